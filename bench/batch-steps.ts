@@ -49,7 +49,7 @@ const contextOf = (readAheadBytesMin?: number): JobContext =>
     clock: systemClock,
     batchBudgetFactor: SIZE,
     batchItemsMax: SIZE,
-    evaluator: { depthMax: 256, closureBytesMax: CACHE_BYTES, readAheadBytesMin },
+    evaluator: { depthMax: 256, membershipBytesMax: CACHE_BYTES, readAheadBytesMin },
   });
 const context = contextOf();
 /** Loaded already: only its reader is asked for. */

@@ -34,7 +34,7 @@ const CHILD = '--measure';
 type Workload = { readonly checks: number; readonly check: (i: number) => boolean };
 
 function optionsOf(cachesOff: readonly EngineCache[]) {
-  return { depthMax: 256, closureBytesMax: 64 << 20, cachesOff };
+  return { depthMax: 256, membershipBytesMax: 64 << 20, cachesOff };
 }
 
 /** Documents in folders, shared with users and nested groups: checks of concrete users. */

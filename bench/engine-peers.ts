@@ -58,7 +58,7 @@ for (const [, line] of keyed) {
   index.applyChange('insert', { namespace, objectId, relation, subject: subjectOf(line.subject) });
 }
 const modelJson = readFileSync(new URL('peers-model.json', import.meta.url), 'utf8');
-const options = { depthMax: 256, closureBytesMax: 64 << 20 };
+const options = { depthMax: 256, membershipBytesMax: 64 << 20 };
 const evaluator = new Evaluator(index, parseModel(modelJson), options, systemClock);
 const nowMs = Date.now();
 

@@ -280,7 +280,7 @@ const shapes: readonly Shape[] = [
 const prepared = shapes.map((shape) => {
   const index = new TupleIndex();
   for (const one of shape.tuples) index.applyChange('insert', one);
-  const options = { depthMax: 256, closureBytesMax: 64 << 20 };
+  const options = { depthMax: 256, membershipBytesMax: 64 << 20 };
   const evaluator = new Evaluator(
     index,
     parseModel(JSON.stringify(shape.model)),

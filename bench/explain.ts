@@ -11,8 +11,8 @@ import { TupleIndex } from '../src/cache/tuple-index.ts';
 import type { EvaluationTask } from '../src/engine/bound/evaluator-api.ts';
 import { Evaluator } from '../src/engine/evaluator.ts';
 import { OverlayReader } from '../src/engine/overlay/overlay-reader.ts';
-import type { ExplainGround } from '../src/engine/questions/explain-ground.ts';
-import { ExplainRun } from '../src/engine/questions/explain-run.ts';
+import type { ExplainGround } from '../src/engine/queries/explain-ground.ts';
+import { ExplainRun } from '../src/engine/queries/explain-run.ts';
 import type { CheckQuery } from '../src/model/check-query.ts';
 import { parseModel } from '../src/model/namespace-model.ts';
 import { systemClock } from '../src/shared/clock.ts';
@@ -51,7 +51,7 @@ function groundOf(withBan: boolean): ExplainGround {
     index.applyChange(op, key);
   }
   const model = parseModel(modelOf(withBan));
-  const options = { depthMax: 256, closureBytesMax: 64 << 20 };
+  const options = { depthMax: 256, membershipBytesMax: 64 << 20 };
   const evaluator = new Evaluator(index, model, options, systemClock);
   return {
     evaluator: evaluator.over(index),

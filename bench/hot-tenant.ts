@@ -32,41 +32,41 @@ const bodies = Array.from({ length: BODIES }, (_, batch) =>
     items: Array.from({ length: ITEMS }, (_item, i) => itemOf((batch * ITEMS + i) * 7)),
   }),
 );
-const [alone, spread] = await Promise.all([
+const [alone, replicated] = await Promise.all([
   startService({ GATEWAY_WORKERS: '2', GATEWAY_SHARD_WORKERS: '1' }),
   startService({ GATEWAY_WORKERS: '2', GATEWAY_SHARD_WORKERS: '2' }),
 ]);
 try {
-  for (const service of [alone, spread]) await prepare(service);
+  for (const service of [alone, replicated]) await prepare(service);
   const { perSecond } = await measureHttp(loadOf(alone));
-  await untilSpread();
+  await untilReplicated();
   // The code of a worker is made fast by the worker itself.
-  await measureHttp(loadOf(spread));
-  const rounds: { readonly alone: Cost; readonly spread: Cost }[] = [];
+  await measureHttp(loadOf(replicated));
+  const rounds: { readonly alone: Cost; readonly replicated: Cost }[] = [];
   for (let round = 0; round < ROUNDS; round++) {
     const pace = perSecond * PACE;
-    rounds.push({ alone: await costOf(alone, pace), spread: await costOf(spread, pace) });
+    rounds.push({ alone: await costOf(alone, pace), replicated: await costOf(replicated, pace) });
   }
   if ((await spreadShards()) !== 1) throw new Error('the tenant was gathered meanwhile');
-  const median = (of: (round: { alone: Cost; spread: Cost }) => number): number =>
+  const median = (of: (round: { alone: Cost; replicated: Cost }) => number): number =>
     Math.round((rounds.map(of).toSorted((a, b) => a - b)[ROUNDS >> 1] ?? Number.NaN) * 100) / 100;
   const result = {
     bench: 'hot-tenant',
     items: ITEMS,
     perSecond: Math.round(perSecond * PACE),
     /** What the two could answer over what the owner alone could. */
-    capacity: median((round) => round.alone.busiestUs / round.spread.busiestUs),
+    capacity: median((round) => round.alone.busiestUs / round.replicated.busiestUs),
     /** The same if both had the same share, as where each has a processor. */
-    balanced: median((round) => round.alone.busiestUs / (round.spread.workersUs / 2)),
+    balanced: median((round) => round.alone.busiestUs / (round.replicated.workersUs / 2)),
     /** CPU of a call, all threads. */
-    cost: median((round) => round.spread.allUs / round.alone.allUs),
+    cost: median((round) => round.replicated.allUs / round.alone.allUs),
     aloneBusiestUs: median((round) => round.alone.busiestUs),
-    spreadBusiestUs: median((round) => round.spread.busiestUs),
+    spreadBusiestUs: median((round) => round.replicated.busiestUs),
   };
   process.stdout.write(`${JSON.stringify(result)}\n`);
 } finally {
   await alone.stop();
-  await spread.stop();
+  await replicated.stop();
 }
 
 function itemOf(i: number): object {
@@ -86,7 +86,7 @@ function loadOf({ baseUrl, pid, token }: Service) {
   };
 }
 
-async function untilSpread(): Promise<void> {
+async function untilReplicated(): Promise<void> {
   // Of so many objects a page takes the worker long, and the gateway's thread next to nothing.
   const list = {
     namespace: 'resource',
@@ -96,7 +96,7 @@ async function untilSpread(): Promise<void> {
   };
   for (let i = 0; i < SPREAD_TRIES; i++) {
     const pages = Array.from({ length: CONNECTIONS }, () =>
-      post(spread, '/gatehouse.v1.QueryService/ListObjects', JSON.stringify(list)),
+      post(replicated, '/gatehouse.v1.QueryService/ListObjects', JSON.stringify(list)),
     );
     await Promise.all(pages);
     if ((await spreadShards()) === 1) return;
@@ -105,7 +105,7 @@ async function untilSpread(): Promise<void> {
 }
 
 async function spreadShards(): Promise<number> {
-  const text = await (await fetch(`${spread.metricsUrl}/metrics`)).text();
+  const text = await (await fetch(`${replicated.metricsUrl}/metrics`)).text();
   return Number(/^gatehouse_spread_shards (\d+)$/m.exec(text)?.[1]);
 }
 

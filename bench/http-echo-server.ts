@@ -4,8 +4,11 @@
 //   adapter   the general path: Connect's protocol through createConnectAdapter
 // Started by bench/http-compare.ts; yields nothing by itself.
 import { App } from 'uWebSockets.js';
-import { createConnectAdapter } from '../src/gateway/connect/adapter.ts';
+import { createCallerPort } from '../src/gateway/connect/caller-port.ts';
+import { AUTHZ_ERRORS } from '../src/gateway/connect/connect-error.ts';
+import { malformedMessage } from '../src/gateway/connect/malformed-message.ts';
 import { AuthzService } from '../src/gen/workspace/v1/authz_service_pb.ts';
+import { createConnectAdapter } from '../src/http/connect/adapter.ts';
 import { createHttpServer } from '../src/http/http-server.ts';
 
 const PATH = '/workspace.v1.AuthzService/Check';
@@ -47,6 +50,9 @@ if (mode === 'raw') {
         check: (request) => ({ allowed: request.subjectUserId === 'alice' }),
       });
     },
+    callers: createCallerPort(),
+    errors: AUTHZ_ERRORS,
+    malformed: malformedMessage,
     readMaxBytes: BODY_BYTES_MAX,
     report: () => undefined,
   });

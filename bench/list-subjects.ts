@@ -8,8 +8,8 @@
 import { TupleIndex } from '../src/cache/tuple-index.ts';
 import { Evaluator } from '../src/engine/evaluator.ts';
 import type { GeneralEvaluator } from '../src/engine/general-evaluator.ts';
-import { listSubjects } from '../src/engine/questions/list-subjects.ts';
-import { StepsTask } from '../src/engine/questions/steps-task.ts';
+import { listSubjects } from '../src/engine/queries/list-subjects.ts';
+import { StepsTask } from '../src/engine/queries/steps-task.ts';
 import { parseModel } from '../src/model/namespace-model.ts';
 import type { Subject } from '../src/model/relation-tuple.ts';
 import type { ListPage } from '../src/model/subject-list.ts';
@@ -58,7 +58,7 @@ for (let i = 0; i < users; i++) {
   };
   insert('doc', 'grouped', 'viewer', members);
 }
-const options = { depthMax: 256, closureBytesMax: 1 << 20 };
+const options = { depthMax: 256, membershipBytesMax: 1 << 20 };
 const evaluator = new Evaluator(index, MODEL, options, systemClock).general;
 
 /** Ids of one list, and how long it took; in slices, as in a worker. */
@@ -66,7 +66,7 @@ function measure(of: GeneralEvaluator, objectId: string, relation: string, page:
   const startedMs = performance.now();
   const scope = of.scope('list', '', Date.now(), READ_BUDGET);
   const entity = index.entityId(index.nameId('doc'), objectId);
-  const steps = listSubjects(scope, entity, index.nameId(relation), page);
+  const steps = listSubjects(scope, { entity, relation: index.nameId(relation) }, page);
   const task = new StepsTask(scope, steps);
   let longestMs = 0;
   for (;;) {

@@ -48,13 +48,13 @@ async function commitsPerSecond(text: string): Promise<number> {
 const shardAt = (i: number) => ({ projectId: 'production', tenantId: `tenant-${i % SHARDS}` });
 
 /** Hints of 10,000 commits a second, until it is stopped. */
-function hinting(hint: (instance: number, shard: number, seq: number) => void): () => void {
-  let seq = 0;
+function hinting(hint: (instance: number, shard: number, revision: number) => void): () => void {
+  let revision = 0;
   const timer = setInterval(() => {
     for (let instance = 0; instance < INSTANCES; instance++) {
-      for (let i = 0; i < HINTS_A_TICK; i++) hint(instance, seq + i, seq);
+      for (let i = 0; i < HINTS_A_TICK; i++) hint(instance, revision + i, revision);
     }
-    seq += HINTS_A_TICK;
+    revision += HINTS_A_TICK;
   }, TICK_MS);
   return () => clearInterval(timer);
 }
@@ -69,7 +69,9 @@ async function besideNotifiers(): Promise<{
     () =>
       new ChangeNotifier({ pool, intervalMs: TICK_MS, shardsMax: 4_096, onError: () => undefined }),
   );
-  const stop = hinting((instance, shard, seq) => notifiers[instance]?.hint(shardAt(shard), seq));
+  const stop = hinting((instance, shard, revision) =>
+    notifiers[instance]?.hint(shardAt(shard), revision),
+  );
   const commits = await commitsPerSecond(PLAIN);
   stop();
   for (const notifier of notifiers) await notifier.close();
@@ -85,8 +87,8 @@ async function besideNotifiers(): Promise<{
 /** As the release before: in one statement of each instance and tick, a notification for each shard. */
 async function besideSingleNotifications(over: Pool): Promise<number> {
   const waiting: Map<string, number>[] = Array.from({ length: INSTANCES }, () => new Map());
-  const stop = hinting((instance, shard, seq) =>
-    waiting[instance]?.set(`tenant-${shard % SHARDS}`, seq),
+  const stop = hinting((instance, shard, revision) =>
+    waiting[instance]?.set(`tenant-${shard % SHARDS}`, revision),
   );
   let isDone = false;
   const senders = waiting.map(async (hints) => {
@@ -97,7 +99,7 @@ async function besideSingleNotifications(over: Pool): Promise<number> {
       await over.query(
         `select pg_notify('${CHANGE_CHANNEL}', json_build_array('production', k.t, k.s)::text)
          from unnest($1::text[], $2::bigint[]) k (t, s)`,
-        [entries.map(([tenant]) => tenant), entries.map(([, seq]) => seq)],
+        [entries.map(([tenant]) => tenant), entries.map(([, revision]) => revision)],
       );
     }
   });

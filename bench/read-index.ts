@@ -47,14 +47,14 @@ try {
   await rm(dataDirectory, { recursive: true, force: true });
 }
 
-/** The last `moved` of the shards are known as they were one seq ago. */
+/** The last `moved` of the shards are known as they were one revision ago. */
 function asks(count: number, moved: number, round: number): IndexAsk[] {
   return Array.from({ length: count }, (_, i) => {
     const n = 1 + ((round * count + i) % SHARDS);
     const isBehind = i >= count - moved;
-    const seq = isBehind ? 99 : 100;
-    const stamp = isBehind ? '-99' : String(n);
-    return { projectId: 'p', tenantId: `t${n}`, epoch: 1, seq, stamp, settingsVersion: 1 };
+    const revision = isBehind ? 99 : 100;
+    const forkId = isBehind ? '-99' : String(n);
+    return { projectId: 'p', tenantId: `t${n}`, epoch: 1, revision, forkId, settingsVersion: 1 };
   });
 }
 

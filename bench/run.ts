@@ -4,11 +4,17 @@
  * from the baseline is told, never a failure: machines are noisy.
  */
 import { writeFileSync } from 'node:fs';
-import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { compareWithBaseline, readBaseline, writeBaseline } from './harness/baseline.ts';
 import { measureMicro, type MicroResult } from './harness/measure.ts';
 import { PROGRAMS, runProgram } from './harness/programs.ts';
+import {
+  commitOfTree,
+  loadNow,
+  machineOf,
+  type ProgramResult,
+  writeRecord,
+} from './harness/record.ts';
 import { MICRO_BENCHES } from './micro/all.ts';
 
 const FLAGS = {
@@ -17,15 +23,17 @@ const FLAGS = {
   compare: { type: 'boolean', default: false },
   'save-baseline': { type: 'boolean', default: false },
   out: { type: 'string' },
+  json: { type: 'string' },
   ms: { type: 'string', default: '100' },
   scale: { type: 'string', default: '1' },
 } as const;
 
 const listed = ({ name, yields }: { readonly name: string; readonly yields: string }): string =>
   `  ${name.padEnd(20)} ${yields}`;
-const USAGE = `usage: npm run bench -- [NAME…] [--compare] [--save-baseline] [--out FILE] [--ms 100] [--scale 1] [-- ARGUMENTS…]
+const USAGE = `usage: npm run bench -- [NAME…] [--compare] [--save-baseline] [--out FILE] [--json FILE] [--ms 100] [--scale 1] [-- ARGUMENTS…]
 micro-benchmarks, all of them without a NAME:
 ${MICRO_BENCHES.map(listed).join('\n')}
+--json writes a record for bench/results, from which docs/benchmarks.md is made.
 long benchmarks, by name; ARGUMENTS go to the program, a DATA_DIR left out is made at --scale:
 ${PROGRAMS.map(listed).join('\n')}
 `;
@@ -36,6 +44,8 @@ type Options = {
   readonly roundMs: number;
   readonly scale: number;
   readonly out: string | undefined;
+  /** Where the record of the run goes: machine, load, commit, results. */
+  readonly json: string | undefined;
   readonly isCompared: boolean;
   readonly isSaved: boolean;
 };
@@ -62,6 +72,7 @@ function optionsOf(args: readonly string[]): Options | undefined {
     roundMs: Number(values.ms),
     scale: Number(values.scale),
     out: values.out,
+    json: values.json,
     isCompared: values.compare,
     isSaved: values['save-baseline'],
   };
@@ -79,7 +90,10 @@ async function main(): Promise<number> {
     process.stdout.write(USAGE);
     return 0;
   }
-  const machine = { node: process.version, cpu: cpus()[0]?.model ?? '', cores: cpus().length };
+  const machine = machineOf();
+  // Before the run: without a checkout it ends here, not after an hour.
+  const commit = options.json === undefined ? '' : commitOfTree();
+  const before = loadNow();
   const micro: MicroResult[] = [];
   for (const bench of MICRO_BENCHES) {
     if (!options.names.includes(bench.name)) continue;
@@ -88,7 +102,7 @@ async function main(): Promise<number> {
     const noise = (result.noise * 100).toFixed(0);
     process.stderr.write(`${bench.name}: ${result.nsPerOperation} ${bench.yields}, ±${noise} %\n`);
   }
-  const programs: object[] = [];
+  const programs: ProgramResult[] = [];
   let exitCode = 0;
   for (const program of PROGRAMS) {
     if (!options.names.includes(program.name)) continue;
@@ -106,6 +120,19 @@ async function main(): Promise<number> {
   const text = `${JSON.stringify({ machine, micro, programs, comparisons }, null, 2)}\n`;
   process.stdout.write(text);
   if (options.out !== undefined) writeFileSync(options.out, text);
+  if (options.json !== undefined) {
+    writeRecord(options.json, {
+      title: options.names.join(', '),
+      command: ['npm run bench --', ...process.argv.slice(2)].join(' '),
+      date: new Date().toISOString().slice(0, 10),
+      commit,
+      machine,
+      load: { before, after: loadNow() },
+      micro,
+      programs,
+      comparisons,
+    });
+  }
   return exitCode;
 }
 

@@ -1,5 +1,5 @@
 // Yields milliseconds of what the scheduler and the disk add to a run: jobs are done in this process and
-// do nothing. A run of one job, matrices of 50 and 250 legs, 1,000 jobs side by side and in a chain.
+// do nothing. A run of one job, matrices of 50 and 250 matrix jobs, 1,000 jobs side by side and in a chain.
 // Run: npm run bench -- runner-scheduler
 import type { JobExecutor } from '../src/runner/model/execution.ts';
 import { createBench } from '../test/runner/support/scheduler-bench.ts';

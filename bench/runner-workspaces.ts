@@ -1,5 +1,5 @@
-// Yields milliseconds and peak disk of a run of many legs, each with a workspace of its own: a repository of
-// 200 MB, of which each leg changes one file. Where the disk can, workspaces share their blocks.
+// Yields milliseconds and peak disk of a run of many matrix jobs, each with a workspace of its own: a repository of
+// 200 MB, of which each matrix job changes one file. Where the disk can, workspaces share their blocks.
 // Arguments: [DIR] a folder on the disk that is meant, alone there if the peak is to be exact; [LEGS] [JOBS
 // at once] [MB] [ROUNDS].
 // Run: npm run bench -- runner-workspaces -- /mnt/xfs 50 2

@@ -3,9 +3,9 @@
 import type { ShardKey } from '../src/model/relation-tuple.ts';
 import { RAW_FIELDS, type RequestBatch, rawOpcode } from '../src/protocol/messages.ts';
 import { systemClock } from '../src/shared/clock.ts';
-import type { ShardHead } from '../src/store/changes.ts';
+import type { HeadRevision } from '../src/store/changes.ts';
 import type { SnapshotSink } from '../src/store/snapshot.ts';
-import { FoldingShardIndex } from '../src/workers/shard/folding-index.ts';
+import { PackingShardIndex } from '../src/workers/shard/packing-index.ts';
 import { ShardHost } from '../src/workers/shard/shard-host.ts';
 import { WORKER_DEFAULTS } from '../src/workers/shard/worker-settings.ts';
 import { MemoryShardSource } from '../test/workers/memory-shard-source.ts';
@@ -13,7 +13,13 @@ import { DATASET_MODEL_JSON } from './dataset/model.ts';
 
 const [tenants = 10_000, limitMib = 1_024, tuplesEach = 20] = process.argv.slice(2).map(Number);
 const GATHERED = 64;
-const head: ShardHead = { epoch: 1, seq: 1, stamp: '1', retainedFrom: 1, settingsVersion: 0 };
+const head: HeadRevision = {
+  epoch: 1,
+  revision: 1,
+  forkId: '1',
+  retainedFrom: 1,
+  settingsVersion: 0,
+};
 const COLUMNS = 9;
 /** The row at work, as a snapshot has one. */
 const row = Buffer.alloc(256);
@@ -24,7 +30,7 @@ let end = 0;
 class MadeUpShards extends MemoryShardSource {
   readonly loadPlaces = GATHERED;
 
-  override loadSnapshot(shard: ShardKey, sink: SnapshotSink): Promise<ShardHead> {
+  override loadSnapshot(shard: ShardKey, sink: SnapshotSink): Promise<HeadRevision> {
     sink.begin(head);
     const count = shard.tenantId === 'one' ? tuplesEach * tenants : tuplesEach;
     for (let i = 0; i < count; i++) {
@@ -47,7 +53,7 @@ function newHost(): ShardHost {
     settings: { ...WORKER_DEFAULTS, poolMax: 4, indexBytesMax, pollMs: 1e9 },
     clock: systemClock,
     source: new MadeUpShards(),
-    createIndex: (shared, user) => new FoldingShardIndex(shared, user),
+    createIndex: (shared, user) => new PackingShardIndex(shared, user),
     post: () => undefined,
     underEvaluation: new Float64Array(1),
   });
@@ -74,7 +80,7 @@ function checksOf(tenantIds: readonly string[]): RequestBatch {
     raw.set([i + 1, opcode, i, 1, Infinity, 0, body.length, 0], i * RAW_FIELDS);
   });
   const expected = { expectedProjectId: '', expectedTenantId: '' };
-  const position = { settingsVersion: 1, epoch: 1, stamp: '', isHeldOnly: false };
+  const position = { settingsVersion: 1, epoch: 1, forkId: '', isHeldOnly: false };
   return {
     scopes: tenantIds.map((tenantId) => ({
       projectId: 'p',

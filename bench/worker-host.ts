@@ -7,7 +7,7 @@ import type { RawMethod } from '../src/protocol/shard-client.ts';
 import { systemClock } from '../src/shared/clock.ts';
 import { JsonScanner } from '../src/workers/raw/json-scanner.ts';
 import { createRawFields } from '../src/workers/raw/raw-fields.ts';
-import { FoldingShardIndex } from '../src/workers/shard/folding-index.ts';
+import { PackingShardIndex } from '../src/workers/shard/packing-index.ts';
 import { ShardHost } from '../src/workers/shard/shard-host.ts';
 import { WORKER_DEFAULTS } from '../src/workers/shard/worker-settings.ts';
 import { DATASET_MODEL_JSON } from './dataset/model.ts';
@@ -24,7 +24,7 @@ const host = new ShardHost({
   settings: { ...WORKER_DEFAULTS, sliceMs: 1e9, poolMax: 2, indexBytesMax: bytes, pollMs: 1e9 },
   clock: systemClock,
   source: memorySourceOf(world),
-  createIndex: (shared, user) => new FoldingShardIndex(shared, user),
+  createIndex: (shared, user) => new PackingShardIndex(shared, user),
   post: () => undefined,
   underEvaluation: new Float64Array(1),
 });
@@ -45,7 +45,7 @@ function batchOf(method: RawMethod, bodies: readonly Uint8Array[]): RequestBatch
     end += body.length;
   });
   const expected = { expectedProjectId: '', expectedTenantId: '' };
-  const position = { settingsVersion: 1, epoch: 1, stamp: '', isHeldOnly: false };
+  const position = { settingsVersion: 1, epoch: 1, forkId: '', isHeldOnly: false };
   return {
     scopes: [{ ...BENCH_SHARD, modelVersion: 1, readBudget: 10_000, ...position, ...expected }],
     tokens: [''],

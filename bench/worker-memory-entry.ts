@@ -3,7 +3,7 @@ import type { MessagePort } from 'node:worker_threads';
 import type { HelloMessage, HelloReply } from '../src/protocol/messages.ts';
 import { PROTOCOL_VERSION } from '../src/protocol/messages.ts';
 import { systemClock } from '../src/shared/clock.ts';
-import { FoldingShardIndex } from '../src/workers/shard/folding-index.ts';
+import { PackingShardIndex } from '../src/workers/shard/packing-index.ts';
 import { ShardHost } from '../src/workers/shard/shard-host.ts';
 import { postAnswers, serveBatches } from '../src/workers/shard/worker-port.ts';
 import type { WorkerSettings } from '../src/workers/shard/worker-settings.ts';
@@ -17,7 +17,7 @@ export default function memoryWorker(hello: HelloMessage<MessagePort, WorkerSett
     settings,
     clock: systemClock,
     source: memorySourceOf(new World(scale, BENCH_SEED)),
-    createIndex: (shared, user) => new FoldingShardIndex(shared, user),
+    createIndex: (shared, user) => new PackingShardIndex(shared, user),
     post: (answers) => postAnswers(port, 0, answers),
     underEvaluation: new Float64Array(underEvaluation),
   });

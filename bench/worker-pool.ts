@@ -40,8 +40,8 @@ const scope: ReadScope = {
   readBudget: 10_000,
   settingsVersion: 1,
   epoch: 1,
-  minSeq: 1,
-  stamp: '',
+  minRevision: 1,
+  forkId: '',
   isHeldOnly: false,
   deadlineMs: Infinity,
 };

@@ -8,7 +8,7 @@ import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { TokenCodec } from '../src/model/consistency-token.ts';
-import { ShardHeads } from '../src/services/shard-heads.ts';
+import { HeadRevisions } from '../src/services/head-revisions.ts';
 import { TupleWriter } from '../src/services/tuple-writer.ts';
 import { systemClock } from '../src/shared/clock.ts';
 import { IdSource } from '../src/shared/ids.ts';
@@ -79,11 +79,11 @@ function createWriter(
   lanes: number,
   onDelivered: (count: number) => void,
 ): TupleWriter {
-  const heads = new ShardHeads({ entriesMax: 100_000 });
+  const heads = new HeadRevisions({ entriesMax: 100_000 });
   return new TupleWriter({
     pool,
     admission,
-    heads,
+    headRevisions: heads,
     rules: NO_WRITE_RULES,
     clock: systemClock,
     ids: new IdSource(systemClock),
@@ -126,7 +126,7 @@ async function writes(
     while (performance.now() < endMs) {
       const start = performance.now();
       const id = `${index}-${count++}`;
-      const { epoch, seq } = await writer.write(
+      const { epoch, revision } = await writer.write(
         shard,
         [
           {
@@ -141,7 +141,7 @@ async function writes(
         ],
         { ...meta, requestId: id },
       );
-      tokens.add(codec.encode(shard, epoch, seq));
+      tokens.add(codec.encode(shard, epoch, revision));
       if (tokens.size > 1_000) tokens.clear();
       latencies.push(performance.now() - start);
     }

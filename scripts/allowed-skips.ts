@@ -48,13 +48,18 @@ function isMet(needs: AllowedSkip['needs'], { platform, uid, env }: Machine): bo
   if (needs.uid !== undefined && needs.uid !== uid) return false;
   if (needs.platform !== undefined && needs.platform !== platform) return false;
   if (needs.variable !== undefined && env[needs.variable] === undefined) return false;
-  return needs.program === undefined || isOnPath(needs.program, env['PATH'] ?? '');
+  return needs.program === undefined || findProgram(needs.program, env) !== undefined;
 }
 
-function isOnPath(program: string, path: string): boolean {
-  return path.split(delimiter).some((directory) => {
+/** Where the PATH of `env` has a program; undefined where it has none. */
+export function findProgram(
+  program: string,
+  env: Readonly<Record<string, string | undefined>>,
+): string | undefined {
+  const paths = (env['PATH'] ?? '').split(delimiter).map((directory) => join(directory, program));
+  return paths.find((path) => {
     try {
-      accessSync(join(directory, program), constants.X_OK);
+      accessSync(path, constants.X_OK);
       return true;
     } catch {
       return false; // Not in this one.

@@ -42,6 +42,13 @@ const SUBCOMMANDS: ReadonlyMap<string, Entry> = new Map<string, Entry>([
     },
   ],
   [
+    'types',
+    {
+      summary: 'write a model as a type of TypeScript, for @gatehouse/client',
+      load: async () => (await import('./model/types.ts')).types,
+    },
+  ],
+  [
     'test',
     {
       summary: 'run files of assertions against a model',

@@ -4,9 +4,13 @@
  * validation file of SpiceDB in the folders, imports each model, and asks the engine what the file asserts.
  * Ends with 0 when every assertion that could be asked of an imported model is answered as there, 1 when
  * one is not, 2 when a folder cannot be read. Models that are refused are named with the reason.
+ *
+ * `-- --against URL-or-program` compares with a running OpenFGA instead, or with a program of it that is started ('found': the one on
+ * this machine): scripts/peers/replay-against.ts. `--questions N`, `--seed S` and `--versions N` say how much, which, and how many versions a model has.
  */
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { parseArgs } from 'node:util';
 import { readOpenFgaDsl } from '../src/language/openfga/read-openfga-model.ts';
 import { readSuiteFile } from '../src/language/openfga/read-suite-file.ts';
 import { importPeerModel } from '../src/language/peers/import-peer-model.ts';
@@ -17,12 +21,30 @@ import { readYaml } from '../src/language/peers/read-yaml.ts';
 import { AppError } from '../src/shared/app-error.ts';
 import { readPeerFile } from './model/read-peer-file.ts';
 import { runSuite } from './model/run-suite.ts';
+import { replayAgainst } from './peers/replay-against.ts';
 
 type Replay = { readonly name: string; readonly peer: PeerModel; readonly suite: PeerSuite };
 
-const folders = process.argv.slice(2);
-if (folders.length === 0) {
-  process.stderr.write('usage: npm run replay:peers -- FOLDER…\n');
+const { values: flags, positionals: folders } = parseArgs({
+  allowPositionals: true,
+  options: {
+    against: { type: 'string' },
+    questions: { type: 'string', default: '100000' },
+    seed: { type: 'string', default: String(Date.now()) },
+    versions: { type: 'string', default: '3' },
+  },
+});
+if (flags.against !== undefined) {
+  process.exitCode = await replayAgainst(
+    flags.against,
+    Number(flags.questions),
+    flags.seed,
+    Number(flags.versions),
+  );
+} else if (folders.length === 0) {
+  process.stderr.write(
+    'usage: npm run replay:peers -- FOLDER… | --against URL-or-program [--questions N] [--seed S] [--versions N]\n',
+  );
   process.exitCode = 2;
 }
 for (const folder of folders) replayFolder(folder);

@@ -8,6 +8,7 @@ import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } 
 import { enableCompileCache, registerHooks, stripTypeScriptTypes } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { isMainThread, threadId } from 'node:worker_threads';
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');
 const SOURCES = join(ROOT, 'src') + '/';
@@ -15,7 +16,10 @@ const CACHE = join(ROOT, 'node_modules', '.cache', 'gatehouse');
 /** Another Node may take the types out in another way. */
 const STRIPPED = join(CACHE, `stripped-${process.version}`);
 
-/** Files that were read anew: their paths, and what is kept of them. */
+/** A thread keeps what it read this long after the first of it: by then it has loaded. */
+const THREAD_KEEPS_MS = 500;
+
+/** Files that were read anew and are not kept yet: their paths, and what is kept of them. */
 const changed = new Map();
 
 enableCompileCache(join(CACHE, 'compiled'));
@@ -47,6 +51,8 @@ function withoutTypes(path) {
   }
   try {
     const text = quietly(() => stripTypeScriptTypes(readFileSync(path, 'utf8'))) + mark;
+    // A thread that is terminated has no exit event.
+    if (!isMainThread && changed.size === 0) setTimeout(keep, THREAD_KEEPS_MS).unref();
     changed.set(name, text);
     return text;
   } catch (error) {
@@ -83,7 +89,8 @@ function keep() {
   try {
     mkdirSync(STRIPPED, { recursive: true });
     for (const [name, text] of changed) {
-      const part = `${name}.${process.pid}`;
+      changed.delete(name);
+      const part = `${name}.${process.pid}.${threadId}`;
       try {
         writeFileSync(part, text);
         renameSync(part, name);

@@ -6,15 +6,14 @@ import { loadConfigOrExit } from './config/load-config-or-exit.ts';
 import { OPTIONS } from './config/options.ts';
 import { Readiness } from './gateway/readiness.ts';
 import { plainTextWarning } from './http/plain-text-warning.ts';
-import { createLogger, eventLogOf, localUrl, tellTerminal } from './observability/logger.ts';
+import { exitOnFailure } from './observability/exit-on-failure.ts';
+import { createLogger, eventLogOf, localUrl, reportToTerminal } from './observability/logger.ts';
 import { packageVersion } from './observability/package-version.ts';
 import { stopOnSignals } from './observability/stop-on-signals.ts';
-import { AppError } from './shared/app-error.ts';
 import { DatabaseTime } from './shared/database-clock.ts';
 import { hideFromOtherProcesses } from './shared/process-control.ts';
 
 /** Exit codes: 0 after a graceful stop, 1 for a failure, 2 for settings that are wrong. */
-const EXIT_FAILURE = 1;
 const EXIT_USAGE = 2;
 
 // A runner on this machine may have the same user, and so have its steps.
@@ -24,22 +23,7 @@ const { instanceName } = config;
 const root = createLogger(config.logLevel);
 const logger = instanceName === undefined ? root : root.child({ process: instanceName });
 
-function fail(event: string, cause: unknown): never {
-  // What the operator can act on is in the message; a stack helps only with the unforeseen.
-  if (cause instanceof AppError)
-    logger.error({ reason: cause.reason, error: cause.message }, event);
-  else if (isSystemError(cause)) logger.error({ error: cause.message }, event);
-  else logger.error({ error: cause }, event);
-  process.exit(EXIT_FAILURE);
-}
-
-/** Of the operating system, such as a port that is taken. */
-function isSystemError(cause: unknown): cause is Error {
-  return cause instanceof Error && 'syscall' in cause;
-}
-
-process.on('uncaughtException', (error) => fail('uncaught_exception', error));
-process.on('unhandledRejection', (error) => fail('unhandled_rejection', error));
+const fail = exitOnFailure(logger);
 
 if (config.serviceAuthTokens.length === 0 && config.callers === undefined) {
   logger.warn('service_auth_disabled');
@@ -109,7 +93,9 @@ async function runInstance(): Promise<void> {
   );
   if (instanceName === undefined) {
     const metrics = localUrl(config.host, service.metricsPort);
-    tellTerminal(`ready at ${localUrl(config.host, service.port)} (metrics: ${metrics}/metrics)`);
+    reportToTerminal(
+      `ready at ${localUrl(config.host, service.port)} (metrics: ${metrics}/metrics)`,
+    );
   }
   if (process.send === undefined) return;
   process.send('ready');

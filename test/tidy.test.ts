@@ -1,426 +1,27 @@
 /**
  * Properties of the code itself, after TigerBeetle's src/tidy.zig: what may import what, how long a
- * file may be, and what no file may say. The table here is the authority; the linter's copy of it
- * (.oxlint-boundaries.json, for editors) is written from it by `npx vitest run test/tidy.test.ts -u`.
+ * file may be, and what no file may say. What may import what is the table in test/modules.ts.
  */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path/posix';
 import { describe, expect, test } from 'vitest';
+import { idsTested, invariantsOf, specFaults } from '../scripts/code-docs/invariants.ts';
+import { IMPORT_RULES, ROOMS } from './modules.ts';
 import {
   fileCircles,
-  floorsOf,
-  foldersWithoutRoom,
+  layersOf,
+  foldersWithoutModule,
   importFaults,
   type ImportRules,
-  type ImportTable,
   importsOf,
   lintOverrides,
-  roomCircles,
-  roomOf,
+  moduleCircles,
+  moduleOf,
   TOP,
   unusedRights,
 } from './support/import-rules.ts';
 
-/**
- * Room → rooms that it may import, besides itself and `shared`; `import type` counts. A room is the
- * files that lie directly in one folder of src/, named by its path: every folder has its row, and
- * 'gateway' is another room than 'gateway/hot'. '.' is the mains. docs/ARCHITECTURE.md draws it.
- */
-const TABLE: ImportTable = {
-  shared: [],
-  config: [],
-  'gen/google': [],
-  'gen/grpc': [],
-  'gen/notify': [],
-  'gen/workspace': [],
-  'gen/gatehouse': [],
-  observability: [],
-  model: [],
-  'http/http2': [],
-  decoding: [],
-  http: ['http/http2'],
-  cache: ['model'],
-  protocol: ['model'],
-  'engine/bound': ['model'],
-  'engine/hot': ['engine/bound', 'model'],
-  'engine/general': ['engine/bound', 'model'],
-  'engine/overlay': ['engine/bound', 'model'],
-  engine: ['engine/bound', 'engine/general', 'engine/hot', 'model'],
-  assertions: ['cache', 'engine', 'engine/bound', 'language/gate', 'model'],
-  'engine/questions': ['engine', 'engine/bound', 'engine/general', 'model'],
-  store: ['model'],
-  'store/sql': ['model', 'store'],
-  'services/rules': ['gen/workspace'],
-  services: ['model', 'services/rules', 'store', 'store/sql'],
-  'services/bulk': ['model', 'services', 'store', 'store/sql'],
-  'services/watch': ['model', 'services', 'services/bulk', 'store', 'store/sql'],
-  'services/groups': ['model', 'services', 'services/rules', 'store/sql'],
-  'services/models': ['model', 'services', 'store', 'store/sql'],
-  'services/seats': ['model', 'services', 'store', 'store/sql'],
-  'services/workspaces': ['model', 'services', 'services/rules', 'store', 'store/sql'],
-  'workers/raw': ['model'],
-  'workers/jobs': ['engine', 'engine/bound', 'engine/hot', 'model', 'protocol', 'workers/raw'],
-  'workers/questions': [
-    'engine',
-    'engine/bound',
-    'engine/general',
-    'engine/overlay',
-    'engine/questions',
-    'model',
-    'protocol',
-    'workers/jobs',
-  ],
-  'workers/shard': ['cache', 'model', 'protocol', 'store', 'workers/jobs', 'workers/questions'],
-  'workers/slot': ['model', 'protocol', 'workers/shard'],
-  'gateway/callers': ['gen/gatehouse', 'gen/grpc', 'gen/workspace', 'http'],
-  'gateway/connect': [
-    'decoding',
-    'gateway/callers',
-    'gen/google',
-    'gen/workspace',
-    'http',
-    'http/http2',
-  ],
-  'gateway/reads': ['gateway/connect', 'model', 'protocol', 'services'],
-  'gateway/hot': [
-    'gateway/callers',
-    'gateway/connect',
-    'gateway/reads',
-    'http',
-    'http/http2',
-    'protocol',
-  ],
-  'gateway/rpc': [
-    'decoding',
-    'gateway/callers',
-    'gateway/connect',
-    'gateway/reads',
-    'gen/gatehouse',
-    'gen/grpc',
-    'gen/workspace',
-    'http',
-    'model',
-    'protocol',
-    'services',
-    'services/groups',
-    'services/seats',
-    'services/workspaces',
-  ],
-  language: [],
-  'language/gate': ['language', 'model'],
-  'language/openfga': ['language/peers', 'model'],
-  'language/peers': ['language', 'model'],
-  'language/spicedb': ['language', 'language/peers'],
-  'gateway/models': [
-    'assertions',
-    'gateway/connect',
-    'gateway/reads',
-    'gateway/rpc',
-    'gen/gatehouse',
-    'language/gate',
-    'model',
-    'protocol',
-    'services',
-    'services/models',
-  ],
-  'gateway/queries': [
-    'gateway/connect',
-    'gateway/reads',
-    'gateway/rpc',
-    'gen/gatehouse',
-    'gen/workspace',
-    'model',
-    'protocol',
-    'services',
-  ],
-  'gateway/budgets': [
-    'gateway/connect',
-    'gateway/reads',
-    'gateway/rpc',
-    'gen/gatehouse',
-    'model',
-    'protocol',
-    'services',
-  ],
-  'gateway/tuples': [
-    'decoding',
-    'gateway/callers',
-    'gateway/connect',
-    'gateway/rpc',
-    'gen/gatehouse',
-    'gen/workspace',
-    'http',
-    'model',
-    'services',
-    'services/bulk',
-    'services/watch',
-  ],
-  gateway: [
-    'decoding',
-    'gateway/callers',
-    'gateway/connect',
-    'gateway/hot',
-    'gateway/reads',
-    'gateway/rpc',
-    'gateway/tuples',
-    'gen/gatehouse',
-    'gen/grpc',
-    'gen/workspace',
-    'http',
-    'http/http2',
-    'observability',
-    'protocol',
-  ],
-  'runner/face/text': [],
-  'runner/host/git': [],
-  'runner/model': [],
-  'runner/settings': ['config', 'http'],
-  'runner/face/events': ['http', 'runner/model'],
-  'runner/face/page/shared': ['runner/face/text', 'runner/model'],
-  'runner/host/process': ['runner/model'],
-  'runner/host/sandbox': ['runner/host/git', 'runner/model'],
-  'runner/host/isolation': [
-    'runner/host/git',
-    'runner/host/process',
-    'runner/host/sandbox',
-    'runner/model',
-  ],
-  'runner/language': ['runner/model'],
-  'runner/storage': ['runner/model', 'store'],
-  'runner/evaluation': ['runner/language', 'runner/model', 'runner/storage'],
-  'runner/host/tools': ['runner/host/process', 'store'],
-  'runner/host/actions': [
-    'runner/host/git',
-    'runner/language',
-    'runner/model',
-    'runner/storage',
-    'store',
-  ],
-  'runner/execution/artifacts': ['runner/model', 'runner/storage'],
-  'runner/execution/cache': ['runner/storage'],
-  'runner/face/page/client': ['runner/face/page/shared', 'runner/face/text'],
-  'runner/host/project': ['runner/host/git', 'runner/language', 'runner/model'],
-  'runner/scheduler/state': ['runner/language', 'runner/model'],
-  'runner/secrets': ['config', 'runner/model', 'runner/settings', 'runner/storage'],
-  'runner/step-output': ['runner/host/process', 'runner/model', 'runner/storage'],
-  'runner/execution/state': [
-    'runner/execution/cache',
-    'runner/host/actions',
-    'runner/host/isolation',
-    'runner/host/process',
-    'runner/host/project',
-    'runner/host/tools',
-    'runner/model',
-    'runner/step-output',
-  ],
-  'runner/face/cli': [
-    'config',
-    'observability',
-    'runner/face/text',
-    'runner/host/project',
-    'runner/language',
-    'runner/model',
-    'runner/secrets',
-    'runner/settings',
-    'runner/storage',
-  ],
-  'runner/scheduler': [
-    'runner/evaluation',
-    'runner/host/process',
-    'runner/language',
-    'runner/model',
-    'runner/scheduler/state',
-    'runner/scheduler/triggers',
-    'runner/step-output',
-    'runner/storage',
-  ],
-  'runner/scheduler/triggers': [
-    'runner/host/git',
-    'runner/host/project',
-    'runner/language',
-    'runner/model',
-    'runner/storage',
-  ],
-  'runner/sync': [
-    'decoding',
-    'runner/host/git',
-    'runner/host/sandbox',
-    'runner/model',
-    'runner/secrets',
-    'runner/storage',
-  ],
-  'runner/execution/steps': [
-    'runner/evaluation',
-    'runner/execution/state',
-    'runner/host/isolation',
-    'runner/host/process',
-    'runner/model',
-    'runner/step-output',
-  ],
-  'runner/face/api': [
-    'decoding',
-    'http',
-    'runner/face/events',
-    'runner/language',
-    'runner/model',
-    'runner/scheduler/triggers',
-    'runner/secrets',
-    'runner/settings',
-    'runner/sync',
-  ],
-  'runner/execution/built-ins': [
-    'runner/execution/artifacts',
-    'runner/execution/cache',
-    'runner/execution/state',
-    'runner/execution/steps',
-    'runner/host/git',
-    'runner/host/isolation',
-    'runner/host/project',
-    'runner/host/sandbox',
-    'runner/host/tools',
-    'runner/model',
-    'runner/storage',
-  ],
-  'runner/face/page': [
-    'runner/face/api',
-    'runner/face/page/shared',
-    'runner/language',
-    'runner/model',
-  ],
-  'runner/execution/actions': [
-    'runner/evaluation',
-    'runner/execution/built-ins',
-    'runner/execution/state',
-    'runner/execution/steps',
-    'runner/host/actions',
-    'runner/host/isolation',
-    'runner/host/tools',
-    'runner/language',
-    'runner/model',
-    'runner/storage',
-  ],
-  'runner/execution': [
-    'runner/evaluation',
-    'runner/execution/actions',
-    'runner/execution/state',
-    'runner/execution/steps',
-    'runner/host/actions',
-    'runner/host/process',
-    'runner/model',
-    'runner/step-output',
-  ],
-  'runner/parts': [
-    'observability',
-    'runner/execution',
-    'runner/execution/artifacts',
-    'runner/execution/built-ins',
-    'runner/execution/cache',
-    'runner/execution/state',
-    'runner/face/api',
-    'runner/face/cli',
-    'runner/face/events',
-    'runner/face/page',
-    'runner/host/actions',
-    'runner/host/git',
-    'runner/host/isolation',
-    'runner/host/process',
-    'runner/host/project',
-    'runner/host/sandbox',
-    'runner/host/tools',
-    'runner/language',
-    'runner/model',
-    'runner/scheduler',
-    'runner/scheduler/state',
-    'runner/scheduler/triggers',
-    'runner/secrets',
-    'runner/settings',
-    'runner/storage',
-    'runner/sync',
-  ],
-  runner: [
-    'config',
-    'http',
-    'observability',
-    'runner/face/api',
-    'runner/face/cli',
-    'runner/parts',
-    'runner/secrets',
-    'runner/settings',
-    'runner/storage',
-  ],
-  'notify/model': [],
-  'notify/core': ['notify/model', 'observability'],
-  'notify/store': ['notify/model', 'store'],
-  'notify/channels': ['notify/core', 'notify/model', 'observability'],
-  'notify/live': ['http', 'notify/core', 'notify/model', 'observability'],
-  'notify/api': [
-    'decoding',
-    'gen/google',
-    'gen/notify',
-    'http',
-    'notify/core',
-    'notify/live',
-    'notify/model',
-    'observability',
-  ],
-  'notify/service': [
-    'config',
-    'gen/notify',
-    'http',
-    'notify/api',
-    'notify/channels',
-    'notify/core',
-    'notify/live',
-    'notify/model',
-    'notify/store',
-    'observability',
-    'store',
-  ],
-  notify: ['config', 'notify/core', 'notify/service', 'observability'],
-  authz: [
-    'assertions',
-    'cache',
-    'config',
-    'decoding',
-    'engine/bound',
-    'gateway',
-    'gateway/budgets',
-    'gateway/callers',
-    'gateway/connect',
-    'gateway/models',
-    'gateway/queries',
-    'gateway/reads',
-    'gateway/rpc',
-    'gateway/tuples',
-    'http',
-    'model',
-    'observability',
-    'protocol',
-    'services',
-    'services/bulk',
-    'services/watch',
-    'services/groups',
-    'services/models',
-    'services/seats',
-    'services/workspaces',
-    'store',
-    'store/sql',
-    'workers/jobs',
-    'workers/questions',
-    'workers/shard',
-    'workers/slot',
-  ],
-  '.': ['authz', 'config', 'gateway', 'http', 'observability'],
-};
-const GENERATED = ['gen/gatehouse', 'gen/google', 'gen/grpc', 'gen/notify', 'gen/workspace'];
-const RULES: ImportRules = {
-  table: TABLE,
-  byAll: ['shared'],
-  typesByAll: ['config'],
-  isolated: ['shared', ...GENERATED],
-  whole: GENERATED,
-};
-const LINES_MAX = 600;
+const LINES_MAX = 450;
 const TEST_LINES_MAX = 1000;
 
 /** What no file may hold, in parts so that this file may be searched too, and what to write instead. */
@@ -456,26 +57,26 @@ function filesOf(patterns: readonly string[]): readonly string[] {
     .map((path) => path.replaceAll('\\', '/'));
 }
 
-/** Headings of docs/ARCHITECTURE.md whose first block of code draws rooms, and the folder that their names begin below. */
+/** Headings of docs/ARCHITECTURE.md whose first block of code draws modules, and the folder that their names begin below. */
 const DRAWINGS: readonly (readonly [string, string])[] = [
-  ['## Rooms and floors', TOP],
+  ['## Modules and layers', TOP],
   ['## The workflow runner', 'runner'],
   ['## The notification service', 'notify'],
 ];
 
-/** The rooms that a drawing shows, each with its floor; `main.ts` stands for the folder itself. */
-function roomsDrawn(heading: string, house: string): readonly (readonly [string, number])[] {
+/** The modules that a drawing shows, each with its layer; `main.ts` stands for the folder itself. */
+function modulesDrawn(heading: string, service: string): readonly (readonly [string, number])[] {
   const [, section] = readFileSync('docs/ARCHITECTURE.md', 'utf8').split(`${heading}\n`);
   const [, drawing = ''] = (section ?? '').split('```');
-  let floor = 0;
+  let layer = 0;
   return drawing
     .split('\n')
     .slice(2, -1)
     .flatMap((line) => {
-      const [, number, rooms = ''] = /^ {1,2}(\d+| )\s+(.*?)(?: {2}|$)/.exec(line) ?? [];
-      if (number !== ' ') floor = Number(number);
-      return rooms.split(' · ').map((room): readonly [string, number] => {
-        return [room === 'main.ts' ? house : join(house, room), floor];
+      const [, number, modules = ''] = /^ {1,2}(\d+| )\s+(.*?)(?: {2}|$)/.exec(line) ?? [];
+      if (number !== ' ') layer = Number(number);
+      return modules.split(' · ').map((module): readonly [string, number] => {
+        return [module === 'main.ts' ? service : join(service, module), layer];
       });
     });
 }
@@ -489,21 +90,21 @@ const imports = sources
 describe('imports', () => {
   test('every folder of src is a room', () => {
     expect(sources.length).toBeGreaterThan(50);
-    expect(foldersWithoutRoom(RULES, sources)).toEqual([]);
-    const rooms = new Set(sources.map((path) => roomOf(path, TABLE)));
-    expect(Object.keys(TABLE).filter((room) => !rooms.has(room))).toEqual([]);
+    expect(foldersWithoutModule(IMPORT_RULES, sources)).toEqual([]);
+    const modules = new Set(sources.map((path) => moduleOf(path, ROOMS)));
+    expect(Object.keys(ROOMS).filter((module) => !modules.has(module))).toEqual([]);
   });
 
   test('every relative import names its extension and keeps the direction', () => {
     expect(imports.length).toBeGreaterThan(100);
-    expect(importFaults(RULES, imports)).toEqual([]);
+    expect(importFaults(IMPORT_RULES, imports)).toEqual([]);
     const bare = imports.filter(({ specifier }) => !/\.(ts|json)$/.test(specifier));
     expect(bare).toEqual([]);
   });
 
   test('no rooms import each other, directly or around, and no row allows what nobody needs', () => {
-    expect(roomCircles(TABLE)).toEqual([]);
-    expect(unusedRights(RULES, imports)).toEqual([]);
+    expect(moduleCircles(ROOMS)).toEqual([]);
+    expect(unusedRights(IMPORT_RULES, imports)).toEqual([]);
   });
 
   test('no files import each other, directly or around; types count', () => {
@@ -511,15 +112,10 @@ describe('imports', () => {
   });
 
   test('the drawings in docs/ARCHITECTURE.md show each room on its floor', () => {
-    const drawn = DRAWINGS.flatMap(([heading, house]) => roomsDrawn(heading, house));
-    const byRoom = (rooms: Iterable<readonly [string, number]>): readonly string[] =>
-      [...rooms].map(([room, floor]) => `${room} ${floor}`).toSorted();
-    expect(byRoom(drawn)).toEqual(byRoom(floorsOf(RULES)));
-  });
-
-  test("the linter's copy of the table is the table", async () => {
-    const text = `${JSON.stringify({ overrides: lintOverrides(RULES, sources) }, null, 2)}\n`;
-    await expect(text).toMatchFileSnapshot('../.oxlint-boundaries.json');
+    const drawn = DRAWINGS.flatMap(([heading, service]) => modulesDrawn(heading, service));
+    const byModule = (modules: Iterable<readonly [string, number]>): readonly string[] =>
+      [...modules].map(([module, layer]) => `${module} ${layer}`).toSorted();
+    expect(byModule(drawn)).toEqual(byModule(layersOf(IMPORT_RULES)));
   });
 });
 
@@ -546,7 +142,7 @@ test('no file says what none may say', () => {
   expect(errors).toEqual([]);
 });
 
-/** Services that check reasons by their one union, and where it stands; elsewhere each room has its own. */
+/** Services that check reasons by their one union, and where it stands; elsewhere each module has its own. */
 const REASONS_OF: Readonly<Record<string, string>> = {
   'src/runner/': 'src/runner/model/runner-reason.ts',
   'src/notify/': 'src/notify/model/notify-reason.ts',
@@ -596,6 +192,57 @@ test('files that documents name exist', () => {
   expect(named.length).toBeGreaterThan(20);
   const missing = named.filter(({ target }) => !existsSync(target));
   expect(missing).toEqual([]);
+});
+
+describe('invariants', () => {
+  const read = (path: string) => ({ path, text: readFileSync(path, 'utf8') });
+
+  test('each names a test that names it, and no test names another', () => {
+    const code = sources.filter((path) => !path.endsWith('.test.ts')).map(read);
+    const tests = filesOf(['{src,test}/**/*.test.ts']).filter(
+      (path) => path !== 'test/tidy.test.ts',
+    );
+    expect(code.flatMap(invariantsOf).length).toBeGreaterThan(70);
+    expect(specFaults(code, tests.map(read))).toEqual([]);
+  });
+
+  test('a missing half of a pair is found, whichever it is', () => {
+    const spec = (...lines: readonly string[]) => ({
+      path: 'src/a/state.ts',
+      text: ['/**', ' * SPEC of it.', ' *', ...lines.map((line) => ` * ${line}`), ' */'].join('\n'),
+    });
+    const tested = (path: string, ...titles: readonly string[]) => ({
+      path,
+      text: titles.map((title) => `test('${title}', () => {});`).join('\n'),
+    });
+    const two = spec(
+      'I1  It holds,',
+      '    always. [state.test.ts]',
+      'C2 So does this. [test/b/c.test.ts]',
+    );
+    expect(invariantsOf(two).map(({ id, statement }) => [id, statement])).toEqual([
+      ['I1', 'It holds, always.'],
+      ['C2', 'So does this.'],
+    ]);
+    const both = [
+      tested('src/a/state.test.ts', 'holds (I1)'),
+      tested('test/b/c.test.ts', 'C2: so'),
+    ];
+    expect(specFaults([two], both)).toEqual([]);
+    expect(specFaults([two], both.slice(0, 1))).toHaveLength(1);
+    expect(
+      specFaults([two], [tested('src/a/state.test.ts', 'holds'), ...both.slice(1)]),
+    ).toHaveLength(1);
+    expect(specFaults([spec('I1 It holds.')], both.slice(2))).toHaveLength(1);
+    expect(specFaults([two], [...both, tested('src/a/d.test.ts', 'C3, C4: more')])).toHaveLength(2);
+    expect([...idsTested("test('I1 to I3: all', f); it.each(X)('M1 E1: two', f)")]).toEqual([
+      'I1',
+      'I2',
+      'I3',
+      'M1',
+      'E1',
+    ]);
+  });
 });
 
 test('banned text is recognized', () => {
@@ -649,14 +296,14 @@ describe('the rules of imports', () => {
 
   test('a file lies in the room with the longest path above it', () => {
     const paths = ['src/x.ts', 'src/a/x.ts', 'src/a/inner/x.ts', 'src/a/other/x.ts', 'src/d/x.ts'];
-    expect(paths.map((path) => roomOf(path, rules.table))).toEqual([
+    expect(paths.map((path) => moduleOf(path, rules.table))).toEqual([
       TOP,
       'a',
       'a/inner',
       'a',
       undefined,
     ]);
-    expect(foldersWithoutRoom(rules, [...paths, 'src/b/deep/x.ts'])).toEqual(['a/other', 'd']);
+    expect(foldersWithoutModule(rules, [...paths, 'src/b/deep/x.ts'])).toEqual(['a/other', 'd']);
   });
 
   test('an import of a parent by its child, or between siblings, needs a row of its own', () => {
@@ -675,10 +322,12 @@ describe('the rules of imports', () => {
   });
 
   test('rooms that import each other are found: siblings, parent and child, and around', () => {
-    expect(roomCircles(rules.table)).toEqual([]);
-    expect(roomCircles({ a: ['b'], b: ['a'], c: ['a'] })).toEqual([['a', 'b']]);
-    expect(roomCircles({ a: ['a/x'], 'a/x': ['a'] })).toEqual([['a', 'a/x']]);
-    expect(roomCircles({ a: ['b'], b: ['c'], c: ['a'], d: ['a', 'c'] })).toEqual([['a', 'b', 'c']]);
+    expect(moduleCircles(rules.table)).toEqual([]);
+    expect(moduleCircles({ a: ['b'], b: ['a'], c: ['a'] })).toEqual([['a', 'b']]);
+    expect(moduleCircles({ a: ['a/x'], 'a/x': ['a'] })).toEqual([['a', 'a/x']]);
+    expect(moduleCircles({ a: ['b'], b: ['c'], c: ['a'], d: ['a', 'c'] })).toEqual([
+      ['a', 'b', 'c'],
+    ]);
   });
 
   test('files that import each other are found, by their types as well', () => {
@@ -701,8 +350,8 @@ describe('the rules of imports', () => {
 
   test("the linter's form forbids each room by the path that leads to it", () => {
     const overrides = lintOverrides(rules, ['src/a/x.ts', 'src/a/inner/x.ts', 'src/b/a/x.ts']);
-    const forbids = (room: string, specifier: string): boolean | undefined => {
-      const override = overrides.find(({ files }) => files[0]?.startsWith(`src/${room}`));
+    const forbids = (module: string, specifier: string): boolean | undefined => {
+      const override = overrides.find(({ files }) => files[0]?.startsWith(`src/${module}`));
       const text = JSON.stringify(override?.rules);
       const regex = /"regex":("[^"]*")/.exec(text)?.[1];
       return regex === undefined ? undefined : new RegExp(JSON.parse(regex)).test(specifier);

@@ -12,6 +12,12 @@ export type PlantedFault = {
 
 export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
+    name: 'version-cache-crossed',
+    text: 'what was prepared for one version of a model answers queries that name another one',
+    disturbances: ['delay'],
+    instances: 3,
+  },
+  {
     name: 'lease-ignored',
     text: 'an instance answers from memory although its lease has ended: after it stood still it does not see what the others wrote',
     disturbances: ['successor'],
@@ -92,6 +98,12 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'torn-batch',
     text: 'changes are applied between two items of a batch',
+    disturbances: [],
+    instances: 2,
+  },
+  {
+    name: 'modes-before-lock',
+    text: 'what updates ask is looked at before the shard is locked: two inserts of an absent tuple are both acknowledged',
     disturbances: [],
     instances: 2,
   },

@@ -53,9 +53,9 @@ function violationText(history: History, violation: ShardViolation): string {
     .toSorted((a, b) => a.returned - b.returned)
     .slice(-NEIGHBOURS_SHOWN);
   const candidates = verdict.candidates.map((state) => {
-    const { seq, settings } = state;
+    const { revision, settings } = state;
     const answer = spec.answerIn(state, operation);
-    return `    at seq ${seq}, model ${settings.model}${settings.isSuspended ? ', suspended' : ''}: ${answer}`;
+    return `    at seq ${revision}, model ${settings.model}${settings.isSuspended ? ', suspended' : ''}: ${answer}`;
   });
   const disturbances = history.disturbances
     .filter(({ atMs }) => atMs < operation.returnedMs)
@@ -92,14 +92,16 @@ function actionText({ action }: Operation): string {
     case 'failover':
       return `failover from event ${action.syncedAt}`;
     case 'read':
-      return `read ${JSON.stringify(action.query)}${action.atLeast === undefined ? '' : ` at least ${action.atLeast.epoch}.${action.atLeast.seq}`}`;
+      return `read ${JSON.stringify(action.query)}${action.atLeast === undefined ? '' : ` at least ${action.atLeast.epoch}.${action.atLeast.revision}`}`;
   }
 }
 
 function actionEnd(action: Operation['action']): string {
   switch (action.kind) {
     case 'write':
-      return action.reached === undefined ? '' : `→ ${action.reached.epoch}.${action.reached.seq}`;
+      return action.reached === undefined
+        ? ''
+        : `→ ${action.reached.epoch}.${action.reached.revision}`;
     case 'deprovision':
       return action.deleted === undefined ? '' : `→ ${action.deleted}`;
     case 'settings':

@@ -36,7 +36,7 @@ export class World {
   readonly #groupParents: number[][] = [];
   readonly #members: { users: Set<number>; groups: number[] }[] = [];
   readonly #directGroups: number[][];
-  readonly #closures = new Map<number, Map<number, number>>();
+  readonly #memberships = new Map<number, Map<number, number>>();
 
   constructor(scale: number, seed: number) {
     this.random = createRandom(seed);
@@ -159,13 +159,13 @@ export class World {
 
   /** Groups that hold the user, each with the number of nested groups on the shortest way to it. */
   closure(u: number): ReadonlyMap<number, number> {
-    const known = this.#closures.get(u);
+    const known = this.#memberships.get(u);
     if (known !== undefined) return known;
     const depth = new Map(at(this.#directGroups, u).map((g) => [g, 1]));
     for (const [g, n] of depth) {
       for (const p of at(this.#groupParents, g)) if (!depth.has(p)) depth.set(p, n + 1);
     }
-    this.#closures.set(u, depth);
+    this.#memberships.set(u, depth);
     return depth;
   }
 

@@ -18,6 +18,11 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/batch-steps.ts',
   },
   {
+    name: 'client-overhead',
+    yields: 'processor time of a Check by @gatehouse/client over that of a bare fetch',
+    file: 'bench/client-overhead.ts',
+  },
+  {
     name: 'engine-caches',
     yields: 'checks a second with each cache of the engine over those without it [ROUNDS]',
     file: 'bench/engine-caches.ts',
@@ -147,6 +152,11 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/write-cost.ts',
   },
   {
+    name: 'write-modes',
+    yields: 'writes a second whose updates ask what is stored, over plain ones [SECONDS] [PAIRS]',
+    file: 'bench/write-modes.ts',
+  },
+  {
     name: 'write-throughput',
     yields: 'acknowledged writes a second over commits of one connection [SECONDS]',
     file: 'bench/write-throughput.ts',
@@ -182,21 +192,27 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/check-stages.ts',
   },
   {
+    name: 'two-checkouts',
+    yields:
+      'Check, batch, gRPC and writes of this checkout over those of another, by CPU, in turns',
+    file: 'bench/two-checkouts.ts',
+  },
+  {
     name: 'hot-tenant',
     yields: 'what two workers can answer of one tenant over what its owner can, by CPU',
     file: 'bench/hot-tenant.ts',
   },
   {
-    name: 'near-checks',
+    name: 'local-replica-checks',
     yields:
       "what replicas on the gateway's thread make of Checks over HTTP/1.1, at saturation and half rate",
-    file: 'bench/near-checks.ts',
+    file: 'bench/local-replica-checks.ts',
   },
   {
-    name: 'near-pool',
+    name: 'local-replica-pool',
     yields:
       "CPU of a Check on the gateway's thread and by a worker, without HTTP, and how long it takes there",
-    file: 'bench/near-pool.ts',
+    file: 'bench/local-replica-pool.ts',
   },
   {
     name: 'start-to-ready',

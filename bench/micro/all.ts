@@ -11,6 +11,7 @@ import {
 } from './conditional-checks.ts';
 import { conditionInstant, conditionIp } from './conditions.ts';
 import { engineCheck } from './engine-check.ts';
+import { exactObject, exactObjectGeneral, exactSet, exactSetGeneral } from './exact-sets.ts';
 import { logWrite } from './log-write.ts';
 import { metricsDecision, metricsObserve, metricsScrape } from './metrics.ts';
 import { modelCompile } from './model.ts';
@@ -52,5 +53,9 @@ export const MICRO_BENCHES: readonly MicroBench[] = [
   generalCheck,
   overlayCheck1,
   overlayCheck100,
+  exactSet,
+  exactSetGeneral,
+  exactObject,
+  exactObjectGeneral,
   logWrite,
 ];

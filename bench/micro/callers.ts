@@ -40,7 +40,7 @@ export const callerFound: MicroBench = {
       let count = 0;
       for (let i = 0; i < OPERATIONS; i++) {
         const caller = callers.find(headers[i & 63] ?? '')?.caller;
-        if (caller?.hasRoom() !== true || !caller.admits()) continue;
+        if (caller?.canAcquire() !== true || !caller.admits()) continue;
         if (caller.scopes.admitTenant(CHECK, '', 'acme')) count += 1;
       }
       return count;

@@ -12,7 +12,7 @@ const HELD = 10_000;
 
 const hints: readonly ChangeHint[] = listOf(SHARDS, (i) => ({
   shard: { projectId: 'production', tenantId: `tenant-${i * 7919}` },
-  seq: 1_000_000 + i,
+  revision: 1_000_000 + i,
 }));
 
 function reader(sender: string): (payload: string) => void {

@@ -60,7 +60,7 @@ function conditionalBench(name: string, yields: string, condition?: Condition): 
         const contextJson = JSON.stringify((condition?.contextOf ?? ofAge)(i));
         return { ...key, subject, contextJson };
       });
-      const options = { depthMax: 256, closureBytesMax: 64 << 20 };
+      const options = { depthMax: 256, membershipBytesMax: 64 << 20 };
       const evaluator = new Evaluator(index, MODEL, options, systemClock);
       const nowMs = Date.now();
       const isAllowed = (question: CheckQuery): boolean => {

@@ -27,7 +27,7 @@ export const engineCheck: MicroBench = {
       const { op, tuple: key } = insertOf(tuple);
       index.applyChange(op, key);
     }
-    const options = { depthMax: 256, closureBytesMax: 64 << 20 };
+    const options = { depthMax: 256, membershipBytesMax: 64 << 20 };
     const evaluator = new Evaluator(index, parseModel(DATASET_MODEL_JSON), options, systemClock);
     const [doc, viewer] = [index.nameId('doc'), index.nameId('viewer')];
     const objects = questions.map(({ objectId }) => index.entityId(doc, objectId));

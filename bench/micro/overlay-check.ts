@@ -31,7 +31,7 @@ function overlayBench(name: string, yields: string, contextual: number): MicroBe
         const { op, tuple: key } = insertOf(tuple);
         index.applyChange(op, key);
       }
-      const options = { depthMax: 256, closureBytesMax: 64 << 20 };
+      const options = { depthMax: 256, membershipBytesMax: 64 << 20 };
       const evaluator = new Evaluator(index, parseModel(DATASET_MODEL_JSON), options, systemClock);
       const nowMs = Date.now();
       // Of the question's own document, for somebody else: they are read, and change no answer.

@@ -13,10 +13,10 @@ export const tokenEncode: MicroBench = {
   operations: OPERATIONS,
   prepare() {
     const codec = new TokenCodec({ key: KEY, rememberMax: 16 });
-    let seq = 0;
+    let revision = 0;
     return () => {
       let characters = 0;
-      for (let i = 0; i < OPERATIONS; i++) characters += codec.encode(SHARD, 1, seq++).length;
+      for (let i = 0; i < OPERATIONS; i++) characters += codec.encode(SHARD, 1, revision++).length;
       return characters;
     };
   },
@@ -28,14 +28,14 @@ export const tokenDecode: MicroBench = {
   operations: OPERATIONS,
   prepare() {
     const codec = new TokenCodec({ key: KEY, rememberMax: 16 });
-    const tokens = listOf(OPERATIONS, (seq) => codec.encode(SHARD, 1, seq));
+    const tokens = listOf(OPERATIONS, (revision) => codec.encode(SHARD, 1, revision));
     mustHold(
-      tokens.every((token, seq) => codec.decode(SHARD, token).seq === seq),
+      tokens.every((token, revision) => codec.decode(SHARD, token).revision === revision),
       'tokens name their seq',
     );
     return () => {
       let sum = 0;
-      for (const token of tokens) sum += codec.decode(SHARD, token).seq;
+      for (const token of tokens) sum += codec.decode(SHARD, token).revision;
       return sum;
     };
   },

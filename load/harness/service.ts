@@ -24,14 +24,19 @@ type LogLine = {
 
 /**
  * A service of its own on free ports with an empty data directory; `env` adds settings. Stopped by `stop`.
- * LOAD_NODE_ARGS are arguments of its Node.js, such as --trace-gc; what that prints goes to stderr.
+ * LOAD_NODE_ARGS are arguments of its Node.js, such as --trace-gc; what that prints goes to stderr. `directory` is
+ * another checkout, whose code runs.
  */
-export async function startService(env: Readonly<Record<string, string>> = {}): Promise<Service> {
+export async function startService(
+  env: Readonly<Record<string, string>> = {},
+  directory = process.cwd(),
+): Promise<Service> {
   const dataDir = await mkdtemp(join(tmpdir(), 'gatehouse-load-'));
   const [token, adminSecret] = ['load-token', 'load-admin-secret'];
   const startedMs = performance.now();
   const nodeArgs = (process.env['LOAD_NODE_ARGS'] ?? '').split(' ').filter((arg) => arg !== '');
   const child = spawn(process.execPath, [...nodeArgs, 'src/main.ts'], {
+    cwd: directory,
     stdio: ['ignore', nodeArgs.length > 0 ? process.stderr : 'ignore', 'pipe'],
     env: {
       PATH: process.env['PATH'],

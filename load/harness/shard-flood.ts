@@ -76,8 +76,8 @@ export async function flood(options: {
         text: WRITE,
         values: [projectId, some.slice(0, count)],
       });
-      for (const { tenant_id, seq } of rows) {
-        notifier.hint({ projectId, tenantId: tenant_id }, Number(seq));
+      for (const { tenant_id, seq: revision } of rows) {
+        notifier.hint({ projectId, tenantId: tenant_id }, Number(revision));
       }
       written += rows.length;
     }

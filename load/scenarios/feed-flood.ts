@@ -8,7 +8,7 @@ import type { Pool } from 'pg';
 import { DATASET_MODEL_JSON } from '../../bench/dataset/model.ts';
 import { mixedQuestions } from '../../bench/dataset/questions.ts';
 import { World } from '../../bench/dataset/world.ts';
-import { readHeads } from '../../src/store/change-feed.ts';
+import { readHeadRevisions } from '../../src/store/change-feed.ts';
 import { startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
 import { type ServerTarget, createPool } from '../../src/store/pool.ts';
 import { type Issue, type RateResult, runAtRate } from '../harness/arrivals.ts';
@@ -119,7 +119,7 @@ async function pollCost(pool: Pool, target: ServerTarget): Promise<object> {
   const pid = rows[0]?.pid ?? 0;
   const poll = async (): Promise<void> => {
     for (let at = 0; at < HELD; at += HEADS_PER_QUERY) {
-      await readHeads(single, shards.slice(at, at + HEADS_PER_QUERY));
+      await readHeadRevisions(single, shards.slice(at, at + HEADS_PER_QUERY));
     }
   };
   for (let i = 0; i < 5; i++) await poll();

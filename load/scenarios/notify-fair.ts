@@ -28,7 +28,6 @@ export const notifyFair: Scenario = {
     'How much later do the webhooks and live events of a quiet tenant arrive while ten others flood, with endpoints that never answer?',
   async run(options) {
     const service = await startNotifyService({
-      NOTIFY_STORE_DRIVER: 'postgres',
       NOTIFY_WEBHOOK_ALLOW_PRIVATE: 'true',
     });
     try {

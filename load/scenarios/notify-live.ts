@@ -24,21 +24,14 @@ const METHOD = '/notify.v1.NotifyService/';
 
 export const notifyLive: Scenario = {
   name: 'notify-live',
-  purpose: '2,000 live streams (times --scale) and 1,000 notifications a second, both drivers',
+  purpose: '2,000 live streams (times --scale) and 1,000 notifications a second',
   question:
     'How long after it was due does a notification reach the streams of its user, and what does a stream cost?',
-  async run(options) {
-    const memory = await runDriver('memory', options);
-    const postgres = await runDriver('postgres', options);
-    return { memory, postgres };
-  },
+  run: runOnce,
 };
 
-async function runDriver(
-  driver: 'memory' | 'postgres',
-  options: LoadOptions,
-): Promise<Record<string, unknown>> {
-  const service = await startNotifyService({ NOTIFY_STORE_DRIVER: driver });
+async function runOnce(options: LoadOptions): Promise<Record<string, unknown>> {
+  const service = await startNotifyService({});
   const streams = fork('load/notify-stream-clients.ts');
   const client = new LoadClient({
     baseUrl: service.internalUrl,

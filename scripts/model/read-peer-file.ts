@@ -42,7 +42,7 @@ export function readPeerFile(file: string, kind: string | undefined): PeerFile {
         : openFgaModel(path.join(path.dirname(file), model.path), readBeside(file, model.path));
     return { peer, suite };
   }
-  const { schema, suite } = readValidationFile(text);
+  const { schema, suite } = readValidationFile(text, (other) => readBeside(file, other));
   const schemaText = schema.kind === 'text' ? schema.text : readBeside(file, schema.path);
   return { peer: readSpiceDbSchema(schemaText), suite };
 }

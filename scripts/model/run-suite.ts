@@ -26,7 +26,7 @@ export function runSuite(modelJson: string, suite: ImportedSuite): SuiteResult {
   for (const test of suite.tests) {
     const index = new TupleIndex({ bytesMax: INDEX_BYTES_MAX });
     for (const tuple of [...suite.tuples, ...test.tuples]) index.insert(rowFromTuple(tuple));
-    const options = { depthMax: DEPTH_MAX, closureBytesMax: CACHE_BYTES_MAX };
+    const options = { depthMax: DEPTH_MAX, membershipBytesMax: CACHE_BYTES_MAX };
     const evaluator = new Evaluator(index, model, options, systemClock);
     const nowMs = systemClock.nowMs();
     for (const check of test.checks) {

@@ -5,17 +5,17 @@ import { checkConditionName, checkJson, checkNamespace, checkRelation } from '..
 import type { RelationTuple, Subject, TupleKey } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
 import { objectFromText, subjectFromText, textOfTuple, tupleFromText } from './tuple-text.ts';
-import { type Field, type Fields, type FileProblem, isEmpty, YamlReader } from './yaml-reader.ts';
+import { type Field, type Fields, type YamlProblem, isEmpty, YamlReader } from './yaml-reader.ts';
 
 /** A tuple of a file, and the line on which it stands. */
 export type PlacedTuple = { readonly tuple: RelationTuple; readonly line: number };
 
-/** What a test expects of one question. */
+/** What a test expects of one query. */
 export type Assertion =
   | {
       readonly kind: 'check';
       readonly line: number;
-      readonly question: TupleKey;
+      readonly query: TupleKey;
       /** JSON text; '' is none. */
       readonly contextJson: string;
       readonly expected: boolean;
@@ -53,14 +53,14 @@ export type AssertionDocument = {
 /** A document, or what is wrong with it. */
 export type AssertionFileReading =
   | { readonly document: AssertionDocument; readonly problems?: undefined }
-  | { readonly document?: undefined; readonly problems: readonly FileProblem[] };
+  | { readonly document?: undefined; readonly problems: readonly YamlProblem[] };
 
 const TEXT_BYTES_MAX = 1024 * 1024;
 const TUPLES_MAX = 10_000;
 const ASSERTIONS_MAX = 10_000;
 
 /**
- * Reads a file of assertions; docs/models.md describes the form. Of a file with problems the first 20 are told.
+ * Reads a file of assertions; docs/models.md describes the form. Of a file with problems the first 20 are reported.
  * Cost: O(text).
  */
 export function readAssertionFile(text: string): AssertionFileReading {
@@ -229,19 +229,19 @@ class FileReader {
     }
   }
 
-  /** Entries of `allow` and `deny`: questions as texts. */
+  /** Entries of `allow` and `deny`: queries as texts. */
   #entries(field: Field | undefined, expected: boolean, defaults: Defaults): readonly Assertion[] {
     const yaml = this.#yaml;
     return yaml.list(field, field?.key ?? '').flatMap((node): readonly Assertion[] => {
       const isPlain = isScalar(node);
       const fields = isPlain ? undefined : yaml.fields(node, 'an assertion', ENTRY_KEYS);
       const text = isPlain ? node : (fields?.get('check')?.value ?? null);
-      const question = this.#tupleText(text, 'check', node);
-      if (question === undefined || !this.#mayAsk(question.subject, text)) return [];
+      const query = this.#tupleText(text, 'check', node);
+      if (query === undefined || !this.#mayAsk(query.subject, text)) return [];
       const context = fields?.get('context');
       const own = this.#context(context, defaults);
       const line = yaml.lineOf(node);
-      return [{ kind: 'check', line, question, contextJson: contextText(own), expected }];
+      return [{ kind: 'check', line, query, contextJson: contextText(own), expected }];
     });
   }
 
@@ -257,9 +257,9 @@ class FileReader {
       ({ key: relation, keyNode, value }): readonly Assertion[] => {
         const expected = yaml.truth(value, relation, keyNode);
         if (subject === undefined || object === undefined) return [];
-        const question = { ...object, relation, subject };
+        const query = { ...object, relation, subject };
         const line = yaml.lineOf(keyNode);
-        return [{ kind: 'check', line, question, contextJson: contextText(own), expected }];
+        return [{ kind: 'check', line, query, contextJson: contextText(own), expected }];
       },
     );
   }
@@ -400,7 +400,7 @@ class FileReader {
   }
 }
 
-/** An empty context is one: a question without any decides no condition. */
+/** An empty context is one: a query without any decides no condition. */
 function contextText(context: JsonObject | undefined): string {
   return context === undefined ? '' : canonicalJson(context);
 }

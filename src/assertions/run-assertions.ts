@@ -5,15 +5,16 @@ import { Evaluator } from '../engine/evaluator.ts';
 import { problemOfTuple } from '../model/model-admission.ts';
 import { suggestion } from '../model/model-json.ts';
 import type { NamespaceModel } from '../model/namespace-model.ts';
+import { subjectText } from '../model/subject-text.ts';
 import { AppError } from '../shared/app-error.ts';
 import { type Clock, systemClock } from '../shared/clock.ts';
 import type { Assertion, AssertionDocument, AssertionTest, PlacedTuple } from './assertion-file.ts';
-import { textOfSubject, textOfTuple } from './tuple-text.ts';
+import { textOfTuple } from './tuple-text.ts';
 
 /** An assertion that does not hold. */
 export type AssertionFailure = {
   readonly test: string;
-  /** The question, as text. */
+  /** The query, as text. */
   readonly assertion: string;
   readonly expected: string;
   readonly actual: string;
@@ -97,7 +98,7 @@ class TestRun {
     const clock: Clock = systemClock;
     const index = new TupleIndex({ bytesMax: INDEX_BYTES_MAX });
     for (const { tuple } of tuples) index.insert(rowFromTuple(tuple));
-    const options = { depthMax, closureBytesMax: CACHE_BYTES_MAX };
+    const options = { depthMax, membershipBytesMax: CACHE_BYTES_MAX };
     this.#model = model;
     this.#names = namesOf(model, tuples);
     this.#evaluator = new Evaluator(index, model, options, clock);
@@ -121,15 +122,15 @@ class TestRun {
       const task = this.#evaluator.startListObjects(assertion, nowMs, readBudget);
       return listDifference(assertion.expected, finished(task));
     }
-    const { question, contextJson, expected } = assertion;
-    const task = this.#evaluator.startCheck({ ...question, contextJson }, nowMs, readBudget);
+    const { query, contextJson, expected } = assertion;
+    const task = this.#evaluator.startCheck({ ...query, contextJson }, nowMs, readBudget);
     const actual = finished(task);
     return actual === expected ? undefined : String(actual);
   }
 
-  /** What is wrong with the names of a question, if nothing says what they are. */
+  /** What is wrong with the names of a query, if nothing says what they are. */
   #unknownName(assertion: Assertion): string | undefined {
-    const { namespace, relation } = assertion.kind === 'check' ? assertion.question : assertion;
+    const { namespace, relation } = assertion.kind === 'check' ? assertion.query : assertion;
     const relations = this.#names.get(namespace);
     if (relations === undefined) {
       const hint = suggestion(namespace, this.#names.keys());
@@ -177,11 +178,11 @@ function expectedText(assertion: Assertion): string {
 function textOf(assertion: Assertion): string {
   if (assertion.kind === 'listObjects') {
     const { namespace, relation, userId } = assertion;
-    const user = textOfSubject({ kind: 'user', userId });
+    const user = subjectText({ kind: 'user', userId });
     return `list_objects ${namespace}#${relation}@${user}`;
   }
-  const { question, contextJson } = assertion;
-  return `${textOfTuple(question)}${contextJson === '' ? '' : ` with ${contextJson}`}`;
+  const { query, contextJson } = assertion;
+  return `${textOfTuple(query)}${contextJson === '' ? '' : ` with ${contextJson}`}`;
 }
 
 /** The list that is there, and how it differs; undefined where it does not. Both are sorted. */

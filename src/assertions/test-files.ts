@@ -4,7 +4,7 @@ import { AppError } from '../shared/app-error.ts';
 import { type AssertionDocument, readAssertionFile } from './assertion-file.ts';
 import type { AssertionsReason } from './assertions-reason.ts';
 import { type AssertionFailure, type AssertionLimits, runAssertions } from './run-assertions.ts';
-import type { FileProblem } from './yaml-reader.ts';
+import type { YamlProblem } from './yaml-reader.ts';
 
 /** A file as it was given. */
 export type NamedText = { readonly name: string; readonly text: string };
@@ -56,7 +56,7 @@ export function modelOfText(text: string): NamespaceModel {
 }
 
 /** ASSERTIONS_INVALID of the first problem, with the number of others. */
-export function assertionsInvalid(field: string, problems: readonly FileProblem[]): AppError {
+export function assertionsInvalid(field: string, problems: readonly YamlProblem[]): AppError {
   const [first] = problems;
   const { line, column, message } = first ?? { line: 1, column: 1, message: 'cannot be read' };
   const more = problems.length > 1 ? ` (and ${problems.length - 1} more)` : '';

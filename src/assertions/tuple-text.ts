@@ -1,16 +1,17 @@
 import { checkNamespace, checkObjectId, checkRelation, checkUserId } from '../model/names.ts';
 import type { Subject, TupleKey } from '../model/relation-tuple.ts';
+import { subjectText } from '../model/subject-text.ts';
 import { AppError } from '../shared/app-error.ts';
 
-/** What a text about a tuple or a question says wrongly. */
+/** What a text about a tuple or a query says wrongly. */
 export type TextProblem = { readonly problem: string };
 
 const FORM = 'must read namespace:object#relation@subject';
 
 /**
- * A tuple from its text: `doc:readme#viewer@user:alice`, `@user:*` for everybody, `@group:eng#member` for a userset,
- * `@folder:plans` for the object itself. `user:` always begins a concrete user. Ids hold no `#` and names neither
- * `:` nor `@`, so that a text has one meaning.
+ * A tuple from its text: `doc:readme#viewer@user:alice`, `@user:*` for every user, `@group:eng#member` for a userset,
+ * `@folder:plans` for the object itself, `@folder:*` for every folder (`@folder:*#` is the one whose id is `*`). `user:` always
+ * begins a concrete user. Ids hold no `#` and names neither `:` nor `@`, so that a text has one meaning.
  */
 export function tupleFromText(text: string): TupleKey | TextProblem {
   const colon = text.indexOf(':');
@@ -56,32 +57,27 @@ export function subjectFromText(text: string): Subject | TextProblem {
     return problem === undefined ? { kind: 'user', userId } : { problem };
   }
   const hash = text.indexOf('#');
+  if (text.endsWith(':*')) {
+    const namespace = text.slice(0, -2);
+    const problem = nameProblem(() => checkNamespace("the subject's namespace", namespace));
+    return problem === undefined ? { kind: 'wildcardOf', namespace } : { problem };
+  }
   const object = objectFromText(hash < 0 ? text : text.slice(0, hash));
   if ('problem' in object)
     return {
       problem: 'the subject must read user:…, namespace:object#relation or namespace:object',
     };
   const relation = hash < 0 ? '' : text.slice(hash + 1);
-  const problem =
-    hash < 0 ? undefined : nameProblem(() => checkRelation("the subject's relation", relation));
+  const isItself = hash < 0 || (object.objectId === '*' && relation === '');
+  const problem = isItself
+    ? undefined
+    : nameProblem(() => checkRelation("the subject's relation", relation));
   return problem === undefined ? { kind: 'set', ...object, relation } : { problem };
 }
 
-/** The text of a tuple or a question: inverse of `tupleFromText`. */
+/** The text of a tuple or a query: inverse of `tupleFromText`. */
 export function textOfTuple({ namespace, objectId, relation, subject }: TupleKey): string {
-  return `${namespace}:${objectId}#${relation}@${textOfSubject(subject)}`;
-}
-
-/** The text of a subject: inverse of `subjectFromText`. */
-export function textOfSubject(subject: Subject): string {
-  switch (subject.kind) {
-    case 'user':
-      return `user:${subject.userId}`;
-    case 'wildcard':
-      return 'user:*';
-    case 'set':
-      return `${subject.namespace}:${subject.objectId}${subject.relation === '' ? '' : `#${subject.relation}`}`;
-  }
+  return `${namespace}:${objectId}#${relation}@${subjectText(subject)}`;
 }
 
 function nameProblem(check: () => void): string | undefined {

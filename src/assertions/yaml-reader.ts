@@ -12,7 +12,7 @@ import type { JsonValue } from '../model/canonical-json.ts';
 import { nearestName } from '../shared/nearest-name.ts';
 
 /** Something wrong with a file, and where; both from 1. */
-export type FileProblem = {
+export type YamlProblem = {
   readonly line: number;
   readonly column: number;
   readonly message: string;
@@ -32,7 +32,7 @@ const BRACKETS_MAX = 200;
  * one has the value that the reader says, and is of no use.
  */
 export class YamlReader {
-  readonly problems: FileProblem[] = [];
+  readonly problems: YamlProblem[] = [];
   readonly #lines = new LineCounter();
   readonly root: Node | null;
 

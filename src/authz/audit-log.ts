@@ -13,7 +13,7 @@ export type TupleAuditRecord = {
   readonly namespace: string;
   readonly object_id: string;
   readonly relation: string;
-  /** `user:alice`, `*` for the wildcard, `ns:id#relation`, `ns:id#` for an object itself. */
+  /** `user:alice`, `*` for the wildcard, `ns:*` for that of a namespace, `ns:id#relation`, `ns:id#` for an object itself. */
   readonly subject: string;
   readonly rpc: string;
   /** Absent where a call has no acting user. */

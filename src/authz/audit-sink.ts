@@ -1,4 +1,5 @@
 import { type PackedChange, parsePackedChanges } from '../model/packed-changes.ts';
+import { WILDCARD_NAMESPACE } from '../model/relation-tuple.ts';
 import type { AuditSink, TupleAudit, WrittenModel } from '../services/ports.ts';
 import type { AdminAuditRecord, AuditLog, TupleAuditRecord } from './audit-log.ts';
 
@@ -46,7 +47,7 @@ function tupleRecord(entry: TupleAudit, change: PackedChange, ordinal: number): 
     operation: op === 1 ? 'insert' : 'delete',
     project_id: entry.projectId,
     tenant_id: entry.tenantId,
-    seq: entry.seq,
+    seq: entry.revision,
     ordinal,
     namespace,
     object_id: objectId,
@@ -68,5 +69,6 @@ function callerOf({ caller }: { readonly caller?: string | undefined }): {
 
 function subjectText(namespace: string, id: string, relation: string): string {
   if (namespace === '') return `user:${id}`;
-  return namespace === '*' ? '*' : `${namespace}:${id}#${relation}`;
+  if (namespace === WILDCARD_NAMESPACE) return id === '' ? '*' : `${id}:*`;
+  return `${namespace}:${id}#${relation}`;
 }

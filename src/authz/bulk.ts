@@ -7,7 +7,7 @@ import { StreamCursors } from '../services/bulk/stream-cursor.ts';
 import { TupleDelete } from '../services/bulk/tuple-delete.ts';
 import { TupleExport } from '../services/bulk/tuple-export.ts';
 import { TupleImport } from '../services/bulk/tuple-import.ts';
-import { Places } from '../services/places.ts';
+import { HeadPlaces } from '../services/places.ts';
 import type { AuditSink } from '../services/ports.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { IdSource } from '../shared/ids.ts';
@@ -42,7 +42,7 @@ export function createBulk(
     log('warn', 'bulk_upkeep_failed', { error: String(error) });
   };
   // Each keeps a connection for as long as it takes, and some need a second one meanwhile.
-  const places = new Places('bulk calls', Math.max(1, Math.floor(pool.options.max / 4)));
+  const places = new HeadPlaces('bulk calls', Math.max(1, Math.floor(pool.options.max / 4)));
   const bulk = { ...parts, places };
   return {
     guardedWrites: new GuardedWrites(bulk, config.maxWriteUpdates),

@@ -30,7 +30,7 @@ export interface Database {
   readonly pool: Pool;
   readonly membership: Membership;
   readonly history: DeploymentWatch;
-  /** What the server has refused lately, to be told of what fails. */
+  /** What the server has refused lately, to be notified of what fails. */
   readonly refusals: StoreRefusals;
   /** Closes the pool, gives the registration back, and stops an embedded server. Idempotent. */
   stop(): Promise<void>;

@@ -1,14 +1,14 @@
 import type { Family, HotCounter } from '../observability/metric-store.ts';
 
 export const OUTCOMES = ['allowed', 'denied', 'error'] as const;
-export type Outcome = (typeof OUTCOMES)[number];
+export type DecisionOutcome = (typeof OUTCOMES)[number];
 
 /** Distinct (namespace, relation) pairs with series of their own; further ones count as `other`. */
 export const DECISION_PAIRS_MAX = 200;
 /** Label of what lies outside the project's model or beyond the pairs above. */
 export const OTHER = 'other';
 
-type PairCounters = Readonly<Record<Outcome, HotCounter>>;
+type PairCounters = Readonly<Record<DecisionOutcome, HotCounter>>;
 
 /**
  * Decisions by namespace, relation and outcome, with a bounded number of series.
@@ -27,7 +27,7 @@ export class DecisionCounts {
   }
 
   /** Adds `count` decisions. Cost: two map lookups. */
-  add(namespace: string, relation: string, outcome: Outcome, count = 1): void {
+  add(namespace: string, relation: string, outcome: DecisionOutcome, count = 1): void {
     const counters = this.#pairs.get(namespace)?.get(relation) ?? this.#admit(namespace, relation);
     counters[outcome].add(count);
   }
@@ -43,7 +43,7 @@ export class DecisionCounts {
   }
 
   #create(namespace: string, relation: string): PairCounters {
-    const cell = (outcome: Outcome): HotCounter =>
+    const cell = (outcome: DecisionOutcome): HotCounter =>
       this.#family.cell({ namespace, relation, outcome });
     return { allowed: cell('allowed'), denied: cell('denied'), error: cell('error') };
   }

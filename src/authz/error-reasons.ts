@@ -6,20 +6,20 @@ import type { DecodingReason } from '../decoding/decoding-reason.ts';
 import type { EngineReason } from '../engine/bound/engine-reason.ts';
 import type { CallersReason } from '../gateway/callers/callers-reason.ts';
 import { CODE_OF_REASON } from '../gateway/connect/connect-error.ts';
-import type { ConnectReason } from '../gateway/connect/connect-reason.ts';
 import type { GatewayReason } from '../gateway/gateway-reason.ts';
 import type { RpcReason } from '../gateway/rpc/rpc-reason.ts';
+import type { ConnectReason } from '../http/connect/connect-reason.ts';
 import type { HttpReason } from '../http/http-reason.ts';
 import type { ModelReason } from '../model/model-reason.ts';
 import type { StopReason } from '../observability/stop-on-signals.ts';
 import type { ServicesReason } from '../services/services-reason.ts';
 import type { InternalReason } from '../shared/app-error.ts';
 import type { StoreReason } from '../store/store-reason.ts';
-import type { QuestionReason } from '../workers/questions/question-reason.ts';
+import type { QueryReason } from '../workers/queries/query-reason.ts';
 import type { ShardReason } from '../workers/shard/shard-reason.ts';
 import type { SlotReason } from '../workers/slot/slot-reason.ts';
 
-/** Every reason for which a call of the authorization service can fail: those of all rooms. */
+/** Every reason for which a call of the authorization service can fail: those of all modules. */
 export type AuthzReason =
   | InternalReason
   | ConfigReason
@@ -32,7 +32,7 @@ export type AuthzReason =
   | CacheReason
   | StoreReason
   | ServicesReason
-  | QuestionReason
+  | QueryReason
   | ShardReason
   | SlotReason
   | CallersReason
@@ -42,7 +42,7 @@ export type AuthzReason =
 
 type CodeOfReason = typeof CODE_OF_REASON;
 
-/** `never` as soon as the table has a reason that is of no room. */
+/** `never` as soon as the table has a reason that is of no module. */
 type Complete =
   Exclude<keyof CodeOfReason, AuthzReason> extends never
     ? Readonly<Record<AuthzReason, Code>>

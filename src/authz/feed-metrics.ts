@@ -18,7 +18,7 @@ export function createFeedMetrics(store: MetricStore): FeedMetrics {
     name: 'gatehouse_feed_skipped_notifications_total',
     help: 'Notifications that were not read: its own, and those that it does not understand.',
   });
-  const told = store.counters({
+  const reported = store.counters({
     name: 'gatehouse_notify_hints_total',
     help: 'Hints for other instances, sent or lost.',
   });
@@ -32,8 +32,8 @@ export function createFeedMetrics(store: MetricStore): FeedMetrics {
       dropped: heard.cell({ outcome: 'dropped' }),
       own: skipped.cell({ reason: 'own' }),
       unknown: skipped.cell({ reason: 'unknown' }),
-      sent: told.cell({ outcome: 'sent' }),
-      lost: told.cell({ outcome: 'lost' }),
+      sent: reported.cell({ outcome: 'sent' }),
+      lost: reported.cell({ outcome: 'lost' }),
       notifications: notifications.cell({}),
     },
   };
@@ -43,9 +43,9 @@ export function createFeedMetrics(store: MetricStore): FeedMetrics {
 export function showFeed(
   { feed }: FeedMetrics,
   heard: Readonly<FeedCounts>,
-  told: NotifierCounts,
+  reported: NotifierCounts,
 ): void {
-  const { hints: sent, lost, notifications } = told;
+  const { hints: sent, lost, notifications } = reported;
   const counted = { ...heard, sent, lost, notifications };
   for (const [name, cell] of Object.entries(feed)) {
     cell.add(counted[name as keyof typeof counted] - cell.value);

@@ -4,7 +4,7 @@ const AROUND_SHARE = 1 / 2;
 
 /**
  * Bytes that indexes may take of GATEWAY_INDEX_BYTES, all workers together. The rest is for what grows with their use and is no
- * index: young generations of the heaps, garbage until it is collected, heads of tenants that have gone (load/scenarios/many-tenants.ts).
+ * index: young generations of the heaps, garbage until it is collected, head revisions of tenants that have gone (load/scenarios/many-tenants.ts).
  */
 export function indexShare(indexBytes: number): number {
   return indexBytes - Math.min(AROUND_BYTES_MAX, Math.floor(indexBytes * AROUND_SHARE));

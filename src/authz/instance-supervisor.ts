@@ -24,7 +24,7 @@ const RESTART_MS_MAX = 10_000;
 /** One that lived longer starts again at once. */
 const STABLE_MS = 30_000;
 
-type Place = {
+type InstancePlace = {
   readonly index: number;
   readonly socket: HeldSocket;
   readonly metrics: HeldSocket;
@@ -40,7 +40,7 @@ type Place = {
 export class InstanceSupervisor {
   readonly #options: SupervisorOptions;
   readonly #database: SharedDatabase;
-  readonly #places: Place[] = [];
+  readonly #places: InstancePlace[] = [];
   readonly #sockets: readonly HeldSocket[];
   #isStopping = false;
   #replacing: Promise<void> = Promise.resolve();
@@ -149,8 +149,8 @@ export class InstanceSupervisor {
   }
 
   #launch(
-    place: Pick<Place, 'index' | 'socket' | 'metrics'>,
-  ): Pick<Place, 'process' | 'startedMs'> {
+    place: Pick<InstancePlace, 'index' | 'socket' | 'metrics'>,
+  ): Pick<InstancePlace, 'process' | 'startedMs'> {
     const others = this.#sockets.filter(({ fd }) => fd !== place.socket.fd).map(({ fd }) => fd);
     const process = new SupervisedProcess({
       name: String(place.index + 1),
@@ -162,7 +162,7 @@ export class InstanceSupervisor {
   }
 
   /** Starts the process of a place again when it ends without having been asked to. */
-  #watch(place: Place): void {
+  #watch(place: InstancePlace): void {
     const { process, startedMs } = place;
     void process.ended.then(async (how) => {
       if (this.#isStopping || place.process !== process) return;
@@ -182,7 +182,7 @@ export class InstanceSupervisor {
   }
 
   /** Keeps the old process where the new one does not become ready. */
-  async #replace(place: Place): Promise<void> {
+  async #replace(place: InstancePlace): Promise<void> {
     const old = place.process;
     const next = this.#launch(place);
     try {

@@ -10,7 +10,7 @@ type Quiet = { untilMs: number; suppressed: number };
 
 /**
  * Keeps a kind of log lines rare: the first of a key at once, then one at most each `intervalMs`. Answers how many of the key
- * were suppressed since its last line, or undefined where this one is to be. `more`: others of which nobody told. O(1).
+ * were suppressed since its last line, or undefined where this one is to be. `more`: others of which nobody reported. O(1).
  */
 export function createLinePace(
   clock: Pick<Clock, 'monotonicMs'>,

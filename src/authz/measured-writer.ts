@@ -2,6 +2,7 @@ import type { ShardKey, TupleChange } from '../model/relation-tuple.ts';
 import type { Preparation, WriteTransaction } from '../services/exclusive-writer.ts';
 import type { WriteMeta } from '../services/ports.ts';
 import type { TupleWrites } from '../services/tuple-writes.ts';
+import type { UpdateMode } from '../services/update-modes.ts';
 import type { WriteResult } from '../services/write-group.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -15,8 +16,13 @@ export class MeasuredWriter implements TupleWrites {
     this.#durations = durations;
   }
 
-  write(shard: ShardKey, updates: readonly TupleChange[], meta: WriteMeta): Promise<WriteResult> {
-    return this.#measured(this.#writer.write(shard, updates, meta));
+  write(
+    shard: ShardKey,
+    updates: readonly TupleChange[],
+    meta: WriteMeta,
+    modes?: readonly UpdateMode[],
+  ): Promise<WriteResult> {
+    return this.#measured(this.#writer.write(shard, updates, meta, modes));
   }
 
   exclusive<T>(

@@ -6,7 +6,8 @@ import {
 } from '../gateway/reads/decision-meter.ts';
 import type { ConditionProblem } from '../model/condition-admission.ts';
 import { MISSING_PARTS, type MissingPart } from '../model/unknown-relation.ts';
-import { registerBuildInfo, type Build } from '../observability/build-info.ts';
+import { createMessageRefusals } from '../observability/body-metrics.ts';
+import { registerBuildInfo, type BuildLabels } from '../observability/build-info.ts';
 import {
   createCredentialMetrics,
   type CredentialMetrics,
@@ -88,19 +89,16 @@ export type Metrics = PartMetrics & {
   readonly undecidableTuples: Readonly<Record<ConditionProblem['field'], HotCounter>>;
   readonly queueRefusals: Readonly<Record<QueueBound, HotCounter>>;
   /**
-   * Takes over a worker's report: adds its counts, replaces its standing figures. Its errors are for
+   * Adopts a worker's report: adds its counts, replaces its standing figures. Its errors are for
    * the caller, who knows the Connect code of a reason.
    */
   readonly workerReport: (slot: number, figures: WorkerFigures) => void;
   readonly workerRestarts: Counter;
-  readonly recordedQuestions: Gauge;
-  /** What has become of questions for the file, since the start. */
-  readonly showQuestionFile: (counts: {
-    readonly written: number;
-    readonly dropped: number;
-  }) => void;
+  readonly recordedQueries: Gauge;
+  /** What has become of queries for the file, since the start. */
+  readonly showQueryFile: (counts: { readonly written: number; readonly dropped: number }) => void;
   readonly recordedBytes: Gauge;
-  readonly spreadShards: Gauge;
+  readonly replicatedShards: Gauge;
   /** Of replicas on the gateway's thread. */
   readonly threadReplicas: ThreadReplicaMetrics;
   /** Answers whose readers stood still. */
@@ -137,13 +135,13 @@ export type Metrics = PartMetrics & {
 };
 
 /** The metrics of one process. Series exist from the first scrape on. */
-export function createMetrics(build: Build): Metrics {
+export function createMetrics(build: BuildLabels): Metrics {
   const store = new MetricStore();
   const metrics = {
     ...decisionMetrics(store),
     ...instanceMetrics(store),
     ...upkeepMetrics(store),
-    ...questionFileMetrics(store),
+    ...queryFileMetrics(store),
     ...createCredentialMetrics(store, 'gatehouse'),
     ...createClockMetrics(store),
     ...createFeedMetrics(store),
@@ -243,19 +241,19 @@ function decisionMetrics(store: MetricStore) {
   };
 }
 
-/** Of the file that recorded questions are written to. */
-function questionFileMetrics(store: MetricStore): Pick<Metrics, 'showQuestionFile'> {
-  const questions = store.counter<'outcome'>({
+/** Of the file that recorded queries are written to. */
+function queryFileMetrics(store: MetricStore): Pick<Metrics, 'showQueryFile'> {
+  const queries = store.counter<'outcome'>({
     name: 'gatehouse_recorded_file_questions_total',
     help: 'Questions for the file of GATEWAY_RECORD_FILE, by outcome.',
     labelNames: ['outcome'],
   });
   const seen = { written: 0, dropped: 0 };
-  for (const outcome of ['written', 'dropped'] as const) questions.inc({ outcome }, 0);
+  for (const outcome of ['written', 'dropped'] as const) queries.inc({ outcome }, 0);
   return {
-    showQuestionFile: (counts) => {
+    showQueryFile: (counts) => {
       for (const outcome of ['written', 'dropped'] as const) {
-        questions.inc({ outcome }, counts[outcome] - seen[outcome]);
+        queries.inc({ outcome }, counts[outcome] - seen[outcome]);
         seen[outcome] = counts[outcome];
       }
     },
@@ -290,19 +288,15 @@ function instanceMetrics(store: MetricStore) {
       'gatehouse_stalled_answers_total',
       'Answers that were given up, since their readers took nothing for too long.',
     ),
-    messagesRefused: store.counter({
-      name: 'gatehouse_messages_refused_total',
-      help: 'Requests refused before they were built, since they hold more than they may, by reason.',
-      labelNames: ['reason'],
-    }),
+    messagesRefused: createMessageRefusals(store, 'gatehouse'),
     unreadAnswers: counter(
       'gatehouse_http2_unread_answers_total',
       'Answers that were given up, since nobody read them and they were too many.',
     ),
     unreadBytes: counter('gatehouse_http2_unread_bytes_total', 'What those answers took.'),
-    spreadShards: gauge('gatehouse_spread_shards', 'Shards that several workers answer for.'),
+    replicatedShards: gauge('gatehouse_spread_shards', 'Shards that several workers answer for.'),
     poolConnections: gauge('gatehouse_pg_pool_connections', 'Connections open to PostgreSQL.'),
-    recordedQuestions: gauge(
+    recordedQueries: gauge(
       'gatehouse_recorded_questions',
       'Questions remembered to preview models with.',
     ),

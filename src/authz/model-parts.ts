@@ -3,39 +3,39 @@ import type { Config } from '../config/options.ts';
 import { AssertionTests } from '../gateway/models/assertion-tests.ts';
 import type { ModelOptions } from '../gateway/models/model-options.ts';
 import { ModelPreviews } from '../gateway/models/model-previews.ts';
-import { QuestionFile } from '../gateway/reads/question-file.ts';
-import { QuestionRecorder } from '../gateway/reads/question-recorder.ts';
+import { QueryFile } from '../gateway/reads/query-file.ts';
+import { QueryRecorder } from '../gateway/reads/query-recorder.ts';
 import type { ReadScopes } from '../gateway/reads/read-scopes.ts';
 import type { EventLog } from '../observability/logger.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import type { Metrics } from './metrics.ts';
 import type { Services } from './services.ts';
 
-/** The recorder of questions, where the settings ask for one. Closed by whoever stops the service. */
+/** The recorder of queries, where the settings ask for one. Closed by whoever stops the service. */
 export function createRecorder(
   config: Config,
   metrics: Metrics,
   log: EventLog,
-): QuestionRecorder | undefined {
+): QueryRecorder | undefined {
   const { recordQuestionsEvery: every, recordQuestionsBytes: bytesMax } = config;
   if (every === 0) return undefined;
-  const file = createQuestionFile(config, log);
-  const recorder = new QuestionRecorder({ every, bytesMax, file });
+  const file = createQueryFile(config, log);
+  const recorder = new QueryRecorder({ every, bytesMax, file });
   metrics.onCollect(() => {
-    metrics.recordedQuestions.set(recorder.count);
+    metrics.recordedQueries.set(recorder.count);
     metrics.recordedBytes.set(recorder.bytes);
-    if (file !== undefined) metrics.showQuestionFile(file.counts);
+    if (file !== undefined) metrics.showQueryFile(file.counts);
   });
   return recorder;
 }
 
-function createQuestionFile(config: Config, log: EventLog): QuestionFile | undefined {
+function createQueryFile(config: Config, log: EventLog): QueryFile | undefined {
   const { recordFile, recordFileBytes: bytesMax, recordQuestionsEvery: every } = config;
   if (recordFile === undefined) return undefined;
   // Several processes of one machine have one setting, and a file each.
   const path =
     config.instanceName === undefined ? recordFile : `${recordFile}.${config.instanceName}`;
-  return new QuestionFile({
+  return new QueryFile({
     path,
     bytesMax,
     every,
@@ -50,7 +50,7 @@ export function modelOptions(
     readonly services: Pick<Services, 'modelHistory' | 'models' | 'operatorName'>;
     readonly shards: ShardClient;
     readonly scopes: ReadScopes;
-    readonly recorder: QuestionRecorder | undefined;
+    readonly recorder: QueryRecorder | undefined;
   },
 ): ModelOptions {
   const { services, shards, scopes, recorder } = parts;

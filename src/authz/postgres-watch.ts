@@ -28,16 +28,18 @@ export class PostgresWatch {
     history.watch(() => {
       // The registration was one of the history before: from memory alone nothing is answered any more.
       membership.refused(membership.instanceId ?? null);
-      services.heads.forgetAll();
+      services.headRevisions.forgetAll();
       services.projects.forgetAll();
+      services.namedVersions.forgetAll();
       workers.hint(null, 0);
     });
     membership.watch({
       onBecomingAlone: () => {
         // Others have written until now. Commits of ours that are under way may be seen before we know.
         services.writer.hideOpenCommits();
-        services.heads.forgetAll();
+        services.headRevisions.forgetAll();
         services.projects.forgetAll();
+        services.namedVersions.forgetAll();
       },
       onChange: () => {
         // What was notified in between is lost.

@@ -3,6 +3,7 @@ import { secretFingerprint } from '../config/secret-fingerprint.ts';
 import type { EventLog } from '../observability/logger.ts';
 import { ActivationJob } from '../services/models/activation-job.ts';
 import { ModelHistory } from '../services/models/model-history.ts';
+import { NamedVersions } from '../services/models/named-versions.ts';
 import { ACTIVATION_ROWS, StagedModels } from '../services/models/staged-models.ts';
 import type { AuditSink, ModelDistributor } from '../services/ports.ts';
 import { ProjectService } from '../services/project-service.ts';
@@ -13,7 +14,7 @@ import type { Metrics } from './metrics.ts';
 
 /** GATEWAY_MAX_CHECK_READS must not go below it, for a project either. */
 /** The lowest read budget of a project. */
-export const READ_BUDGET_FLOOR = 100;
+export const READ_BUDGET_MIN = 100;
 /** How often it is asked whether a model is pending that nobody brings into force. */
 const ACTIVATION_INTERVAL_MS = 5_000;
 /** So long a call that writes a model waits for it to come into force. */
@@ -26,6 +27,9 @@ export type ProjectServices = {
   readonly models: StagedModels;
   /** The versions of projects' models. */
   readonly modelHistory: ModelHistory;
+  readonly namedVersions: NamedVersions;
+  /** The text of a model version that this instance distributed, while it is remembered. */
+  modelOf(projectId: string, modelVersion: number): string | undefined;
   readonly activations: ActivationJob;
   /** What versions and audit records call whoever knows an operator secret. */
   readonly operatorName: (secret: string) => string;
@@ -60,7 +64,7 @@ export function createProjectServices(
     region: config.region,
     defaultProjectId: config.defaultProjectId,
     readBudgetDefault: config.maxCheckReads,
-    readBudgetFloor: READ_BUDGET_FLOOR,
+    readBudgetMin: READ_BUDGET_MIN,
     ttlMs: config.projectTtlSeconds * 1000,
     cacheMax: PROJECTS_MAX,
     listMax: PROJECTS_MAX,
@@ -87,7 +91,11 @@ export function createProjectServices(
   });
   const modelHistory = new ModelHistory({ pool, projects, models });
   const operatorName = (secret: string): string => operatorNameOf(database, secret);
-  return { projects, models, modelHistory, activations, operatorName };
+  const namedVersions = new NamedVersions({ pool, distributor: shards });
+  const modelOf = (projectId: string, version: number): string | undefined =>
+    projects.modelOf(projectId, version) ?? namedVersions.modelOf(projectId, version);
+  const history = { modelHistory, namedVersions, modelOf };
+  return { projects, models, ...history, activations, operatorName };
 }
 
 /** The fingerprint is that of the metric, where one secret is in force; keyed, so that it betrays nothing of it. */

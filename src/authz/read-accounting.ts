@@ -4,7 +4,7 @@ import type { Clock } from '../shared/clock.ts';
 import { createRefusalLog } from './refusal-log.ts';
 import type { WorkersOptions } from './workers.ts';
 
-/** What becomes of what workers tell of the reads of projects. */
+/** What becomes of what workers report the reads of projects. */
 export type ReadAccounting = Required<Pick<WorkersOptions, 'onBudgetRefused' | 'onProjects'>> & {
   readonly ledger: ReadLedger;
 };
@@ -12,13 +12,13 @@ export type ReadAccounting = Required<Pick<WorkersOptions, 'onBudgetRefused' | '
 /** An empty ledger, and what fills it and the log. */
 export function createReadAccounting(log: EventLog, clock: Clock): ReadAccounting {
   const ledger = new ReadLedger(clock);
-  const tell = createRefusalLog(log, clock);
+  const report = createRefusalLog(log, clock);
   return {
     ledger,
     onProjects: (figures) => ledger.report(figures),
     onBudgetRefused: (refusal, origin) => {
       ledger.refused(refusal, origin);
-      tell(refusal, origin);
+      report(refusal, origin);
     },
   };
 }

@@ -18,7 +18,7 @@ export function createRefusalLog(
   const pace = createLinePace(clock, INTERVAL_MS);
   return (refusal, origin) => {
     const { projectId: project } = refusal;
-    const suppressed = pace(project, refusal.untold);
+    const suppressed = pace(project, refusal.unreported);
     if (suppressed === undefined) return;
     log('warn', 'budget_exhausted', {
       project,

@@ -1,23 +1,12 @@
 import type { Environment } from '../config/load-options.ts';
 import type { Config } from '../config/options.ts';
-import { type BudgetOptions, createBudgetService } from '../gateway/budgets/budget-service.ts';
 import {
   type CallOptions,
   createGateway,
   type Gateway,
   type GatewayOptions,
 } from '../gateway/gateway.ts';
-import { createModelService } from '../gateway/models/model-service.ts';
-import { createQueryService } from '../gateway/queries/query-service.ts';
 import type { Readiness } from '../gateway/readiness.ts';
-import { DecisionMeter } from '../gateway/reads/decision-meter.ts';
-import { ReadScopes } from '../gateway/reads/read-scopes.ts';
-import { createAdminService } from '../gateway/rpc/admin-service.ts';
-import { createAuthzService } from '../gateway/rpc/authz-service.ts';
-import { createGroupService } from '../gateway/rpc/group-service.ts';
-import { createSeatService } from '../gateway/rpc/seat-service.ts';
-import { createWorkspaceService } from '../gateway/rpc/workspace-service.ts';
-import { createTupleService } from '../gateway/tuples/tuple-service.ts';
 import { BodyBudget } from '../http/body-budget.ts';
 import { HostAllowList } from '../http/host-allow-list.ts';
 import { registerBodyMetrics } from '../observability/body-metrics.ts';
@@ -33,19 +22,16 @@ import type { WorkerPool } from '../workers/slot/worker-pool.ts';
 import { createAuditLog } from './audit-log.ts';
 import { createAuditSink } from './audit-sink.ts';
 import { showCallers } from './caller-metrics.ts';
+import { createCalls } from './calls.ts';
 import { showClock } from './clock-metrics.ts';
 import type { Database } from './database.ts';
 import { showFeed } from './feed-metrics.ts';
-import { createFsckRuns } from './fsck-runs.ts';
 import { indexShare } from './index-share.ts';
 import { LiveCredentials } from './live-credentials.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
-import { createRecorder, modelOptions } from './model-parts.ts';
 import type { PostgresWatch } from './postgres-watch.ts';
-import { READ_BUDGET_FLOOR } from './project-services.ts';
-import { createReadAccounting, type ReadAccounting } from './read-accounting.ts';
+import { createReadAccounting } from './read-accounting.ts';
 import { RecentShards } from './recent-shards.ts';
-import { requestLimits } from './request-limits.ts';
 import { createServices, type Services } from './services.ts';
 import { measureStages, type MeasuredStages } from './stage-metrics.ts';
 import { warmUp } from './warm-up.ts';
@@ -86,7 +72,7 @@ export interface Service {
   stop(): Promise<void>;
 }
 
-type Parts = {
+type ServiceParts = {
   readonly config: Config;
   readonly database: Database;
   readonly workers: WorkerPool;
@@ -164,11 +150,11 @@ async function startParts(
   gateway: Gateway,
   undo: (() => Promise<void>)[],
   stages: MeasuredStages | undefined,
-): Promise<Parts> {
+): Promise<ServiceParts> {
   const { config, logger, readiness, postgres, opening, time } = options;
   const onFatal = (cause: unknown): void => options.onFatal('workers_cannot_start', cause);
   const recent = new RecentShards();
-  let projects: Services['projects'] | undefined;
+  let known: Pick<Services, 'modelOf'> | undefined;
   const held = new HeldBySlots(config.workers);
   const { ledger, ...accounting } = createReadAccounting(log, systemClock);
   metrics.projects.setNamed(config.metricsProjects);
@@ -184,7 +170,7 @@ async function startParts(
     time,
     onFatal,
     onRecentShards: (slot, shards) => recent.report(slot, shards),
-    findModel: (projectId, version) => projects?.modelOf(projectId, version),
+    findModel: (...asked) => known?.modelOf(...asked),
   });
   // The threads load their modules while the database starts.
   const started = workers.start();
@@ -203,7 +189,7 @@ async function startParts(
     log,
   });
   undo.push(() => services.stopIndex());
-  projects = services.projects;
+  known = services;
   await services.projects.provisionDefault();
   const feed = startFeed(database, workers, services, held, metrics, log);
   undo.push(() => feed.stop());
@@ -219,8 +205,8 @@ async function startParts(
   undo.push(async () => calls.recorder?.close());
   gateway.serve(calls);
   metrics.onCollect(() => collect(metrics, database, services, readiness, time));
-  metrics.onCollect(() => metrics.spreadShards.set(workers.spreadCount));
-  metrics.onCollect(() => metrics.threadReplicas.show(workers.near));
+  metrics.onCollect(() => metrics.replicatedShards.set(workers.replicatedCount));
+  metrics.onCollect(() => metrics.threadReplicas.show(workers.localReplicas));
   metrics.onCollect(() => showCallers(metrics.callers, live.callers.counts));
   metrics.onCollect(() => showFeed(metrics, feed.counts, services.notifier.counts));
   const watch = startWatch(options, gateway);
@@ -240,8 +226,8 @@ function startFeed(
     target: database.target,
     sender: services.notifier.sender,
     isHeld: (shard) => held.mayHold(shard) || services.hub.follows(shard),
-    onHint: (shard, seq) => {
-      workers.hint(shard, seq);
+    onHint: (shard, revision) => {
+      workers.hint(shard, revision);
       services.hub.changed(shard);
     },
     onConnected: (isConnected) => {
@@ -279,7 +265,7 @@ function heldSockets({ listenFds, metricsListenFd }: Config): GatewayOptions['he
 
 /** Loads what is likely to be asked, then notes for the next start what was. */
 async function warmParts(
-  parts: Parts,
+  parts: ServiceParts,
   log: EventLog,
   metrics: Metrics,
   signal: AbortSignal,
@@ -299,7 +285,7 @@ async function warmParts(
   recent.start(database.pool, log);
 }
 
-/** Never rejects: who awaits the opening itself is told of its failure. */
+/** Never rejects: who awaits the opening itself is notified of its failure. */
 function targetOf(opening: Promise<Database>): Promise<Database['target']> {
   return new Promise((resolve) => {
     opening.then(
@@ -338,100 +324,6 @@ function startUpkeep(
   return retention;
 }
 
-/** What answers calls, over a database, workers and services. */
-export function createCalls(
-  config: Config,
-  log: EventLog,
-  metrics: Metrics,
-  parts: Pick<Parts, 'workers' | 'services'> &
-    Pick<CallOptions, 'credentials'> &
-    Pick<ReadAccounting, 'ledger'>,
-): CallOptions {
-  const { workers: shards, services, credentials, ledger } = parts;
-  const { projects, positions, index, tuples } = services;
-  const isAlone = (): boolean => services.isAlone();
-  const scopes = new ReadScopes({ projects, positions, index, isAlone });
-  const meter = new DecisionMeter(metrics);
-  const timeoutMsMax = config.requestTimeoutMs;
-  const batchItemsMax = config.maxBatchItems;
-  const recorder = createRecorder(config, metrics, log);
-  return {
-    credentials,
-    bodyBytesMax: config.maxBodyBytes,
-    decodeLimits: requestLimits(config),
-    onMessageRefused: (reason) => metrics.messagesRefused.inc({ reason }),
-    timeoutMsMax,
-    authz: createAuthzService({
-      tuples,
-      shards,
-      scopes,
-      meter,
-      timeoutMsMax,
-      batchItemsMax,
-      recorder,
-    }),
-    admin: createAdminService(projects, (secret) => services.operatorName(secret)),
-    workspace: createWorkspaceService({ ...services, timeoutMsMax }),
-    group: createGroupService({ ...services, timeoutMsMax }),
-    seat: createSeatService({ ...services, timeoutMsMax }),
-    model: createModelService(modelOptions(config, { services, shards, scopes, recorder })),
-    recorder,
-    query: createQueryService({
-      shards,
-      scopes,
-      meter,
-      timeoutMsMax,
-      batchItemsMax,
-      updatesMax: config.maxWriteUpdates,
-      rules: services.rules,
-    }),
-    budget: createBudgets(config, { ledger, projects, shards, scopes }),
-    tuple: createTupleService({ ...services, timeoutMsMax }),
-    tupleRoutes: {
-      ...services,
-      bodyBytesMax: config.maxBodyBytes,
-      stallMs: config.streamStallSeconds * 1_000,
-      onStalled: (method) => metrics.stalledStreams.inc({ method }),
-    },
-    writes: tuples,
-    shards,
-    scopes,
-    meter,
-    fsck: createFsckRuns(shards, log),
-    report: (failure) => reportFailure(log, failure),
-  };
-}
-
-function reportFailure(
-  log: EventLog,
-  { requestId, rpc, caller, error }: Parameters<CallOptions['report']>[0],
-): void {
-  const fields = {
-    request_id: requestId,
-    rpc,
-    caller,
-    error: String(error),
-    stack: stackOf(error),
-  };
-  log('error', 'call_failed', fields);
-}
-
-function createBudgets(
-  config: Config,
-  parts: Pick<BudgetOptions, 'ledger' | 'projects' | 'shards' | 'scopes'>,
-): CallOptions['budget'] {
-  return createBudgetService({
-    ...parts,
-    timeoutMsMax: config.requestTimeoutMs,
-    readBudgetDefault: config.maxCheckReads,
-    readBudgetFloor: READ_BUDGET_FLOOR,
-  });
-}
-
-function stackOf(error: unknown): string | undefined {
-  return error instanceof Error ? error.stack : undefined;
-}
-
 function collect(
   metrics: Metrics,
   database: Database,
@@ -451,7 +343,7 @@ function collect(
 }
 
 /** In the order in which each part still needs the next one. */
-async function stopParts(parts: Parts, drainMs: number): Promise<void> {
+async function stopParts(parts: ServiceParts, drainMs: number): Promise<void> {
   const { config, gateway, workers, services, feed, retention, readiness, database } = parts;
   const { recent } = parts;
   clearInterval(parts.watch);
@@ -480,5 +372,5 @@ async function stopParts(parts: Parts, drainMs: number): Promise<void> {
 }
 
 function ignoreWhileFailing(): void {
-  // The first failure is the one that is told; what was started is given up as well as it can be.
+  // The first failure is the one that is reported; what was started is given up as well as it can be.
 }

@@ -4,14 +4,17 @@ import type { EventLog } from '../observability/logger.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import { ChangeNotifier } from '../services/change-notifier.ts';
 import { ExpiredTuplePurge } from '../services/expired-tuple-purge.ts';
-import type { AuditSink } from '../services/ports.ts';
+import { HeadRevisions } from '../services/head-revisions.ts';
+import { OpenFgaStores } from '../services/openfga/openfga-stores.ts';
+import type { AuditSink, ChangeHints } from '../services/ports.ts';
 import type { ProjectService } from '../services/project-service.ts';
 import { ReadIndex } from '../services/read-index.ts';
 import { ReadPositions } from '../services/read-positions.ts';
-import { ShardHeads } from '../services/shard-heads.ts';
 import { TupleService } from '../services/tuple-service.ts';
 import { TupleWriter, type TupleWriterOptions } from '../services/tuple-writer.ts';
 import type { TupleWrites } from '../services/tuple-writes.ts';
+import { TupleWatch, type TupleWatchOptions } from '../services/watch/tuple-watch.ts';
+import { WatchCursors } from '../services/watch/watch-cursor.ts';
 import { WatchHub } from '../services/watch/watch-hub.ts';
 import { SettingsRules, type WriteRules } from '../services/write-rules.ts';
 import type { Clock } from '../shared/clock.ts';
@@ -24,16 +27,41 @@ import { createManagement, type Management } from './management.ts';
 import { MeasuredWriter } from './measured-writer.ts';
 import type { Metrics } from './metrics.ts';
 import { createProjectServices, type ProjectServices } from './project-services.ts';
-import { createWatch, hintsTo, type Watch } from './watch.ts';
+
+/** Who follows changes, and what notifies them. */
+type Watch = {
+  /** Notified of changes, for those who follow them. */
+  readonly hub: WatchHub;
+  readonly tupleWatch: TupleWatch;
+};
+
+/** Wires it. `tokenKey` is the deployment's. */
+function createWatch(
+  hub: WatchHub,
+  parts: Omit<TupleWatchOptions, 'hub' | 'cursors'> & { readonly tokenKey: Uint8Array },
+): Watch {
+  const cursors = new WatchCursors(parts.tokenKey);
+  return { hub, tupleWatch: new TupleWatch({ ...parts, hub, cursors }) };
+}
+
+/** Hints for other instances that also wake who follows here. */
+function hintsTo(others: ChangeHints, hub: WatchHub): ChangeHints {
+  return {
+    hint: (shard, revision) => {
+      others.hint(shard, revision);
+      hub.changed(shard);
+    },
+  };
+}
 
 const READ_TUPLES_MAX = 10_000;
 const EXPORT_GRANTS_MAX = 100_000;
 /** As many as a change row and a worker's step hold well. */
-const DELETES_PER_SEQ_MAX = 2_000;
-const HEADS_MAX = 200_000;
-const HEADS_MIN = 10_000;
-/** Heads are beside the indexes: a fifth of what these may take, at some 200 bytes each, or less. */
-const INDEX_BYTES_PER_HEAD = 1_024;
+const DELETES_PER_REVISION_MAX = 2_000;
+const HEAD_REVISIONS_MAX = 200_000;
+const HEAD_REVISIONS_MIN = 10_000;
+/** Head revisions are beside the indexes: a fifth of what these may take, at some 200 bytes each, or less. */
+const INDEX_BYTES_PER_HEAD_REVISION = 1_024;
 const TOKENS_REMEMBERED_MAX = 50_000;
 const PURGE_INTERVAL_MS = 60_000;
 /** Groups that commit at once: more only split the groups smaller (bench/write-throughput.ts). */
@@ -41,7 +69,7 @@ const WRITE_LANES = 2;
 /** Writes of more updates have a lane of their own, where the pool has a connection for it. */
 const LARGE_WRITE_UPDATES = 1_000;
 const LARGE_WRITE_POOL_MIN = WRITE_LANES + 2;
-/** Commits within this time share notifications, with one seq for each shard. */
+/** Commits within this time share notifications, with one revision for each shard. */
 const NOTIFY_INTERVAL_MS = 20;
 /** Beyond this the rest is left to the poll: a hint may be lost. Twenty notifications at once. */
 const NOTIFY_SHARDS_MAX = 4_096;
@@ -51,13 +79,15 @@ export type Services = Management &
   Bulk &
   Watch &
   ProjectServices & {
-    readonly heads: ShardHeads;
+    readonly headRevisions: HeadRevisions;
     readonly index: ReadIndex;
     readonly positions: ReadPositions;
     readonly writer: TupleWriter;
     readonly notifier: ChangeNotifier;
     readonly tuples: TupleService;
     readonly purge: ExpiredTuplePurge;
+    /** Stores of OpenFGA's API. */
+    readonly openFgaStores: OpenFgaStores;
     /** What tuples of projects must fit. */
     readonly rules: WriteRules;
     /** For what one instance at a time does. */
@@ -91,7 +121,7 @@ export function createServices(options: ServicesOptions): Services {
     rememberMax: TOKENS_REMEMBERED_MAX,
   });
   const isAlone = options.isAlone ?? ((): boolean => database.membership.isAlone());
-  const heads = new ShardHeads({ entriesMax: headsMax(config.indexBytes) });
+  const headRevisions = new HeadRevisions({ entriesMax: headRevisionsMax(config.indexBytes) });
   const shared = new SharedWork({
     target: database.target,
     onRun: (work, outcome) => metrics.upkeepRuns.inc({ work, outcome }),
@@ -99,33 +129,33 @@ export function createServices(options: ServicesOptions): Services {
   });
   const ofProjects = createProjectServices(options, isAlone, shared);
   const { projects } = ofProjects;
-  const { index, stopIndex } = createIndex(options, { clock, heads, projects });
-  const positions = new ReadPositions({ codec, heads, index });
+  const { index, stopIndex } = createIndex(options, { clock, headRevisions, projects });
+  const positions = new ReadPositions({ codec, headRevisions, index });
   const notifier = createNotifier(options);
   const rules = new SettingsRules(projects);
   const hub = new WatchHub();
   const hints = hintsTo(notifier, hub);
-  const writer = createWriter(options, { clock, ids, heads, hints, projects, rules });
+  const writer = createWriter(options, { clock, ids, headRevisions, hints, projects, rules });
   const writes = new MeasuredWriter(writer, metrics.writeDuration);
   const tuples = new TupleService({
     pool,
     clock,
     projects,
     codec,
-    heads,
+    headRevisions,
     positions,
     writer: writes,
     rules,
     onUndecidable: (field) => metrics.undecidableTuples[field].add(1),
     updatesMax: config.maxWriteUpdates,
     readTuplesMax: READ_TUPLES_MAX,
-    deletesPerSeqMax: DELETES_PER_SEQ_MAX,
+    deletesPerRevisionMax: DELETES_PER_REVISION_MAX,
     exportGrantsMax: EXPORT_GRANTS_MAX,
   });
   const purge = createPurge(options, writes, ids, shared);
-  const parts = { pool, clock, ids, projects, heads, index, isAlone, writer: writes };
+  const parts = { pool, clock, ids, projects, headRevisions, index, isAlone, writer: writes };
   const management = createManagement(config, parts);
-  const reads = { heads, index, positions, rules, isAlone, stopIndex };
+  const reads = { headRevisions, index, positions, rules, isAlone, stopIndex };
   const bulk = createBulk(config, {
     ...parts,
     codec,
@@ -146,19 +176,28 @@ export function createServices(options: ServicesOptions): Services {
     streamsMax: config.watchStreams,
     metrics: metrics.watch,
   });
-  const writing = { writer, notifier, tuples, purge, shared };
+  const openFgaStores = createOpenFgaStores(options, projects);
+  const writing = { writer, notifier, tuples, purge, shared, openFgaStores };
   return { ...reads, ...ofProjects, ...writing, ...management, ...bulk, ...watch };
+}
+
+function createOpenFgaStores(
+  { database, clock }: ServicesOptions,
+  projects: ProjectService,
+): OpenFgaStores {
+  const { pool, membership: admission, deployment } = database;
+  return new OpenFgaStores({ pool, admission, clock, projects, tokenKey: deployment.tokenKey });
 }
 
 function createIndex(
   { config, database, shards, metrics, log }: ServicesOptions,
   parts: {
     readonly clock: Clock;
-    readonly heads: ShardHeads;
+    readonly headRevisions: HeadRevisions;
     readonly projects: ProjectService;
   },
 ): Pick<Services, 'index' | 'stopIndex'> {
-  const { clock, heads, projects } = parts;
+  const { clock, headRevisions, projects } = parts;
   const links = startIndexLinks(
     database.target,
     database.history.check,
@@ -167,7 +206,7 @@ function createIndex(
   );
   const index = new ReadIndex({
     clock,
-    heads,
+    headRevisions,
     connections: links.connections,
     settingsVersionOf: (projectId) => projects.versionOf(projectId),
     carry: (carried) => shards.applyCarried(carried),
@@ -195,7 +234,7 @@ function createWriter(
   {
     projects,
     ...parts
-  }: Pick<TupleWriterOptions, 'clock' | 'ids' | 'heads' | 'hints' | 'rules'> & {
+  }: Pick<TupleWriterOptions, 'clock' | 'ids' | 'headRevisions' | 'hints' | 'rules'> & {
     readonly projects: ProjectService;
   },
 ): TupleWriter {
@@ -258,6 +297,9 @@ function createPurge(
   });
 }
 
-function headsMax(indexBytes: number): number {
-  return Math.min(HEADS_MAX, Math.max(HEADS_MIN, Math.floor(indexBytes / INDEX_BYTES_PER_HEAD)));
+function headRevisionsMax(indexBytes: number): number {
+  return Math.min(
+    HEAD_REVISIONS_MAX,
+    Math.max(HEAD_REVISIONS_MIN, Math.floor(indexBytes / INDEX_BYTES_PER_HEAD_REVISION)),
+  );
 }

@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 import { loadConfig } from '../config/load-config.ts';
 import { type Environment, thisMachine } from '../config/load-options.ts';
 import type { Config } from '../config/options.ts';
-import { eventLogOf, localUrl, type Logger, tellTerminal } from '../observability/logger.ts';
+import { eventLogOf, localUrl, type Logger, reportToTerminal } from '../observability/logger.ts';
 import { onStopSignals } from '../shared/stop-signals.ts';
 import { InstanceSupervisor } from './instance-supervisor.ts';
 
@@ -27,7 +27,7 @@ export function instancesOf(args: readonly string[]): number | undefined {
 }
 
 /**
- * What each of `count` instances is told beside the environment: its share of the processors and of the
+ * What each of `count` instances is reported beside the environment: its share of the processors and of the
  * memory, where nothing else is set.
  */
 export function shareOf(
@@ -96,5 +96,5 @@ export async function supervise(
   const { port, metricsPorts, pids } = supervisor;
   const fields = { port, metrics_ports: metricsPorts, host: config.host, pid: process.pid, pids };
   logger.info(fields, 'ready');
-  tellTerminal(`ready at ${localUrl(config.host, port)}, with ${count} instances`);
+  reportToTerminal(`ready at ${localUrl(config.host, port)}, with ${count} instances`);
 }

@@ -48,7 +48,7 @@ export class SupervisedProcess {
       this.#child.once('message', () => resolve());
       void this.ended.then((how) => reject(new Error(`instance ${name} ended with ${how}`)));
     });
-    this.ready.catch(() => undefined); // whoever waits for it is told
+    this.ready.catch(() => undefined); // whoever waits for it is reported
   }
 
   get pid(): number {

@@ -1,9 +1,9 @@
 import type { MetricStore } from '../observability/metric-store.ts';
-import type { NearFigures } from '../workers/slot/worker-pool.ts';
+import type { LocalReplicaFigures } from '../workers/slot/local-replicas.ts';
 
 export type ThreadReplicaMetrics = {
-  /** Takes over what is so now. */
-  show(figures: NearFigures): void;
+  /** Adopts what is so now. */
+  show(figures: LocalReplicaFigures): void;
 };
 
 /** What is shown of the replicas on the gateway's thread. */

@@ -30,7 +30,7 @@ export class TopKeys {
 
   /** Counts `amount` (> 0) of `key`; the name under which it counts: its own or OTHER_KEY. Cost: O(1) but once a minute. */
   nameOf(key: string, amount: number): string {
-    // A key that is called so cannot be told from the others.
+    // A key that is called so cannot be distinguished from the others.
     if (key === OTHER_KEY) return OTHER_KEY;
     if (this.#clock.monotonicMs() >= this.#periodEndMs) this.#rank();
     const known = this.#amounts.get(key);

@@ -9,7 +9,7 @@ import type { DatabaseTime } from '../shared/database-clock.ts';
 import type { PostgresTarget } from '../store/pool.ts';
 import { PacedShardSource } from '../workers/shard/paced-source.ts';
 import { WORKER_DEFAULTS } from '../workers/shard/worker-settings.ts';
-import { NearTransport } from '../workers/slot/near-transport.ts';
+import { LocalReplicaTransport } from '../workers/slot/local-replica-transport.ts';
 import { createPiscinaTransport } from '../workers/slot/piscina-transport.ts';
 import {
   createWorkerPool,
@@ -35,14 +35,14 @@ export type WorkersOptions = {
   readonly metrics: Metrics;
   readonly log: EventLog;
   readonly onFatal: (cause: unknown) => void;
-  /** Told which shards a worker was asked for last. */
+  /** Notified which shards a worker was asked for last. */
   readonly onRecentShards?: ((slot: number, shards: readonly RecentShard[]) => void) | undefined;
   /** Some evaluations that ran out of their budget, and who asked. */
   readonly onBudgetRefused?: WorkerPoolOptions['onBudgetRefused'];
   /** What workers counted of single projects. */
   readonly onProjects?: ((figures: WorkerStats['projects']) => void) | undefined;
   readonly time: DatabaseTime;
-  /** Where each worker tells which shards it holds. */
+  /** Where each worker says which shards it holds. */
   readonly held?: HeldBySlots | undefined;
   /** Absent where stages are not measured. */
   readonly stages?: MeasuredStages | undefined;
@@ -69,7 +69,7 @@ export function createWorkers(options: WorkersOptions): WorkerPool {
     fsckRowsPerSecond: config.fsckRowsPerSecond / config.workers,
     fsckIntervalMs: config.fsckIntervalSeconds * 1_000,
   };
-  const tellUnknown = createUnknownLog(log, time.clock);
+  const reportUnknown = createUnknownLog(log, time.clock);
   return createWorkerPool({
     workerCount: config.workers,
     createTransport: createPiscinaTransport({
@@ -87,18 +87,18 @@ export function createWorkers(options: WorkersOptions): WorkerPool {
     ...(threadBytes === 0
       ? {}
       : {
-          createNear: (onTooMuch) =>
-            new NearTransport({
+          createLocalReplicas: (onTooMuch) =>
+            new LocalReplicaTransport({
               settings: { ...settings, indexBytesMax: threadBytes },
               clock: time.clock,
               source: new PacedShardSource(options.pool),
               onTooMuch,
             }),
         }),
-    spreading: {
+    replication: {
       workersMax: config.shardWorkers,
       indexBytesMax,
-      near:
+      localReplicas:
         threadBytes === 0
           ? undefined
           : { indexBytesMax: threadBytes, checksPerSecondMin: config.threadChecksPerSecond },
@@ -113,7 +113,7 @@ export function createWorkers(options: WorkersOptions): WorkerPool {
     findModel: options.findModel,
     onStats: (slot, stats) => {
       countStats(metrics, slot, stats);
-      tellUnknown(stats.unknown.names);
+      reportUnknown(stats.unknown.names);
       options.onProjects?.(stats.projects);
       if (stats.recentShards !== undefined) options.onRecentShards?.(slot, stats.recentShards);
     },
@@ -127,8 +127,8 @@ function logEvent(event: WorkerPoolEvent, metrics: Metrics, log: EventLog): void
     case 'workerReady':
       return log('info', 'worker_ready', { slot });
     case 'shardSpread': {
-      const { event: what, shardHash, slots, isNear } = event.spread;
-      const places = isNear ? [...slots.slice(0, -1), 'gateway'] : slots;
+      const { event: what, shardHash, slots, isLocalReplica } = event.replicated;
+      const places = isLocalReplica ? [...slots.slice(0, -1), 'gateway'] : slots;
       const fields = { shard: shardHash.toString(16).padStart(8, '0'), slots: places.join(',') };
       if (what === 'shard_spread') return log('info', 'shard_spread', fields);
       return log('info', 'shard_gathered', fields);

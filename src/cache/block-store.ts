@@ -15,17 +15,22 @@ const FREE_PAGES_MAX = 2;
 const FREE_SHARE_MAX = 1 / 4;
 const HANDLES_FIRST = 256;
 
-type Page = { readonly bytes: Uint8Array; readonly words: Uint32Array; free: number; used: number };
+type BlockPage = {
+  readonly bytes: Uint8Array;
+  readonly words: Uint32Array;
+  free: number;
+  used: number;
+};
 
 /**
  * Blocks of bytes of any size on pages that all of them share, as chains of chunks of one size: so room that one leaves fits
  * any other, and nothing is lost but the rest of a last chunk. A block is known by a handle, and may be moved: a page
- * that is mostly free is emptied into the others and its memory given back at once, without waiting for a collector.
+ * that is mostly free is emptied into the others and its memory released at once, without waiting for a collector.
  * Nothing grows on the JS heap with the blocks.
  */
 export class BlockStore {
-  /** A page that was given back leaves a hole, which the next one fills. */
-  readonly #pages: (Page | null)[] = [];
+  /** A page that was released leaves a hole, which the next one fills. */
+  readonly #pages: (BlockPage | null)[] = [];
   #pageCount = 0;
   #usedChunks = 0;
   /** Per handle its first chunk; of a free one the next free one. Chunk c lies on page c >>> PAGE_CHUNKS_SHIFT. */
@@ -103,7 +108,7 @@ export class BlockStore {
     }
   }
 
-  /** The chunks of a block, back to their pages; pages without any are given back. */
+  /** The chunks of a block, back to their pages; pages without any are released. */
   #free(handle: number): void {
     const size = this.#sizes[handle] as number;
     let chunk = this.#first[handle] as number;
@@ -122,7 +127,7 @@ export class BlockStore {
     }
   }
 
-  #pageOf(chunk: number): Page {
+  #pageOf(chunk: number): BlockPage {
     const page = this.#pages[chunk >>> PAGE_CHUNKS_SHIFT];
     assert(page !== null && page !== undefined, 'a chunk lies on a page');
     return page;
@@ -149,7 +154,7 @@ export class BlockStore {
       if (index < 0) index = this.#addPage();
       this.#hint = index;
     }
-    const page = this.#pages[index] as Page;
+    const page = this.#pages[index] as BlockPage;
     const chunk = page.free - 1;
     page.free = page.words[chunk * CHUNK_WORDS] as number;
     page.used += 1;
@@ -182,7 +187,7 @@ export class BlockStore {
       emptiest = index;
       used = page.used;
     });
-    const page = this.#pages[emptiest] as Page;
+    const page = this.#pages[emptiest] as BlockPage;
     const handles = new Set<number>();
     for (let i = 0; i < PAGE_CHUNKS; i++) {
       const handle = page.words[i * CHUNK_WORDS + OWNER] as number;

@@ -77,7 +77,7 @@ test('ids are ordered by their UTF-8 bytes', () => {
   }
 });
 
-/** Adds under one hash for all, so that only the comparison tells strings apart. */
+/** Adds under one hash for all, so that only the comparison distinguishes strings. */
 function addAlike(dictionary: Dictionary, owner: number, text: string): number {
   return dictionary.add(owner, loadText(text), 5);
 }

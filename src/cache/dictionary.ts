@@ -35,7 +35,7 @@ const BINS = EXACT_WORDS_MAX + 17;
 /**
  * Interned strings: records of three words and the bytes right behind, so that a lookup touches one
  * hash line and one record. A record's address is its id. Freed blocks are reused by size; a page is
- * not given back before the whole index is emptied.
+ * not released before the whole index is emptied.
  */
 export class Dictionary {
   readonly records: PagedWords;

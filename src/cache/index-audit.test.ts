@@ -61,36 +61,36 @@ function bytesOf(rows: readonly TupleRow[]): RowBytes {
   return { bytes, bounds: Int32Array.from(bounds), rows: rows.length, expiryFormat: 'binary' };
 }
 
-/** Checks the whole index; `between` runs between any two slices, told of the audit to tell of changes. */
+/** Checks the whole index; `between` runs between any two slices, notified of the audit to report changes. */
 function audit(
   index: TupleIndex,
   store: Store,
-  between: (audit: IndexAudit, seqOf: () => number) => void = () => undefined,
+  between: (audit: IndexAudit, revisionOf: () => number) => void = () => undefined,
   pageRows = 7,
 ): IndexDifference | null | 'void' {
   const run = new IndexAudit(index);
   let seq = 0;
-  const seqOf = (): number => (seq += 1);
+  const revisionOf = (): number => (seq += 1);
   while (!run.isWalked) {
     const { difference } = run.walk(() => true);
     if (difference !== null) return difference;
-    between(run, seqOf);
+    between(run, revisionOf);
   }
   for (let after: string | null = null, isLast = false; !isLast;) {
     run.beginPage();
-    between(run, seqOf);
+    between(run, revisionOf);
     const { page, last } = store.page(after, pageRows);
-    const pageSeq = seq;
+    const pageRevision = seq;
     isLast = last === null;
     after = last;
     for (let row = 0; row < page.rows;) {
       row = run.compareRows(page, row, () => true);
-      between(run, seqOf);
+      between(run, revisionOf);
     }
-    const difference = run.endPage(page, pageSeq, isLast);
+    const difference = run.endPage(page, pageRevision, isLast);
     if (run.isVoid) return 'void';
     if (difference !== null) return difference;
-    between(run, seqOf);
+    between(run, revisionOf);
   }
   return run.isVoid ? 'void' : run.finish();
 }
@@ -114,6 +114,7 @@ const subject = fc.oneof(
   { weight: 6, arbitrary: id.map((who) => ['', who, '']) },
   { weight: 2, arbitrary: fc.tuple(name, id, fc.constantFrom('member', '')) },
   { weight: 1, arbitrary: fc.constant(['*', '', '']) },
+  { weight: 1, arbitrary: name.map((of) => ['*', of, '']) },
 );
 const payload = fc.oneof(
   { weight: 4, arbitrary: fc.constant({}) },
@@ -177,12 +178,12 @@ test('a healthy index equals its rows, whatever changes while it is compared', (
         const found = audit(
           index,
           store,
-          (run, seqOf) => {
+          (run, revisionOf) => {
             const each = changes[next++];
             if (each === undefined) return;
             run.before(each.row);
             apply(index, store, each);
-            run.after(each.row, seqOf());
+            run.after(each.row, revisionOf());
           },
           pageRows,
         );

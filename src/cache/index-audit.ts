@@ -9,6 +9,7 @@ import { FORWARD, REVERSE } from './adjacency.ts';
 import { IndexDamage, type IndexPart } from './index-damage.ts';
 import { NODE_IS_USER, NODE_RELATION, NODE_REVERSE, NODE_SETS, NODE_USERS } from './node-table.ts';
 import { NEVER_US } from './qualifier-store.ts';
+import { isPublicWildcardAt } from './row-loader.ts';
 import { StructureAudit } from './structure-audit.ts';
 import type { TupleIndex } from './tuple-index.ts';
 import { ROW_BOUNDS } from './tuple-row.ts';
@@ -20,7 +21,6 @@ const SUBJECT_NAMESPACE = 6;
 const EXPIRES = 12;
 const CONDITION = 14;
 const PARAMS = 16;
-const ASTERISK = 42;
 /** Changes of rows that a page may have shown otherwise; beyond it the comparison is given up. */
 const RECENT_MAX = 10_000;
 const NO_BYTES = new Uint8Array(0);
@@ -39,7 +39,7 @@ type Recent = { readonly key: Buffer; readonly seq: number; readonly net: number
 
 /**
  * Compares an index with the stored rows of its shard, page by page in the order of their keys, and all of it with
- * itself, while changes go on: each must be told before and after it is applied. A page is the state of one seq, which the
+ * itself, while changes go on: each must be reported before and after it is applied. A page is the state of one revision, which the
  * index must have reached; rows that changed since are left to the next comparison, and counted. Whatever is stored is found
  * forward and in reverse with all it carries, and there is as much in either direction as is stored: so nothing else is there.
  */
@@ -81,7 +81,7 @@ export class IndexAudit {
     this.#guarded(() => this.#structure.before(row));
   }
 
-  /** After it, with the seq that it is of. Never throws. */
+  /** After it, with the revision that it is of. Never throws. */
   after(row: TupleRow, seq: number): void {
     this.#guarded(() => this.#structure.after(row));
     const net = this.#index.tupleCount - this.#countBefore;
@@ -120,7 +120,7 @@ export class IndexAudit {
   }
 
   /**
-   * Compares the rows of a page from `from` on until `isOver`; returns the next one. The index stands at the page's seq or
+   * Compares the rows of a page from `from` on until `isOver`; returns the next one. The index stands at the page's revision or
    * above. Rows that changed meanwhile are passed over.
    */
   compareRows(page: RowBytes, from: number, isOver: () => boolean): number {
@@ -136,7 +136,7 @@ export class IndexAudit {
     return row;
   }
 
-  /** All rows of the page, the state of `seq`, are compared; `isLast`: there are no more. */
+  /** All rows of the page, the state of `revision`, are compared; `isLast`: there are no more. */
   endPage(page: RowBytes, seq: number, isLast: boolean): IndexDifference | null {
     const end = page.rows === 0 ? null : pageKey(page, page.rows - 1);
     this.#stored += page.rows;
@@ -202,7 +202,7 @@ export class IndexAudit {
       return entity === 0 ? 0 : nodes.find(entity, relation);
     };
     const node = nodeAt(0);
-    const isWildcard = bytes[bounds[at + SUBJECT_NAMESPACE] as number] === ASTERISK;
+    const isWildcard = isPublicWildcardAt(bytes, bounds, at);
     const subject = isWildcard ? WILDCARD_NODE : nodeAt(SUBJECT_NAMESPACE);
     if (node === 0 || subject === 0) return 'a stored tuple is not in the index';
     const expires = expiryAt(page, at + EXPIRES);

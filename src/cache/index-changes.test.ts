@@ -12,7 +12,9 @@ import {
   CHANGE_WORDS,
   EDGE_NODE_MASK,
   EDGE_QUALIFIED,
+  WILDCARD_NAME,
   WILDCARD_NODE,
+  typedWildcardOf,
 } from '../model/tuple-reader.ts';
 import { checkIndex, listOf } from './check-index.ts';
 import { TupleIndex } from './tuple-index.ts';
@@ -452,16 +454,33 @@ describe('rows of bytes', () => {
 
   test('only the asterisk alone is the wildcard', () => {
     const index = new TupleIndex();
-    const rows = ['doc:a#viewer@d:x#member', 'doc:a#viewer@*x:y#member', 'doc:b#viewer@*'];
+    const rows = [
+      'doc:a#viewer@d:x#member',
+      'doc:a#viewer@*x:y#member',
+      'doc:b#viewer@*',
+      'doc:c#viewer@*:doc#',
+      'doc:d#viewer@doc:*#',
+    ];
     index.insertRows(rowsOf(rows.map((text) => rowOf(text))));
     const edges = (object: string): number[] =>
-      ['d:x#member', '*x:y#member', '*'].map((text) =>
+      ['d:x#member', '*x:y#member', '*', '*:doc#', 'doc:*#'].map((text) =>
         index.edge(nodeOf(index, object), nodeOf(index, text)),
       );
-    expect([edges('doc:a#viewer'), edges('doc:b#viewer')]).toEqual([
-      [1, 1, 0],
-      [0, 0, 1],
+    expect(['a', 'b', 'c', 'd'].map((id) => edges(`doc:${id}#viewer`))).toEqual([
+      [1, 1, 0, 0, 0],
+      [0, 0, 1, 0, 0],
+      [0, 0, 0, 1, 0],
+      [0, 0, 0, 0, 1],
     ]);
+    const node = nodeOf(index, 'doc:c#viewer');
+    expect([index.userCount(node), index.setCount(node)]).toEqual([0, 1]);
+    expect(index.hasTypedWildcards).toBe(true);
+    expect(typedWildcardOf(index, 'doc')).toBe(index.entityId(WILDCARD_NAME, 'doc'));
+    expect(typedWildcardOf(index, 'd')).toBe(0);
+    expect(index.remove(rowOf('doc:c#viewer@*:doc#'))).toBe(true);
+    expect(index.hasTypedWildcards).toBe(false);
+    expect(typedWildcardOf(index, 'doc')).toBe(0);
+    checkIndex(index);
   });
 
   test('names beyond what is copied are looked up', () => {

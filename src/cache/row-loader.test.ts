@@ -50,15 +50,15 @@ function expectSame(rows: readonly TupleRow[], perCall: number): void {
 
 const nameArb = fc.constantFrom('a', 'b', 'c', 'd', 'e');
 const rowArb: fc.Arbitrary<TupleRow> = fc
-  .tuple(nameArb, nameArb, nameArb, fc.constantFrom('', '*', 'a', 'f'), nameArb, nameArb)
+  .tuple(nameArb, nameArb, nameArb, fc.constantFrom('', '*', '*typed', 'a', 'f'), nameArb, nameArb)
   .chain(([namespace, objectId, relation, kind, subjectId, subjectRelation]) =>
     fc.option(nameArb, { freq: 2 }).map((conditionName) => ({
       namespace,
       objectId,
       relation,
-      subjectNamespace: kind,
+      subjectNamespace: kind === '*typed' ? '*' : kind,
       subjectId: kind === '*' ? '' : subjectId,
-      subjectRelation: kind === '' || kind === '*' ? '' : subjectRelation,
+      subjectRelation: kind === '' || kind.startsWith('*') ? '' : subjectRelation,
       ...(conditionName === null ? {} : { conditionName, conditionParams: '{}' }),
     })),
   );
@@ -110,6 +110,7 @@ test('a large index is the same read ahead: long lists, many relations of one ob
     add(`d${i}`, 'viewer', ['', `u${(i * 7) % 501}`, '']);
     add(`d${i}`, 'parent', ['folder', `f${i % 3}`, '']);
     if (i % 50 === 0) add(`d${i}`, 'viewer', ['*', '', '']);
+    if (i % 40 === 0) add(`d${i}`, 'viewer', ['*', `t${i % 3}`, '']);
     if (i % 9 === 0) add('hub', `r${i % 999}`, ['doc', `d${(i * 31) % 9_000}`, 'viewer']);
   }
   expectSame(rows, 64);

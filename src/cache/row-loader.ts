@@ -84,7 +84,7 @@ export class RowLoader {
     let count = 0;
     for (let row = from, field = 0; row < to; row++, field += FIELDS) {
       const at = row * ROW_BOUNDS;
-      const isWild = isWildcard(bytes, bounds, at + SUBJECT_NAMESPACE);
+      const isWild = isPublicWildcardAt(bytes, bounds, at);
       const namespace = this.#internNear(bytes, bounds, at, NAMESPACE);
       fields[field] = namespace;
       fields[field + 1] = this.#internNear(bytes, bounds, at, RELATION);
@@ -227,7 +227,9 @@ function internColumn(names: NameTable, bytes: Uint8Array, bounds: Int32Array, a
   return names.internBytes(bytes, bounds[at] as number, bounds[at + 1] as number);
 }
 
-function isWildcard(bytes: Uint8Array, bounds: Int32Array, at: number): boolean {
-  const start = bounds[at] as number;
-  return (bounds[at + 1] as number) === start + 1 && bytes[start] === ASTERISK;
+/** Whether the subject of the row at `at` is the public wildcard: a typed one has an id, and is an entity as others are. */
+export function isPublicWildcardAt(bytes: Uint8Array, bounds: Int32Array, at: number): boolean {
+  const start = bounds[at + SUBJECT_NAMESPACE] as number;
+  if ((bounds[at + SUBJECT_NAMESPACE + 1] as number) !== start + 1) return false;
+  return bytes[start] === ASTERISK && bounds[at + SUBJECT_ID] === bounds[at + SUBJECT_ID + 1];
 }

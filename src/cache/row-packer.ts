@@ -47,11 +47,11 @@ export class RowPacker {
 
   /** Adds one row, as in `SnapshotSink.row`. */
   add(bytes: Uint8Array, bounds: Int32Array): void {
-    let room = 2;
+    let capacity = 2;
     for (let i = 0; i < ROW_BOUNDS; i += 2) {
-      room += LENGTH_BYTES_MAX + (bounds[i + 1] as number) - (bounds[i] as number);
+      capacity += LENGTH_BYTES_MAX + (bounds[i + 1] as number) - (bounds[i] as number);
     }
-    this.#reserve(room);
+    this.#reserve(capacity);
     const first = this.#size++;
     let flags = 0;
     let carried = 0;
@@ -105,8 +105,8 @@ export class RowPacker {
     this.#size = at;
   }
 
-  #reserve(room: number): void {
-    const wanted = this.#size + room;
+  #reserve(capacity: number): void {
+    const wanted = this.#size + capacity;
     if (wanted <= this.#bytes.length) return;
     const grown = new Uint8Array(Math.max(wanted, this.#bytes.length * 2));
     grown.set(this.#bytes.subarray(0, this.#size));

@@ -38,7 +38,7 @@ type Touched = {
 };
 
 /**
- * Walks over all parts of an index in slices, while it changes: tell each change before and after it is applied. Every
+ * Walks over all parts of an index in slices, while it changes: notify each change before and after it is applied. Every
  * node, record and entry is checked by itself, and what was counted must agree in the end (`finish`). Room that is free
  * is compared as a whole only if nothing changed meanwhile, since no answer depends on it.
  * Errors: IndexDamage. O(nodes + records + slots) in all.

@@ -53,6 +53,7 @@ const idArb = fc.oneof(
 const subjectArb = fc.oneof(
   idArb.map((id) => ['', id, ''] as const),
   fc.constant(['*', '', ''] as const),
+  fc.oneof(namespaceArb, fc.constant('ghost')).map((of) => ['*', of, ''] as const),
   fc.tuple(namespaceArb, idArb, fc.oneof(relationArb, fc.constant(''))),
 );
 const payloadArb = fc.oneof(
@@ -114,13 +115,14 @@ function describeIndex(index: TupleIndex): string[] {
           index.nameText(index.relationOf(node)),
         ]);
   const lines: string[] = [];
-  for (const namespace of ['', 'doc', 'group', 'folder', 'user']) {
+  for (const namespace of ['', 'doc', 'group', 'folder', 'user', '*']) {
     const out = new Uint32Array(7);
     for (let cursor = 0; cursor >= 0; cursor = index.nextCursor) {
       const count = index.readEntitiesOf(index.nameId(namespace), cursor, out, 0);
       const next = index.nextCursor;
       for (const entity of out.slice(0, count)) {
         for (let node = index.firstNodeOf(entity); node !== 0; node = index.nextNodeOf(node)) {
+          if (node === WILDCARD_NODE) continue;
           for (const list of ['users', 'sets', 'reverse'] as const) {
             for (const entry of listOf(index, node, list)) {
               const other = entry & EDGE_NODE_MASK;
@@ -142,6 +144,7 @@ function describeIndex(index: TupleIndex): string[] {
   }
   for (const entry of listOf(index, WILDCARD_NODE, 'reverse'))
     lines.push(`* held by ${nodeText(entry & EDGE_NODE_MASK)} ${entry >>> 31}`);
+  lines.push(`typed wildcards: ${String(index.hasTypedWildcards)}`);
   return lines.toSorted();
 }
 
@@ -149,7 +152,7 @@ function describeModel(model: Model): string[] {
   const lines: string[] = [];
   for (const r of model.values()) {
     const node = JSON.stringify([r.namespace, r.objectId, r.relation]);
-    const wildcard = r.subjectNamespace === '*';
+    const wildcard = r.subjectNamespace === '*' && r.subjectId === '';
     const subject = wildcard
       ? '*'
       : JSON.stringify([r.subjectNamespace, r.subjectId, r.subjectRelation]);
@@ -166,6 +169,8 @@ function describeModel(model: Model): string[] {
     if (wildcard) lines.push(`* held by ${node} ${qualified ? 1 : 0}`);
     else lines.push(`${subject} reverse ${node} ${JSON.stringify(qualifier)} ${String(qualified)}`);
   }
+  const isTyped = (r: TupleRow): boolean => r.subjectNamespace === '*' && r.subjectId !== '';
+  lines.push(`typed wildcards: ${String([...model.values()].some(isTyped))}`);
   return lines.toSorted();
 }
 
@@ -246,7 +251,7 @@ describe('TupleIndex against a map of rows', () => {
               index.nameId(a.relation),
             );
             const subject =
-              b.subjectNamespace === '*'
+              b.subjectNamespace === '*' && b.subjectId === ''
                 ? WILDCARD_NODE
                 : index.nodeId(
                     index.entityId(index.nameId(b.subjectNamespace), b.subjectId),

@@ -1,5 +1,5 @@
-import type { RelationTuple, TupleKey } from '../model/relation-tuple.ts';
-import { EDGE_ABSENT, EMPTY_NAME, WILDCARD_NODE } from '../model/tuple-reader.ts';
+import { WILDCARD_NAMESPACE, type RelationTuple, type TupleKey } from '../model/relation-tuple.ts';
+import { EDGE_ABSENT, EMPTY_NAME, WILDCARD_NAME, WILDCARD_NODE } from '../model/tuple-reader.ts';
 import type { EdgeQualifier, EntityLookups, TupleReader } from '../model/tuple-reader.ts';
 import { assert } from '../shared/assert.ts';
 import { Adjacency, FORWARD } from './adjacency.ts';
@@ -32,11 +32,9 @@ import { PageAllocator } from './page-allocator.ts';
 import { NEVER_US, QualifierStore } from './qualifier-store.ts';
 import { RowLoader } from './row-loader.ts';
 import { hashScratch, loadText } from './text-scratch.ts';
-import { rowFromTuple } from './tuple-row.ts';
+import { isPublicWildcard, rowFromTuple } from './tuple-row.ts';
 import type { RowBytes, TupleRow } from './tuple-row.ts';
 
-/** Namespace column of the wildcard, which is no name that a tuple can use. */
-const WILDCARD_NAMESPACE = '*';
 /** An emptied index above this size is built anew, so that its memory returns to the start. */
 const REBUILD_BYTES = 65_536;
 const NO_BYTES = new Uint8Array(0);
@@ -148,6 +146,11 @@ export class TupleIndex implements TupleReader {
 
   readEntityIds(bytes: Uint8Array, lookups: EntityLookups, count: number): void {
     findEntities(this.#dictionary, bytes, lookups, count);
+  }
+
+  get hasTypedWildcards(): boolean {
+    // The entity of the public one does not count as a mention.
+    return this.#names.mentions(WILDCARD_NAME) > 0;
   }
 
   namespaceOf(entity: number): number {
@@ -283,10 +286,9 @@ export class TupleIndex implements TupleReader {
   insert(row: TupleRow): boolean {
     const writer = this.#writer;
     const node = writer.internNode(row.namespace, row.objectId, row.relation);
-    const subject =
-      row.subjectNamespace === WILDCARD_NAMESPACE
-        ? WILDCARD_NODE
-        : writer.internNode(row.subjectNamespace, row.subjectId, row.subjectRelation);
+    const subject = isPublicWildcard(row)
+      ? WILDCARD_NODE
+      : writer.internNode(row.subjectNamespace, row.subjectId, row.subjectRelation);
     const expires = row.expiresAtUs ?? NEVER_US;
     const condition = row.conditionName ?? '';
     if (expires === NEVER_US && condition === '') {
@@ -364,7 +366,7 @@ export class TupleIndex implements TupleReader {
 
   /** The node of a row's subject, 0 when nothing mentions it. */
   subjectNodeOf(row: TupleRow): number {
-    if (row.subjectNamespace === WILDCARD_NAMESPACE) return WILDCARD_NODE;
+    if (isPublicWildcard(row)) return WILDCARD_NODE;
     return this.#findNode(row.subjectNamespace, row.subjectId, row.subjectRelation);
   }
 
@@ -389,6 +391,7 @@ export class TupleIndex implements TupleReader {
   #addWildcard(): void {
     const namespace = this.#names.pin(WILDCARD_NAMESPACE);
     assert(namespace !== NAME_OWNER, 'namespaces are no record owners');
+    assert(namespace === WILDCARD_NAME, 'the namespace of wildcards is the first name');
     const entity = this.#dictionary.addHidden(namespace, loadText(''));
     const node = this.#nodes.create(entity, EMPTY_NAME, true);
     assert(node === WILDCARD_NODE, 'the wildcard is the first node');

@@ -1,4 +1,4 @@
-import { subjectToColumns } from '../model/relation-tuple.ts';
+import { WILDCARD_NAMESPACE, subjectToColumns } from '../model/relation-tuple.ts';
 import type { RelationTuple, TupleKey } from '../model/relation-tuple.ts';
 
 /** A tuple as the columns of the database and of packed changes. */
@@ -6,7 +6,7 @@ export type TupleRow = {
   readonly namespace: string;
   readonly objectId: string;
   readonly relation: string;
-  /** '' of a user, '*' of the wildcard. */
+  /** '' of a user, '*' of wildcards. */
   readonly subjectNamespace: string;
   readonly subjectId: string;
   readonly subjectRelation: string;
@@ -15,6 +15,11 @@ export type TupleRow = {
   readonly conditionName?: string | null | undefined;
   readonly conditionParams?: string | null | undefined;
 };
+
+/** Whether the subject is the public wildcard. */
+export function isPublicWildcard(row: TupleRow): boolean {
+  return row.subjectNamespace === WILDCARD_NAMESPACE && row.subjectId === '';
+}
 
 /** Columns of a tuple, as `TupleIndex.insert` and `remove` take them. Allocates. */
 export function rowFromTuple(tuple: RelationTuple | TupleKey): TupleRow {

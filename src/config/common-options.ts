@@ -31,7 +31,7 @@ export function http1IdleOption(env: string): Option<number> {
   return integerOption({
     env,
     description:
-      'A connection of HTTP/1.1 on which nothing was asked for so long is closed. Longer than balancers and pools of clients keep theirs (nginx 75 s, Go 90 s), so that they close first: no request is then on its way to a connection that is closed. Answers say it in `Keep-Alive`.',
+      'How long a connection of HTTP/1.1 may be idle before it is closed. Keep it above what balancers and pools of clients use (nginx 75 s, Go 90 s): they then close first, and no request meets a closed connection. Answers state it in `Keep-Alive`.',
     fallback: 120_000,
     min: 1_000,
     max: 3_600_000,
@@ -39,7 +39,7 @@ export function http1IdleOption(env: string): Option<number> {
   });
 }
 
-/** As `portOption`; unset: there is no such listener. */
+/** A port like `portOption`; unset: there is no such listener. */
 export function optionalPortOption(env: string, description: string): Option<number | undefined> {
   return optionalIntegerOption({ env, description, ...PORT_RANGE });
 }
@@ -48,7 +48,7 @@ export function optionalPortOption(env: string, description: string): Option<num
 export function hostOption(env: string, listeners: string): Option<string> {
   return textOption<string>({
     env,
-    description: `Address that ${listeners} bind to. Until it is set only this machine can connect, whatever credentials there are; \`0.0.0.0\` is every address of IPv4.`,
+    description: `Address that ${listeners} bind to. Until you set it only this machine can connect, even with credentials configured. \`0.0.0.0\` is every address of IPv4.`,
     fallback: '127.0.0.1',
     fallbackText: '127.0.0.1',
     ...ADDRESS,
@@ -59,7 +59,7 @@ export function hostOption(env: string, listeners: string): Option<string> {
 export function behindProxyOption(env: string, hostEnv: string): Option<boolean> {
   return booleanOption({
     env,
-    description: `States that what comes from other machines has come through a proxy that ends TLS, or over a network that nobody else reads. Unset, a start with a ${hostEnv} that others can reach warns (\`listens_without_tls\`). It changes nothing else.`,
+    description: `States that requests of other machines come through a proxy that ends TLS, or over a private network. Without it a start with a public ${hostEnv} logs a warning (\`listens_without_tls\`). It changes nothing else.`,
     fallback: false,
   });
 }
@@ -136,7 +136,7 @@ export function bodyMemoryOption(
   const plain = integerOption({
     env,
     description:
-      'Memory that request bodies may take together, from their first byte to the end of their calls; one caller may take half of it. Beyond it a request is refused (`BODY_MEMORY_EXHAUSTED`), after unfinished bodies of which nothing came for a second.',
+      'Memory of all request bodies, from their first byte to the end of their calls. One caller may take half of it. Beyond it unfinished bodies that were silent for a second are dropped; then requests are refused (`BODY_MEMORY_EXHAUSTED`).',
     fallback: 0,
     min: 8 * MIB,
     max: 1024 * 1024 * MIB,

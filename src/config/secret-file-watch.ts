@@ -7,7 +7,7 @@ const INTERVAL_MS = 200;
 /** A read that takes longer counts as failed until it ends. */
 const ANSWER_MS_MAX = 2_000;
 
-/** One secret setting that stands in a file, and who is told when it changes. */
+/** One secret setting that stands in a file, and who is notified when it changes. */
 export type WatchedSecret = {
   readonly path: string;
   /** As the option's: throws CONFIG_INVALID, whose text holds nothing of the secret. */
@@ -70,7 +70,7 @@ export class SecretFileWatch {
     }, INTERVAL_MS).unref();
   }
 
-  /** Resolves when no read is under way; nobody is told of anything from now on. */
+  /** Resolves when no read is under way; nobody is notified of anything from now on. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     await Promise.all(this.#files.map((file) => file.stop()));
@@ -97,7 +97,7 @@ class WatchedFile {
   look(): void {
     if (this.#reading !== undefined) {
       const isLate = performance.now() - this.#readingSinceMs > ANSWER_MS_MAX;
-      if (isLate) this.#tell(`the file that it names was not read within ${ANSWER_MS_MAX} ms`);
+      if (isLate) this.#report(`the file that it names was not read within ${ANSWER_MS_MAX} ms`);
       return;
     }
     this.#readingSinceMs = performance.now();
@@ -117,7 +117,7 @@ class WatchedFile {
   #found(text: string): void {
     if (text === this.#text) {
       this.#candidate = undefined;
-      this.#tell(null);
+      this.#report(null);
     } else if (text !== this.#candidate) {
       this.#candidate = text;
     } else {
@@ -131,14 +131,14 @@ class WatchedFile {
       values = this.#secret.parse(text);
     } catch (error) {
       if (!(error instanceof AppError)) throw error;
-      this.#tell(error.message);
+      this.#report(error.message);
       return;
     }
     this.#text = text;
     this.#candidate = undefined;
     const isSame = new Set(values).symmetricDifference(new Set(this.#values)).size === 0;
     this.#values = values;
-    this.#tell(null);
+    this.#report(null);
     if (!isSame && !this.#isStopped) this.#secret.onChanged(values);
   }
 
@@ -146,10 +146,10 @@ class WatchedFile {
     if (!(error instanceof AppError)) throw error;
     // What is there next is looked at twice, however often it was there before.
     this.#candidate = undefined;
-    this.#tell(error.message);
+    this.#report(error.message);
   }
 
-  #tell(problem: string | null): void {
+  #report(problem: string | null): void {
     if (problem === this.#problem || this.#isStopped) return;
     this.#problem = problem;
     this.#secret.onProblem(problem);

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 
 const LABEL = 'gatehouse credential fingerprint';
-/** 48 bits: enough to tell sets apart, too few to be the secret of anything. */
+/** 48 bits: enough to distinguish sets, too few to be the secret of anything. */
 const HEX_DIGITS = 12;
 
 /**

@@ -1,3 +1,4 @@
+import { JSON_BYTES } from '../shared/json-bytes.ts';
 import {
   DEPTH_MAX,
   FIELDS_MAX,
@@ -13,14 +14,16 @@ import {
 import type { FieldShape, MessageShape } from './message-shape.ts';
 import { FieldPath, type FoundList, type FoundText, ListRuns } from './scan-results.ts';
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const COMMA = 0x2c;
-const COLON = 0x3a;
-const OPENING_BRACE = 0x7b;
-const CLOSING_BRACE = 0x7d;
-const OPENING_BRACKET = 0x5b;
-const CLOSING_BRACKET = 0x5d;
+const {
+  QUOTE,
+  BACKSLASH,
+  COMMA,
+  COLON,
+  OPENING_BRACE,
+  CLOSING_BRACE,
+  OPENING_BRACKET,
+  CLOSING_BRACKET,
+} = JSON_BYTES;
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf] as const;
 /** Shorter texts, and less white space, stay where they are. */
 const LONG_TEXT_BYTES = 16_384;

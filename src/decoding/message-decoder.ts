@@ -9,6 +9,8 @@ import {
   mergeFromJson,
   mergeFromJsonString,
 } from '@bufbuild/protobuf';
+import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
+import { DECODE_TURNS, runInSlices } from '../shared/slice-queue.ts';
 import {
   DECODED_AT_ONCE_VALUES_MAX,
   type DecodeLimits,
@@ -19,12 +21,42 @@ import {
   tooManyItems,
   UNSCANNED_BYTES_MAX,
 } from './decode-limits.ts';
-import { joined } from './joined.ts';
 import { JsonScan, JsonSyntaxProblem } from './json-scan.ts';
 import { type FieldShape, MessageShapes } from './message-shape.ts';
-import { wholeMessage, wrapped } from './proto-pieces.ts';
-import { ProtoScan, ProtoSyntaxProblem } from './proto-scan.ts';
-import { DECODE_TURNS, runInSlices } from './slice-queue.ts';
+import { ProtoScan, ProtoSyntaxProblem, type RestPiece } from './proto-scan.ts';
+
+/** Parts as one; the part itself where there is one alone. O(bytes). */
+function joined(parts: readonly Uint8Array[]): Uint8Array {
+  const [only] = parts;
+  if (only !== undefined && parts.length === 1) return only;
+  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
+}
+
+/** The bytes of a message that is made of `pieces` of `bytes`. O(bytes). */
+function wholeMessage(bytes: Uint8Array, pieces: readonly RestPiece[]): Uint8Array {
+  return joined(
+    pieces.map((piece) =>
+      piece.field === null
+        ? bytes.subarray(piece.from, piece.to)
+        : asField(piece.field, wholeMessage(bytes, piece.pieces)),
+    ),
+  );
+}
+
+/** Fields of a message that hangs on another by `parents`, as fields of that one. */
+function wrapped(parents: readonly FieldShape[], fields: Uint8Array): Uint8Array {
+  return parents.reduceRight((inner, parent) => asField(parent, inner), fields);
+}
+
+function asField({ number }: FieldShape, message: Uint8Array): Uint8Array {
+  return new BinaryWriter().tag(number, WireType.LengthDelimited).bytes(message).finish();
+}
 
 /** Asked once what a message has besides its lists and long texts is known, before these are built. Throws to refuse it. */
 export type Admit = (rest: Message) => void;

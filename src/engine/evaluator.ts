@@ -1,19 +1,28 @@
 import type { CheckQuery } from '../model/check-query.ts';
-import type { LazyContext } from '../model/conditions.ts';
+import { type LazyContext, parseContext } from '../model/conditions.ts';
 import type { ExpandTree, UsersetRef } from '../model/expand-tree.ts';
 import type { NamespaceModel } from '../model/namespace-model.ts';
 import { EMPTY_NAME, type TupleReader } from '../model/tuple-reader.ts';
 import type { Clock } from '../shared/clock.ts';
 import { BoundModel } from './bound/bound-model.ts';
-import type { EvaluationTask, EvaluatorOptions } from './bound/evaluator-api.ts';
-import { ConditionCache, type Scope } from './bound/scope.ts';
-import { GeneralEvaluator, guarded } from './general-evaluator.ts';
+import {
+  CHECK_ALLOWED,
+  CHECK_GENERAL,
+  ENGINE_CACHES,
+  type EvaluationTask,
+  type EvaluatorOptions,
+} from './bound/evaluator-api.ts';
+import { ConditionCache, FALSE, type Scope, TRUE, type Value } from './bound/scope.ts';
+import { allowedOf, GeneralEvaluator, guarded } from './general-evaluator.ts';
 import { ExpandRun } from './general/expand.ts';
 import { ListEntitiesRun, ListObjectsRun } from './general/list-objects-run.ts';
+import { exactTargetOf, subjectIdsOf } from './general/subject-set-run.ts';
 import { HOT_NODES_MAX } from './hot/hot-check.ts';
 import { HotEvaluator } from './hot/hot-evaluator.ts';
 import { HotScratch } from './hot/hot-scratch.ts';
-import type { Questions } from './hot/read-ahead.ts';
+import type { Queries } from './hot/read-ahead.ts';
+import { Admission } from './overlay/admission.ts';
+import { AdmittedReader } from './overlay/admitted-reader.ts';
 
 /** Which objects ListObjects asks for. */
 type ObjectsOfUser = {
@@ -39,6 +48,8 @@ export class Evaluator {
   readonly general: GeneralEvaluator;
   readonly #conditions: ConditionCache;
   readonly #hotNodesMax: number;
+  /** Of a model that counts admitted tuples only: then the general evaluation decides everything. */
+  readonly #admission: Admission | undefined;
 
   /**
    * `hot`: that of another evaluator of the same index and model, or the memory in which a new one works, which
@@ -51,7 +62,8 @@ export class Evaluator {
     clock: Clock,
     hot: HotEvaluator | HotScratch = new HotScratch(),
   ) {
-    this.#reader = reader;
+    this.#admission = model.admittedOnly === true ? new Admission(model, reader) : undefined;
+    this.#reader = admitted(reader, this.#admission);
     this.#model = model;
     this.#bound = new BoundModel(model, reader);
     this.hot =
@@ -60,14 +72,15 @@ export class Evaluator {
         : new HotEvaluator(
             reader,
             this.#bound,
-            options,
+            // It is not asked of admitted tuples only: it would hold memory for nothing.
+            this.#admission === undefined ? options : { ...options, cachesOff: ENGINE_CACHES },
             hot,
             new ConditionCache(options.cachesOff?.includes('conditions'), model.conditions),
           );
     this.#options = options;
     this.#clock = clock;
     this.#conditions = this.hot.conditions;
-    this.general = this.#generalOver(reader, this.#conditions);
+    this.general = this.#generalOver(this.#reader, this.#conditions);
     this.#hotNodesMax = Math.min(HOT_NODES_MAX, options.depthMax);
   }
 
@@ -98,7 +111,7 @@ export class Evaluator {
 
   /**
    * Whether a concrete user holds a relation: CHECK_ALLOWED, CHECK_DENIED, or CHECK_GENERAL when
-   * only `startCheckIds` can tell. `entity` and `userEntity` are 0 and `relation` is -1 for what
+   * only `startCheckIds` can say. `entity` and `userEntity` are 0 and `relation` is -1 for what
    * the index does not know. `context`: null decides no condition; it is read when one is met. Hot: does not
    * allocate unless a condition does, never throws.
    */
@@ -110,16 +123,66 @@ export class Evaluator {
     readBudget: number,
     context: LazyContext | null = null,
   ): number {
+    if (this.#admission !== undefined) return CHECK_GENERAL;
     const user = this.#reader.userNodeOf(userEntity);
     return this.hot.check(entity, relation, user, this.#hotNodesMax, readBudget, nowMs, context);
   }
 
   /**
-   * Brings what `checkUser` will read for the first `count` questions, at most READ_AHEAD_MAX, into the
+   * Brings what `checkUser` will read for the first `count` queries, at most READ_AHEAD_MAX, into the
    * processor's cache, all at once. A hint: it changes no answer. Hot.
    */
-  readAhead(questions: Questions, count: number): void {
-    this.hot.readAhead(questions, count);
+  readAhead(queries: Queries, count: number): void {
+    this.hot.readAhead(queries, count);
+  }
+
+  /**
+   * Whether an exact userset or an object itself holds a relation: as `checkUser`, but a denial is one for certain, so that a
+   * condition that could not be decided gives CHECK_GENERAL. All other queries do, too. `context`: as there. Allocates the
+   * ids of the set.
+   */
+  checkExact(
+    query: CheckQuery,
+    nowMs: number,
+    readBudget: number,
+    context: LazyContext | null = null,
+  ): number {
+    const { subject, namespace, objectId } = query;
+    if (query.isExact !== true || subject.kind !== 'set') return CHECK_GENERAL;
+    if (this.#admission !== undefined) return CHECK_GENERAL;
+    const reader = this.#reader;
+    const ofNamespace = reader.nameId(namespace);
+    const relation = reader.nameId(query.relation);
+    const entity = ofNamespace > 0 ? reader.entityId(ofNamespace, objectId) : 0;
+    const set = subjectIdsOf(reader, subject);
+    // What the index lacks may still follow from names and the model alone.
+    const isKnown = entity !== 0 && relation > 0 && set !== undefined;
+    const isSame = subject.relation === query.relation && subject.objectId === objectId;
+    if (!isKnown || (isSame && subject.namespace === namespace)) return CHECK_GENERAL;
+    const target = exactTargetOf(set);
+    return this.hot.checkSet(
+      entity,
+      relation,
+      target,
+      this.#hotNodesMax,
+      readBudget,
+      nowMs,
+      context,
+    );
+  }
+
+  /**
+   * `GeneralEvaluator.startDecision`, of exact usersets and objects decided by the hot path where it can. Errors: those of the
+   * task.
+   */
+  startDecision(query: CheckQuery, nowMs: number, readBudget: number): EvaluationTask<Value> {
+    const { contextJson } = query;
+    const context = contextJson === '' ? null : { value: () => parseContext(contextJson) };
+    const code = this.checkExact(query, nowMs, readBudget, context);
+    if (code === CHECK_GENERAL) return this.general.startDecision(query, nowMs, readBudget);
+    const value = code === CHECK_ALLOWED ? TRUE : FALSE;
+    const { lastReads: reads, lastBackstops: backstops } = this;
+    return { run: () => 'done', result: () => value, reads, backstops };
   }
 
   /** The general form of `checkUser`: any model, resumable. `contextJson`: '' for none. */
@@ -136,7 +199,8 @@ export class Evaluator {
 
   /** Check with any subject and context. The caller has validated names and ids. */
   startCheck(input: CheckQuery, nowMs: number, readBudget: number): EvaluationTask<boolean> {
-    return this.general.startCheck(input, nowMs, readBudget);
+    if (input.isExact !== true) return this.general.startCheck(input, nowMs, readBudget);
+    return allowedOf(this.startDecision(input, nowMs, readBudget));
   }
 
   /**
@@ -144,7 +208,8 @@ export class Evaluator {
    * it. What it prepares is its own: nothing of it stays here.
    */
   over(reader: TupleReader): GeneralEvaluator {
-    return this.#generalOver(reader, new ConditionCache(false, this.#model.conditions));
+    const conditions = new ConditionCache(false, this.#model.conditions);
+    return this.#generalOver(admitted(reader, this.#admission), conditions);
   }
 
   /**
@@ -156,7 +221,9 @@ export class Evaluator {
     const { depthMax } = this.#options;
     const bound = new BoundModel(model, reader);
     const conditions = new ConditionCache(false, model.conditions);
-    return new GeneralEvaluator({ reader, model: bound, clock: this.#clock, conditions, depthMax });
+    const admission = model.admittedOnly === true ? new Admission(model, reader) : undefined;
+    const parts = { reader: admitted(reader, admission), model: bound, clock: this.#clock };
+    return new GeneralEvaluator({ ...parts, conditions, depthMax });
   }
 
   #generalOver(reader: TupleReader, conditions: ConditionCache): GeneralEvaluator {
@@ -206,4 +273,8 @@ export class Evaluator {
   get cacheBytes(): number {
     return this.hot.bytes + this.hot.conditionBytes;
   }
+}
+
+function admitted(reader: TupleReader, admission: Admission | undefined): TupleReader {
+  return admission === undefined ? reader : new AdmittedReader(reader, admission);
 }

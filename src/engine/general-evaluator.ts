@@ -5,7 +5,7 @@ import type { BoundModel, Op } from './bound/bound-model.ts';
 import { BACKSTOP_BUDGET, type EvaluationTask } from './bound/evaluator-api.ts';
 import { type ConditionCache, FALSE, Scope, type Target, TRUE, type Value } from './bound/scope.ts';
 import { CheckRun } from './general/check-run.ts';
-import { SubjectSetRun } from './general/subject-set-run.ts';
+import { exactTargetOf, SubjectSetRun, subjectIdsOf } from './general/subject-set-run.ts';
 
 /** What a general evaluator works with. `model` is bound to the name ids of `reader`. */
 export type GeneralParts = {
@@ -37,7 +37,7 @@ export class GeneralEvaluator {
     return this.#parts.depthMax;
   }
 
-  /** What one request's evaluations share. `relationText` names the question where the budget runs out. */
+  /** What one request's evaluations share. `relationText` names the query where the budget runs out. */
   scope(relationText: string, contextJson: string, nowMs: number, readBudget: number): Scope {
     return new Scope({ ...this.#parts, nowMs, readBudget, contextJson, relationText });
   }
@@ -72,7 +72,7 @@ export class GeneralEvaluator {
     input: CheckQuery,
     nowMs: number,
     readBudget: number,
-    tellsUndecided: boolean,
+    reportsUndecided: boolean,
   ): EvaluationTask<Value> {
     const { subject } = input;
     const { reader } = this;
@@ -85,7 +85,8 @@ export class GeneralEvaluator {
       const userEntity = reader.entityId(EMPTY_NAME, subject.userId);
       return guarded(scope, this.#userTask(scope, entity, relation, userEntity));
     }
-    if (subject.kind === 'wildcard') return decided(FALSE);
+    // Nobody is a wildcard.
+    if (subject.kind !== 'set') return decided(FALSE);
     const isSameObject =
       subject.namespace === input.namespace && subject.objectId === input.objectId;
     if (isSameObject && subject.relation === input.relation) return decided(TRUE);
@@ -96,11 +97,12 @@ export class GeneralEvaluator {
       const isIncluded = isSameObject && this.#isComputedFrom(namespace, relation, setRelation);
       return decided(isIncluded ? TRUE : FALSE);
     }
-    const setNamespace = reader.nameId(subject.namespace);
-    const setEntity = setNamespace > 0 ? reader.entityId(setNamespace, subject.objectId) : 0;
-    if (setEntity === 0) return decided(FALSE);
-    const set = { entity: setEntity, relation: setRelation };
-    return guarded(scope, new SubjectSetRun(scope, { entity, relation }, set, tellsUndecided));
+    const set = subjectIdsOf(reader, subject);
+    if (set === undefined) return decided(FALSE);
+    if (input.isExact === true) {
+      return guarded(scope, new CheckTask(scope, exactTargetOf(set), entity, relation));
+    }
+    return guarded(scope, new SubjectSetRun(scope, { entity, relation }, set, reportsUndecided));
   }
 
   #userTask(
@@ -137,7 +139,7 @@ export class GeneralEvaluator {
   }
 }
 
-/** Check of a concrete user as a task. */
+/** Check of one target as a task. */
 class CheckTask implements EvaluationTask<Value> {
   readonly #scope: Scope;
   readonly #run: CheckRun;
@@ -166,8 +168,8 @@ function decided(value: Value): EvaluationTask<Value> {
   return { run: () => 'done', result: () => value, backstops: 0 };
 }
 
-/** A task that tells no more than whether it is allowed. */
-function allowedOf(task: EvaluationTask<Value>): EvaluationTask<boolean> {
+/** A task that says no more than whether it is allowed. */
+export function allowedOf(task: EvaluationTask<Value>): EvaluationTask<boolean> {
   return {
     run: (sliceEndMs) => task.run(sliceEndMs),
     result: () => task.result() === TRUE,

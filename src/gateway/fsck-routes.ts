@@ -1,9 +1,9 @@
 import type { HttpExchange } from '../http/http-exchange.ts';
 import type { HttpServer } from '../http/http-server.ts';
 import { AppError } from '../shared/app-error.ts';
+import type { Admission } from './callers/caller.ts';
 import { mustAdmit, type OnRefused } from './callers/guarded-service.ts';
 import { FSCK_RULES } from './callers/method-rules.ts';
-import type { Admission } from './connect/adapter.ts';
 import { codeNameOfReason, httpStatusOfReason } from './connect/connect-error.ts';
 
 /** Where a comparison of all loaded indexes stands. */
@@ -36,7 +36,7 @@ const JSON_TYPE = 'application/json';
 const PATH = '/fsck';
 
 /**
- * POST /fsck begins a comparison of every loaded index, or joins the one under way; GET /fsck tells where it stands. For the
+ * POST /fsck begins a comparison of every loaded index, or joins the one under way; GET /fsck says where it stands. For the
  * metrics port only. Beside what guards that port (the names that it answers to), both take the service's token where one is
  * configured, whose caller must reach every project, and refuse what a page in a browser sends, since they make work. `parts`: null while the service starts.
  */

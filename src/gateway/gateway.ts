@@ -12,32 +12,35 @@ import { GroupService } from '../gen/workspace/v1/group_service_pb.ts';
 import { SeatService } from '../gen/workspace/v1/seat_service_pb.ts';
 import { WorkspaceService } from '../gen/workspace/v1/workspace_service_pb.ts';
 import { BodyBudget } from '../http/body-budget.ts';
+import type { ConnectAdapter, ConnectAdapterOptions } from '../http/connect/adapter-options.ts';
+import { createConnectAdapter } from '../http/connect/adapter.ts';
+import { createHostGuard } from '../http/connect/host-guard.ts';
 import type { HostAllowList } from '../http/host-allow-list.ts';
 import type { HostGuard } from '../http/host-guard.ts';
 import type { HttpExchange } from '../http/http-exchange.ts';
 import { HTTP_LIMITS_DEFAULT, type HttpLimits } from '../http/http-limits.ts';
 import { createHttpServer, type Http2Framing, type HttpServer } from '../http/http-server.ts';
-import { requestIdOf } from '../http/request-id.ts';
+import { REFUSED_STREAM } from '../http/http2/protocol.ts';
+import { REQUEST_ID_HEADER, requestIdOf } from '../http/request-id.ts';
 import { UNREAD_BYTES_MAX, UnreadAnswers } from '../http/unread-answers.ts';
 import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
 import type { StageTimes } from '../shared/stage-times.ts';
+import type { Admission } from './callers/caller.ts';
 import { guardedService, type OnRefused } from './callers/guarded-service.ts';
-import {
-  type Admission,
-  createConnectAdapter,
-  type ConnectAdapter,
-  type ConnectAdapterOptions,
-} from './connect/adapter.ts';
-import { sendConnectError } from './connect/connect-error.ts';
-import { createHostGuard } from './connect/host-guard.ts';
+import { createCallerPort } from './connect/caller-port.ts';
+import { AUTHZ_ERRORS, sendConnectError } from './connect/connect-error.ts';
+import { malformedMessage } from './connect/malformed-message.ts';
 import { addFsckRoutes, type FsckParts, type FsckRuns } from './fsck-routes.ts';
 import type { GatewayReason } from './gateway-reason.ts';
 import { FramedDecisions } from './hot/framed-decisions.ts';
-import { HOT_METHODS, RawDecisions } from './hot/raw-decisions.ts';
+import { HOT_METHODS } from './hot/hot-methods.ts';
+import { RawDecisions } from './hot/raw-decisions.ts';
 import { type HotWrites, RawWrites, WRITE_PATH } from './hot/raw-writes.ts';
+import type { DoorParts } from './openfga/door-call.ts';
+import { isDoorPath, OpenFgaDoor } from './openfga/door.ts';
 import {
   addHealthRoutes,
   addMetricsRoute,
@@ -46,9 +49,9 @@ import {
 } from './operational-routes.ts';
 import type { Readiness } from './readiness.ts';
 import type { DecisionMeter } from './reads/decision-meter.ts';
-import type { QuestionRecorder } from './reads/question-recorder.ts';
+import type { QueryRecorder } from './reads/query-recorder.ts';
 import type { ReadScopes } from './reads/read-scopes.ts';
-import { admissionOf, type Credentials, createAuthorize } from './rpc/authorization.ts';
+import { admissionBy, type Credentials, createAuthorize } from './rpc/authorization.ts';
 import { HealthState } from './rpc/health-service.ts';
 import { reflectionRoutes } from './rpc/reflection-service.ts';
 import type { TupleRoutes, TupleRoutesParts } from './tuples/tuple-calls.ts';
@@ -85,7 +88,7 @@ export type GatewayOptions = {
 export type CallOptions = {
   readonly credentials: Credentials;
   readonly bodyBytesMax: number;
-  /** What requests may hold besides, and who is told of those that hold more, by the reason. */
+  /** What requests may hold besides, and who is notified of those that hold more, by the reason. */
   readonly decodeLimits: DecodeLimits;
   readonly onMessageRefused: (reason: string) => void;
   /** Deadline of a call whose caller states none, and the longest that one may state. */
@@ -108,8 +111,10 @@ export type CallOptions = {
   readonly meter: DecisionMeter;
   readonly report: ConnectAdapterOptions['report'];
   readonly fsck: FsckRuns;
-  /** Absent where no questions are recorded. */
-  readonly recorder?: QuestionRecorder | undefined;
+  /** Absent where OpenFGA's API is not served. */
+  readonly openFgaStores?: DoorParts['stores'] | undefined;
+  /** Absent where no queries are recorded. */
+  readonly recorder?: QueryRecorder | undefined;
   /** Tests only: false sends every request the general path. */
   readonly isHotPathEnabled?: boolean | undefined;
 };
@@ -117,7 +122,7 @@ export type CallOptions = {
 /** Both listeners of the service. */
 export interface Gateway {
   /**
-   * Binds both ports: health routes answer, calls are told that the service is starting. Sockets that are
+   * Binds both ports: health routes answer, calls are notified that the service is starting. Sockets that are
    * held wait for `accept` instead: whoever connects meanwhile is served late, and not refused.
    */
   listen(): Promise<void>;
@@ -173,6 +178,7 @@ class ListenerPair implements Gateway {
   #rawWrites: RawWrites | null = null;
   #tuples: TupleRoutesParts | null = null;
   #fsck: FsckParts | null = null;
+  #openFga: OpenFgaDoor | null = null;
 
   constructor(options: GatewayOptions) {
     this.#options = options;
@@ -207,7 +213,8 @@ class ListenerPair implements Gateway {
           const isGet = headers[':method'] === 'GET';
           if (isGet && this.#adapter?.paths.includes(headers[':path'] ?? '') !== true) {
             answerGetStream(stream, headers, options.readiness);
-          } else if (this.#adapter === null) stream.close(HTTP2_REFUSED_STREAM);
+          } // Nothing was done: the client may try again.
+          else if (this.#adapter === null) stream.close(REFUSED_STREAM);
           else if (this.#framedDecisions !== null && headers[':method'] === 'POST') {
             this.#framedDecisions.handleStream(stream, headers, deadlines);
           } else this.#adapter.handleHttp2(stream, headers, deadlines);
@@ -230,7 +237,10 @@ class ListenerPair implements Gateway {
     addHealthRoutes(this.#server, options.readiness);
     addTupleRoutes(this.#server, () => this.#tuples, this.#draining.signal);
     addWatchRoute(this.#server, () => this.#tuples, this.#draining.signal);
-    this.#server.fallback((exchange) => this.#handle(exchange));
+    this.#server.fallback((exchange) => {
+      if (this.#openFga !== null && isDoorPath(exchange.path())) this.#openFga.handle(exchange);
+      else this.#handle(exchange);
+    });
     this.#metricsServer = createMetricsServer(options);
     addFsckRoutes(this.#metricsServer, () => this.#fsck);
   }
@@ -275,8 +285,9 @@ class ListenerPair implements Gateway {
         this.#health.routes(router);
         reflectionRoutes(router, [...SERVICES, Health]);
       },
-      authorize: createAuthorize(options.credentials),
-      onOutOfScope,
+      callers: createCallerPort(createAuthorize(options.credentials), onOutOfScope),
+      errors: AUTHZ_ERRORS,
+      malformed: malformedMessage,
       bodyBudget,
       decodeLimits: options.decodeLimits,
       onMessageRefused: options.onMessageRefused,
@@ -288,24 +299,30 @@ class ListenerPair implements Gateway {
       onFailure: (rpc, failure, shown) => options.meter.failedOutside(rpc, failure, shown),
     });
     this.#adapter = adapter;
-    const admit = (authorization: string): Admission | Promise<Admission> => {
-      const found = callers.identify(authorization);
-      return found instanceof Promise ? found.then(admissionOf) : admissionOf(found);
-    };
+    const admit = (authorization: string): Admission | Promise<Admission> =>
+      admissionBy(callers, authorization);
     this.#tuples = { ...options.tupleRoutes, admit, onOutOfScope, report: options.report };
     this.#fsck = { admit, onOutOfScope, runs: options.fsck };
+    if (options.openFgaStores !== undefined) {
+      this.#openFga = new OpenFgaDoor({
+        stores: options.openFgaStores,
+        query: guarded(QueryService, options.query),
+        model: guarded(ModelService, options.model),
+        tuple: guarded(TupleService, options.tuple),
+        admit,
+        onOutOfScope,
+        report: options.report,
+        bodyBytesMax: options.bodyBytesMax,
+      });
+    }
     if (options.isHotPathEnabled === false) return;
     const compressMinBytes = COMPRESS_MIN_BYTES;
     const parts = { ...options, callers, general: adapter, compressMinBytes, bodyBudget };
     const { stages } = this.#options;
     const carriers = stages?.calls;
-    const framed = new FramedDecisions({ ...parts, unread: this.#unread, carriers });
-    this.#framedDecisions = framed;
-    this.#rawDecisions = new RawDecisions({
-      ...parts,
-      web: (exchange, hot) => framed.handleWeb(exchange, hot),
-      stages: carriers?.http1,
-    });
+    const unread = this.#unread;
+    this.#framedDecisions = new FramedDecisions({ ...parts, unread, stages: carriers?.http2 });
+    this.#rawDecisions = new RawDecisions({ ...parts, stages: carriers?.http1 });
     this.#rawWrites = new RawWrites({ ...options, callers, general: adapter });
   }
 
@@ -338,7 +355,7 @@ class ListenerPair implements Gateway {
     if (exchange.method() === 'GET' && adapter?.paths.includes(exchange.path()) !== true) {
       sendNotFound(exchange);
     } else if (adapter === null) {
-      const requestId = requestIdOf(exchange.header('x-request-id'));
+      const requestId = requestIdOf(exchange.header(REQUEST_ID_HEADER));
       const starting = new AppError<GatewayReason>('STORE_UNAVAILABLE', 'the service is starting');
       sendConnectError(exchange, starting, requestId);
     } else {
@@ -346,9 +363,6 @@ class ListenerPair implements Gateway {
     }
   }
 }
-
-/** NGHTTP2_REFUSED_STREAM: nothing was done, the client may try again. */
-const HTTP2_REFUSED_STREAM = 7;
 
 function createMetricsServer(options: GatewayOptions): HttpServer {
   const { host, metricsPort: port, held, onIncident } = options;
@@ -367,5 +381,6 @@ function limitsOf({ httpIdleMs }: GatewayOptions): Partial<HttpLimits> {
 }
 
 function hostGuardOf({ hosts, onIncident }: GatewayOptions): HostGuard | undefined {
-  return hosts === undefined ? undefined : createHostGuard(hosts, onIncident);
+  if (hosts === undefined) return undefined;
+  return createHostGuard(hosts, 'GATEWAY_ALLOWED_HOSTS', AUTHZ_ERRORS, onIncident);
 }

@@ -15,7 +15,7 @@ class Body {
     this.hold = budget.open(owner, this);
   }
 
-  cutForRoom(error: AppError): void {
+  cutForCapacity(error: AppError): void {
     expect(this.hold.bytes).toBe(0);
     this.cut = error;
     this.hold.release();
@@ -40,7 +40,7 @@ const step = fc.oneof(
   fc.record({ passedMs: fc.integer({ min: 0, max: 2_000 }) }),
 );
 
-test('bodies hold no more than the budget, owners no more than their shares, and all is given back', () => {
+test('bodies hold no more than the budget, owners no more than their shares, and all is given back (B1, B2)', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 250 }), (steps) => {
       const { budget, clock } = budgetAt(MIB);

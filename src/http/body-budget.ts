@@ -8,15 +8,15 @@ type BodyShare = 'caller' | 'unauthenticated' | 'process';
 /** A body that memory is held for. */
 export interface HeldBody {
   /** It has to make place: drops its bytes at once, and is answered with `error`. It holds nothing any more by then. */
-  cutForRoom(error: AppError): void;
+  cutForCapacity(error: AppError): void;
 }
 
 type BodyBudgetOptions = {
-  /** Of all bodies together. */
+  /** The limit of all bodies together. */
   readonly bytesMax: number;
   /** Milliseconds of a clock that never goes back; default the process's. */
   readonly now?: (() => number) | undefined;
-  /** Of those that are not authenticated yet; default an eighth of all. */
+  /** The limit of those that are not authenticated yet; default an eighth of all. */
   readonly unauthenticatedBytesMax?: number | undefined;
 };
 
@@ -33,7 +33,7 @@ const UNAUTHENTICATED_PART = 8;
 const IDLE_MS = 1_000;
 /** What an unfinished body costs beside its bytes. */
 const OVERHEAD_BYTES = 1_024;
-/** Told to who is refused. */
+/** Reported to who is refused. */
 const RETRY_AFTER_MS = 1_000;
 /** Where nothing is said: tests, and tools. */
 const BYTES_DEFAULT = 256 * 1_048_576;
@@ -50,12 +50,13 @@ type Account = {
 
 /**
  * The memory of all request bodies of a process. What is held is counted, not what was declared: a body grows as it comes, and
- * gives back all when its call ends. A caller has a share of it, over all its connections, and so has what nobody has authenticated yet. Beyond
+ * releases all when its call ends. A caller has a share of it, over all its connections, and so has what nobody has authenticated yet. Beyond
  * a share, bodies that have sent nothing for a second make place, the one first that has been quiet for longest; where there is none, who needs
  * more is refused. One that still sends is never cut for another. O(1) while there is room.
  *
- * B1 What all bodies hold is never above `bytesMax`, what those of an owner hold never above its share.
- * B2 What a body held is given back once, whatever becomes of it.
+ * B1 What all bodies hold is never above `bytesMax`, what those of an owner hold never above its
+ *    share. [body-budget.test.ts]
+ * B2 What a body held is released once, whatever becomes of it. [body-budget.test.ts]
  */
 export class BodyBudget {
   readonly bytesMax: number;
@@ -93,11 +94,11 @@ export class BodyBudget {
     return new BodyHold(this, owner, body);
   }
 
-  /** Of a hold. Puts `bytes` in the place of what it holds; on an error it holds what it did. */
+  /** Puts `bytes` in the place of what a hold has; on an error it holds what it did. */
   change(hold: BodyHold, bytes: number, isAwaited: boolean): AppError | null {
     const account = this.#accountOf(hold.owner);
     const more = bytes - hold.bytes;
-    const full = more > 0 ? this.#makeRoom(account, hold, more) : null;
+    const full = more > 0 ? this.#makeSpace(account, hold, more) : null;
     if (full === null) {
       this.#add(account, more);
       hold.bytes = bytes;
@@ -111,7 +112,7 @@ export class BodyBudget {
     return full;
   }
 
-  /** Of a hold. Counts what it holds against another owner. */
+  /** Counts what a hold has against another owner. */
   move(hold: BodyHold, owner: string): AppError | null {
     if (owner === hold.owner) return null;
     const { bytes } = hold;
@@ -144,7 +145,7 @@ export class BodyBudget {
     assert(this.#heldBytes <= this.bytesMax, 'bodies hold no more than the budget');
   }
 
-  #makeRoom(account: Account, hold: BodyHold, bytes: number): AppError | null {
+  #makeSpace(account: Account, hold: BodyHold, bytes: number): AppError | null {
     const share = account.owner === NO_OWNER ? 'unauthenticated' : 'caller';
     while (account.heldBytes + bytes > account.bytesMax) {
       const idle = this.#idleOf(account, hold);
@@ -187,12 +188,12 @@ export class BodyBudget {
     hold.bytes = 0;
     if (account !== inUse) this.#forget(account);
     this.counts.cut[share] += 1;
-    hold.body.cutForRoom(noRoom(share, bytesMax));
+    hold.body.cutForCapacity(noCapacity(share, bytesMax));
   }
 
   #refused(share: BodyShare, bytesMax: number): AppError {
     this.counts.refused[share] += 1;
-    return noRoom(share, bytesMax);
+    return noCapacity(share, bytesMax);
   }
 }
 
@@ -226,14 +227,14 @@ export class BodyHold {
     return this.#budget.move(this, owner);
   }
 
-  /** Gives back all. Idempotent. */
+  /** Releases all. Idempotent. */
   release(): void {
     if (this.bytes > 0) this.#budget.change(this, 0, false);
     this.#isReleased = true;
   }
 }
 
-function noRoom(share: BodyShare, bytesMax: number): AppError {
+function noCapacity(share: BodyShare, bytesMax: number): AppError {
   const whose = {
     caller: 'the caller already holds all of its share of the memory',
     unauthenticated: 'callers that are not known yet hold all of their share of the memory',

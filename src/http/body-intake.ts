@@ -86,7 +86,7 @@ export class BodyIntake implements HeldBody {
     return full;
   }
 
-  cutForRoom(error: AppError): void {
+  cutForCapacity(error: AppError): void {
     this.#drop();
     this.#options.onCut(error);
   }

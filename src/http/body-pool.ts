@@ -41,7 +41,7 @@ export class BodyPool {
     const start = slab.used;
     slab.used += bytes;
     slab.leases += 1;
-    return new Lease(this, slab, slab.bytes.subarray(start, start + bytes));
+    return new SlabLease(this, slab, slab.bytes.subarray(start, start + bytes));
   }
 
   /** Memory for a body longer than those of `take`; its bytes are any. */
@@ -84,7 +84,7 @@ export class BodyPool {
   }
 }
 
-class Lease implements BodyLease {
+class SlabLease implements BodyLease {
   readonly bytes: Uint8Array;
   readonly #pool: BodyPool;
   #slab: Slab | null;
@@ -120,4 +120,14 @@ class LargeLease implements BodyLease {
     if (memory !== null && Number.isInteger(Math.log2(memory.length)))
       this.#pool.largeReturned(memory);
   }
+}
+
+/**
+ * The connection takes a chunk back on return. Short copies come from Buffer's pool: an ArrayBuffer of
+ * their own costs a fifth of the whole request (35 k against 43 k requests a CPU-second measured).
+ */
+export function copyOfChunk(chunk: Uint8Array): Uint8Array {
+  const copy = Buffer.allocUnsafe(chunk.byteLength);
+  copy.set(chunk);
+  return copy;
 }

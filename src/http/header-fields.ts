@@ -1,5 +1,6 @@
-import { isDigits } from './content-length.ts';
 import type { RawRequest } from './raw-message.ts';
+
+const LENGTH_DIGITS_MAX = 15;
 
 const FIELDS_MAX = 128;
 
@@ -18,11 +19,11 @@ export class HeaderFields {
   #problem = '';
   /** It has no Host at all, as HTTP/1.0 may. */
   isNameless = false;
-  /** Of Content-Length; 0 when absent. */
+  /** The value of Content-Length; 0 when absent. */
   contentLength = 0;
-  /** Of Connection, all fields of that name, in lower case. */
+  /** The values of Connection, all fields of that name, in lower case. */
   connection = '';
-  /** Of Expect, in lower case. */
+  /** The value of Expect, in lower case. */
   expectation = '';
   readonly #add = (name: string, value: string): void => this.#field(name, value);
 
@@ -108,4 +109,14 @@ export class HeaderFields {
       default:
     }
   }
+}
+
+/** The number of a Content-Length: digits alone, and few enough to be a number. */
+function isDigits(text: string): boolean {
+  if (text === '' || text.length > LENGTH_DIGITS_MAX) return false;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code < 48 || code > 57) return false;
+  }
+  return true;
 }

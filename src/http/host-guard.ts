@@ -1,7 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http2';
+import { AppError } from '../shared/app-error.ts';
 import type { HostAllowList } from './host-allow-list.ts';
 import type { HttpExchange } from './http-exchange.ts';
+import type { HttpReason } from './http-reason.ts';
 import type { Http2RequestStream } from './http2/request-stream.ts';
+
+/** Of a name in the log: whoever calls chooses it. */
+const SHOWN_LENGTH_MAX = 100;
 
 /** Who a listener answers to, and what it answers to others. Asked before anything else sees a request. */
 export type HostGuard = {
@@ -23,4 +28,20 @@ export function isStreamAccepted(hosts: HostAllowList, headers: IncomingHttpHead
   if (authority === undefined) return hosts.accepts(host ?? '', undefined);
   if (!hosts.accepts(authority, undefined)) return false;
   return host === undefined || host === authority || hosts.accepts(host, undefined);
+}
+
+/**
+ * Makes the error of a request that is addressed to `host`, another name than those of this service. `onIncident` is reported
+ * the name, so that an operator finds `setting`, which admits more.
+ */
+export function hostRefused(
+  host: string,
+  setting: string,
+  onIncident: (event: string, detail: string) => void,
+): AppError<HttpReason> {
+  onIncident('host_refused', host.slice(0, SHOWN_LENGTH_MAX));
+  return new AppError<HttpReason>(
+    'HOST_NOT_ALLOWED',
+    `the request is not addressed to a name of this service; service tokens or ${setting} admit more`,
+  );
 }

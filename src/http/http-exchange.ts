@@ -2,12 +2,13 @@ import type { AppError } from '../shared/app-error.ts';
 import { type BodyBudget, NO_OWNER } from './body-budget.ts';
 import type { BodyDeadlines, SlowBody } from './body-deadlines.ts';
 import { BodyIntake } from './body-intake.ts';
-import type { BodyLease, BodyPool } from './body-pool.ts';
+import { type BodyLease, type BodyPool, copyOfChunk } from './body-pool.ts';
 import { bodyTooLarge } from './gunzip-limited.ts';
 import type { HeaderFields } from './header-fields.ts';
+import { OfferedAnswer } from './offered-answer.ts';
 import type { RawRequest, RawResponse } from './raw-message.ts';
-import { statusLine } from './status-line.ts';
-import type { UnreadAnswer, UnreadAnswers } from './unread-answers.ts';
+import { writeHead } from './response-head.ts';
+import type { UnreadAnswers } from './unread-answers.ts';
 
 /** What an exchange needs of its server. */
 export interface ExchangeHost {
@@ -22,10 +23,10 @@ export interface ExchangeHost {
   exchangeEnded(): void;
 }
 
-/** Takes a body, and the lease of its memory where it is lent. `refusal`: there is none; only where nobody else is told of it. */
+/** Takes a body, and the lease of its memory where it is lent. `refusal`: there is none; only where nobody else is notified of it. */
 export type OnBody = (body: Uint8Array, lease: BodyLease | null, refusal: AppError | null) => void;
 
-type State = 'open' | 'sending' | 'ended';
+type ExchangeState = 'open' | 'sending' | 'ended';
 
 /** Above this a body is offered in parts as the client takes them, instead of copied whole. */
 const SEND_WHOLE_BYTES_MAX = 65_536;
@@ -39,25 +40,20 @@ const NO_BYTES = new Uint8Array(0);
  * `readBody`…) may be used only synchronously inside the handler; the answer side at any time, and
  * does nothing once the client has gone. Hot: one object and one closure a request.
  */
-export class HttpExchange implements SlowBody, UnreadAnswer {
-  /** Of an answer that waits for the client, and what it has taken of it. */
-  unreadBytes = 0;
-  progress = 0;
+export class HttpExchange implements SlowBody {
   readonly #res: RawResponse;
   readonly #req: RawRequest;
   readonly #host: ExchangeHost;
-  #state: State = 'open';
+  #state: ExchangeState = 'open';
   #closeAfter = false;
   #isBodyPending = false;
   #isPaused = false;
-  #sizedTotal = 0;
-  #sizedGiven = 0;
   #bodyOwner = NO_OWNER;
   #intake: BodyIntake | null = null;
   #onBodyOver: (() => void) | null = null;
   #onCut: (refusal: AppError) => void = doNothing;
-  #part: Uint8Array = NO_BYTES;
-  #partStart = 0;
+  /** A long answer, or one in parts of a stated length. */
+  #offered: OfferedAnswer | null = null;
   #abortListener: (() => void) | null = null;
   #writableListener: (() => void) | null = null;
 
@@ -141,7 +137,7 @@ export class HttpExchange implements SlowBody, UnreadAnswer {
    * Collects the body. `onBody` gets a copy that nobody else writes to, at most `maxBytes` long (a
    * short one shares its ArrayBuffer with others: copy before transferring it to another thread).
    * `onRefused` is called instead of one that is longer, with null, or that there is no room for or that comes in crumbs, with the
-   * error; where it is null `onBody` is told. Before it the rest was thrown away up to the listener's discard limit, so that the client can read the
+   * error; where it is null `onBody` is reported. Before it the rest was thrown away up to the listener's discard limit, so that the client can read the
    * answer. One of them is called, unless the client goes or
    * is cut for taking longer than the listener's body timeout: then only the abort listener is.
    *
@@ -163,7 +159,7 @@ export class HttpExchange implements SlowBody, UnreadAnswer {
       if (this.#intake === null && isLast && bytes <= UNCOUNTED_BYTES_MAX && bytes <= maxBytes) {
         isOver = true;
         const lease = pool === undefined ? null : pool.take(bytes);
-        if (lease === null) return this.#give(copyOf(chunk), null, pool, onBody);
+        if (lease === null) return this.#give(copyOfChunk(chunk), null, pool, onBody);
         lease.bytes.set(chunk);
         onBody(lease.bytes, lease, null);
         return;
@@ -196,17 +192,9 @@ export class HttpExchange implements SlowBody, UnreadAnswer {
     onCut: (refusal: AppError) => void,
   ): BodyIntake {
     const { discardBytesMax, bodyBudget: budget } = this.#host;
-    const owner = this.#bodyOwner;
+    const limits = { bytesMax, discardBytesMax, budget, owner: this.#bodyOwner };
     this.#onCut = onCut;
-    return new BodyIntake({
-      bytesMax,
-      discardBytesMax,
-      budget,
-      owner,
-      pool,
-      declaredBytes,
-      onCut,
-    });
+    return new BodyIntake({ ...limits, pool, declaredBytes, onCut });
   }
 
   #refuseBody(
@@ -273,7 +261,7 @@ export class HttpExchange implements SlowBody, UnreadAnswer {
     this.resumeBody();
     this.#state = 'sending';
     this.#res.cork(() => {
-      this.#writeHead(statusCode, contentType, extra);
+      writeHead(this.#res, statusCode, contentType, extra);
       if (body.length <= SEND_WHOLE_BYTES_MAX) {
         this.#res.end(body, this.#closeAfter || this.#host.isDraining);
         this.#end();
@@ -289,7 +277,7 @@ export class HttpExchange implements SlowBody, UnreadAnswer {
     this.resumeBody();
     this.#state = 'sending';
     this.#res.cork(() => {
-      this.#writeHead(statusCode, '', extra);
+      writeHead(this.#res, statusCode, '', extra);
       this.#res.end(undefined, this.#closeAfter || this.#host.isDraining);
       this.#end();
     });
@@ -308,7 +296,7 @@ export class HttpExchange implements SlowBody, UnreadAnswer {
     if (this.#state !== 'open') return;
     this.#state = 'sending';
     this.#res.cork(() => {
-      this.#writeHead(statusCode, contentType, extra);
+      writeHead(this.#res, statusCode, contentType, extra);
       const isClosing = this.#closeAfter || this.#host.isDraining;
       if (contentLength !== undefined) {
         this.#res.endWithoutBody(contentLength, isClosing);
@@ -330,11 +318,9 @@ export class HttpExchange implements SlowBody, UnreadAnswer {
   ): void {
     if (this.#state !== 'open') return;
     this.#state = 'sending';
-    this.#sizedTotal = totalBytes;
-    // Once for all parts.
-    this.#res.onWritable((offset) => this.#offerPart(offset));
+    this.#newOffered(totalBytes).followParts();
     this.#res.cork(() => {
-      this.#writeHead(statusCode, contentType, extra);
+      writeHead(this.#res, statusCode, contentType, extra);
       if (this.#closeAfter || this.#host.isDraining) this.#res.writeHeader('connection', 'close');
     });
   }
@@ -345,12 +331,9 @@ export class HttpExchange implements SlowBody, UnreadAnswer {
    */
   writeSized(chunk: Uint8Array): Promise<void> {
     if (this.#state !== 'sending' || chunk.byteLength === 0) return Promise.resolve();
-    this.#part = chunk;
-    this.#partStart = this.#sizedGiven;
-    this.#sizedGiven += chunk.byteLength;
     return new Promise((resolve) => {
       this.#writableListener = resolve;
-      this.#res.cork(() => this.#offerPart(this.#partStart));
+      this.#offered?.offerPart(chunk);
     });
   }
 
@@ -359,7 +342,7 @@ export class HttpExchange implements SlowBody, UnreadAnswer {
     if (this.#state !== 'open') return;
     this.#state = 'sending';
     this.#res.cork(() => {
-      this.#writeHead(statusCode, contentType, extra);
+      writeHead(this.#res, statusCode, contentType, extra);
       if (this.#host.isDraining) this.#res.writeHeader('connection', 'close');
       this.#res.write(NO_BYTES);
     });
@@ -369,11 +352,11 @@ export class HttpExchange implements SlowBody, UnreadAnswer {
   write(chunk: string | Uint8Array): boolean {
     if (this.#state !== 'sending') return true;
     if (chunk.length === 0) return true;
-    let hasRoom = true;
+    let hasCapacity = true;
     this.#res.cork(() => {
-      hasRoom = this.#res.write(chunk);
+      hasCapacity = this.#res.write(chunk);
     });
-    return hasRoom;
+    return hasCapacity;
   }
 
   /** Calls `listener` once, when the client has taken what waited or has gone. */
@@ -399,45 +382,20 @@ export class HttpExchange implements SlowBody, UnreadAnswer {
     if (this.#state !== 'ended') this.#res.close();
   }
 
-  /** Nobody reads the answer (called by whoever holds those). */
-  drop(): void {
-    this.abort();
-  }
-
   /** The body took too long (called by the listener's deadlines). */
   cut(): void {
     this.abort();
   }
 
-  #writeHead(statusCode: number, contentType: string, extra: readonly string[]): void {
-    if (statusCode !== 200) this.#res.writeStatus(statusLine(statusCode));
-    if (contentType !== '') this.#res.writeHeader('content-type', contentType);
-    for (let i = 0; i + 1 < extra.length; i += 2) {
-      this.#res.writeHeader(extra[i] as string, extra[i + 1] as string);
-    }
-  }
-
   #offer(body: Uint8Array): void {
     if (this.#closeAfter || this.#host.isDraining) this.#res.writeHeader('connection', 'close');
-    const [, isDone] = this.#res.tryEnd(body, body.byteLength);
-    if (isDone) return this.#end();
-    this.unreadBytes = body.byteLength;
-    this.#host.unread.add(this);
-    this.#res.onWritable((offset) => {
-      this.progress = offset;
-      const [hasRoom, isNowDone] = this.#res.tryEnd(body.subarray(offset), body.byteLength);
-      if (isNowDone) this.#end();
-      return hasRoom;
-    });
+    this.#newOffered(body.byteLength).offerWhole(body, this.#host.unread);
   }
 
-  /** Offers what is left of the part, `offset` bytes of the answer having been taken. */
-  #offerPart(offset: number): boolean {
-    const rest = this.#part.subarray(offset - this.#partStart);
-    const [hasRoom, isDone] = this.#res.tryEnd(rest, this.#sizedTotal);
-    if (isDone) this.#end();
-    if (isDone || hasRoom) this.#wakeWriter();
-    return hasRoom;
+  #newOffered(totalBytes: number): OfferedAnswer {
+    const onDone = (): void => this.#end();
+    const onCapacity = (): void => this.#wakeWriter();
+    return (this.#offered = new OfferedAnswer(this.#res, totalBytes, onDone, onCapacity));
   }
 
   #expectBody(): void {
@@ -461,7 +419,7 @@ export class HttpExchange implements SlowBody, UnreadAnswer {
   #end(): void {
     if (this.#state === 'ended') return;
     this.#state = 'ended';
-    if (this.unreadBytes > 0) this.#host.unread.remove(this);
+    this.#offered?.over();
     this.#bodyDone();
     this.#intake?.release();
     this.#onBodyOver?.();
@@ -477,16 +435,6 @@ export class HttpExchange implements SlowBody, UnreadAnswer {
     listener?.();
     this.#wakeWriter();
   }
-}
-
-/**
- * The connection takes a chunk back on return. Short copies come from Buffer's pool: an ArrayBuffer of
- * their own costs a fifth of the whole request (35 k against 43 k requests a CPU-second measured).
- */
-function copyOf(chunk: Uint8Array): Uint8Array {
-  const copy = Buffer.allocUnsafe(chunk.byteLength);
-  copy.set(chunk);
-  return copy;
 }
 
 function doNothing(): void {

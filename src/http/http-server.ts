@@ -45,13 +45,13 @@ export type HttpServerOptions = {
     | undefined;
   /** Of all request bodies of the process; default one of its own. */
   readonly bodyBudget?: BodyBudget | undefined;
-  /** Told of each request of HTTP/1.1 before its headers are read; absent where stages are not measured. */
+  /** Notified of each request of HTTP/1.1 before its headers are read; absent where stages are not measured. */
   readonly stages?: Pick<CallStages, 'arrived'> | undefined;
   /** Where answers are held that nobody reads; absent: the listener has its own, of `UNREAD_BYTES_MAX`. */
   readonly unread?: UnreadAnswers | undefined;
   /** Absent: requests may be addressed to any name, and nothing is looked at. */
   readonly hostGuard?: HostGuard | undefined;
-  /** Told of what no request can be told of: refused connections, broken HTTP/2 sessions. */
+  /** Notified of what no request can be notified of: refused connections, broken HTTP/2 sessions. */
   readonly onIncident?: ((event: string, detail: string) => void) | undefined;
 };
 
@@ -72,6 +72,8 @@ export interface HttpServer {
   /** Requests and streams not yet answered. */
   readonly inFlightCount: number;
   readonly connectionCount: number;
+  /** Where its answers are held that nobody reads. */
+  readonly unread: UnreadAnswers;
 }
 
 /** A listener that is not yet bound. */

@@ -25,7 +25,7 @@ type Part =
 
 /**
  * Takes a chunked body apart (RFC 9112 §7.1): extensions and trailer fields are read and dropped, together
- * `HEADER_BYTES_MAX` of them. What is malformed is told in `problem`, and never guessed at.
+ * `HEADER_BYTES_MAX` of them. What is malformed is reported in `problem`, and never guessed at.
  */
 export class Http1Chunks {
   #part: Part = 'size';

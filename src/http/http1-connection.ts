@@ -4,11 +4,11 @@ import { HEADER_BYTES_MAX } from './http-limits.ts';
 import { Http1Chunks } from './http1-chunks.ts';
 import { HEAD_PARTIAL, HEAD_REFUSED, type Http1Head } from './http1-head.ts';
 import { type Http1Answering, Http1Response } from './http1-response.ts';
+import { Http1Writer } from './http1-writer.ts';
 import type { RawResponse } from './raw-message.ts';
-import { refusedMessageBody } from './refused-message.ts';
+import { statusLine } from './response-head.ts';
 import { descriptorOf } from './sniffing-listener.ts';
-import { PEEK_FAILED, type SocketPeek } from './socket-peek.ts';
-import { statusLine } from './status-line.ts';
+import type { SocketPeek } from './socket-peek.ts';
 
 /** Ticks of the listener's clock. */
 export type Http1Ticks = {
@@ -38,7 +38,7 @@ export interface Http1Host {
   gone(connection: Http1Connection): void;
 }
 
-type Phase =
+type ConnectionPhase =
   /** Nothing is asked. */
   | 'idle'
   /** A head has come in part. */
@@ -65,8 +65,8 @@ const NOTHING = new Uint8Array(0);
 export class Http1Connection implements Http1Answering {
   readonly #socket: net.Socket;
   readonly #host: Http1Host;
-  readonly #written = (): void => this.#partWritten();
-  #phase: Phase = 'idle';
+  readonly #writer: Http1Writer;
+  #phase: ConnectionPhase = 'idle';
   #deadlineTick: number;
   #sinceTick: number;
   #response: Http1Response | null = null;
@@ -79,16 +79,14 @@ export class Http1Connection implements Http1Answering {
   #isReading = true;
   #isBodyPaused = false;
   #discardLeft = 0;
-  #pendingWrites = 0;
-  #queuedBytes = -1;
-  #stallTick = 0;
 
   constructor(socket: net.Socket, host: Http1Host) {
     this.#socket = socket;
     this.#host = host;
+    this.#writer = new Http1Writer(socket, host, () => this.#response?.becameWritable());
     this.#sinceTick = host.tick;
     this.#deadlineTick = host.tick + host.ticks.head;
-    socket.on('error', ignoreWhatCloseTells);
+    socket.on('error', ignoreCloseError);
     socket.once('end', () => this.#ended());
     socket.once('close', () => this.drop());
   }
@@ -103,7 +101,7 @@ export class Http1Connection implements Http1Answering {
   }
 
   get isWritable(): boolean {
-    return this.#pendingWrites === 0;
+    return this.#writer.isDrained;
   }
 
   get dateField(): string {
@@ -142,9 +140,8 @@ export class Http1Connection implements Http1Answering {
 
   /** Looks at what is overdue. */
   check(): void {
-    const { tick, ticks } = this.#host;
-    if (this.#pendingWrites > 0) this.#checkStall(tick, ticks.stall);
-    if (this.#phase === 'gone' || tick <= this.#deadlineTick) return;
+    if (!this.#writer.isDrained && this.#writer.isStalled()) this.drop();
+    if (this.#phase === 'gone' || this.#host.tick <= this.#deadlineTick) return;
     if (this.#phase === 'idle') this.closeIdle();
     else if (this.#phase !== 'busy') this.drop();
     // What a handler takes as a whole has a deadline of its own, a stream that is paused has time.
@@ -163,37 +160,11 @@ export class Http1Connection implements Http1Answering {
   }
 
   sendHead(head: string, body: string | Uint8Array | undefined): void {
-    const { scratch } = this.#host;
-    if (head.length > scratch.length >> 1) {
-      this.#send(Buffer.from(head, 'latin1'), head.length);
-      if (body !== undefined) this.sendHead('', body);
-      return;
-    }
-    let length = scratch.write(head, 0, 'latin1');
-    if (typeof body === 'string') {
-      if (body.length * 3 <= scratch.length - length) length += scratch.write(body, length);
-      else {
-        this.#send(scratch, length);
-        const bytes = Buffer.from(body);
-        this.#send(bytes, bytes.length);
-        return;
-      }
-    } else if (body !== undefined) {
-      if (body.byteLength <= scratch.length - length) {
-        scratch.set(body, length);
-        length += body.byteLength;
-      } else {
-        this.#send(scratch, length);
-        this.#send(body, body.byteLength);
-        return;
-      }
-    }
-    this.#send(scratch, length);
+    this.#writer.sendHead(head, body);
   }
 
   sendPart(bytes: Uint8Array): void {
-    const taken = this.#offer(bytes, bytes.byteLength);
-    if (taken < bytes.byteLength) this.#queue(bytes.subarray(taken));
+    this.#writer.sendPart(bytes);
   }
 
   pauseBody(): void {
@@ -229,7 +200,7 @@ export class Http1Connection implements Http1Answering {
 
   /** The client sends no more: it has gone, unless it has its answer already, and reads on. */
   #ended(): void {
-    if (this.#pendingWrites === 0 || this.#response !== null) this.drop();
+    if (this.#writer.isDrained || this.#response !== null) this.drop();
   }
 
   #takeHeld(): void {
@@ -305,7 +276,7 @@ export class Http1Connection implements Http1Answering {
     if (this.#response !== response) return;
     if (this.#body === NO_BODY) response.bodyCame(NOTHING, true);
     else if (expectation !== '' && !isHttp10 && !isFollowed && response.takesBody) {
-      this.sendHead(CONTINUE, undefined);
+      this.#writer.sendHead(CONTINUE, undefined);
     }
   }
 
@@ -369,7 +340,7 @@ export class Http1Connection implements Http1Answering {
       }
     }
     const body = refusedMessageBody(problem);
-    this.sendHead(
+    this.#writer.sendHead(
       `HTTP/1.1 ${statusLine(statusCode)}\r\ncontent-type: application/json\r\nconnection: close\r\n` +
         `${this.#host.dateField}content-length: ${Buffer.byteLength(body)}\r\n\r\n`,
       body,
@@ -430,47 +401,6 @@ export class Http1Connection implements Http1Answering {
     this.#socket.pause();
   }
 
-  /** Without the socket's own buffer while nothing waits. Returns how many bytes the kernel has taken. */
-  #offer(bytes: Uint8Array, length: number): number {
-    const { peek } = this.#host;
-    if (this.#pendingWrites > 0 || peek === null) return 0;
-    // Asked for anew each time: a number is another's once the socket is closed.
-    const fd = descriptorOf(this.#socket);
-    if (fd < 0) return length;
-    const count = peek.send(fd, bytes, length);
-    if (count >= 0) return count;
-    if (count !== PEEK_FAILED) return 0;
-    this.#socket.destroy();
-    return length;
-  }
-
-  #send(bytes: Uint8Array, length: number): void {
-    const taken = this.#offer(bytes, length);
-    if (taken < length) this.#queue(Buffer.from(bytes.subarray(taken, length)));
-  }
-
-  #queue(bytes: Uint8Array): void {
-    if (this.#socket.destroyed) return;
-    this.#pendingWrites += 1;
-    this.#stallTick = this.#host.tick + this.#host.ticks.stall;
-    this.#socket.write(bytes, this.#written);
-  }
-
-  #partWritten(): void {
-    this.#pendingWrites -= 1;
-    if (this.#pendingWrites === 0) this.#response?.becameWritable();
-  }
-
-  #checkStall(tick: number, stallTicks: number): void {
-    const queued = (this.#socket as unknown as { _handle: { writeQueueSize?: number } | null })
-      ._handle;
-    const bytes = (queued?.writeQueueSize ?? 0) + this.#socket.writableLength;
-    if (bytes !== this.#queuedBytes) {
-      this.#queuedBytes = bytes;
-      this.#stallTick = tick + stallTicks;
-    } else if (tick > this.#stallTick) this.drop();
-  }
-
   #hasUnread(): boolean {
     const { peek, scratch } = this.#host;
     const fd = descriptorOf(this.#socket);
@@ -483,6 +413,11 @@ function hasOption(connection: string, option: string): boolean {
   return connection.split(',').some((one) => one.trim() === option);
 }
 
-function ignoreWhatCloseTells(): void {
+function ignoreCloseError(): void {
   // The peer went away; 'close' follows.
+}
+
+/** The body of the answer to a message that is refused for its form. */
+function refusedMessageBody(problem: string): string {
+  return `{"code":"invalid_argument","message":${JSON.stringify(problem)},"details":[]}`;
 }

@@ -91,7 +91,7 @@ export class Http1Listener implements Http1Host {
     return this.#connections.size;
   }
 
-  /** Told anew once a second. */
+  /** Notified anew once a second. */
   get dateField(): string {
     const nowMs = Date.now();
     if (nowMs - this.#dateMs >= 1_000 || nowMs < this.#dateMs) {
@@ -101,7 +101,7 @@ export class Http1Listener implements Http1Host {
     return this.#dateField;
   }
 
-  /** Takes over a connection whose bytes are still unread. */
+  /** Adopts a connection whose bytes are still unread. */
   takeDescriptor(fd: number): void {
     const socket = new net.Socket({
       fd,

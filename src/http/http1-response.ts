@@ -176,10 +176,10 @@ export class Http1Response implements RawResponse {
       at += slice.byteLength;
       this.#givenBytes += slice.byteLength;
     }
-    const hasRoom = this.#connection.isWritable && at === chunk.byteLength;
-    const isDone = hasRoom && this.#givenBytes >= totalBytes;
+    const hasCapacity = this.#connection.isWritable && at === chunk.byteLength;
+    const isDone = hasCapacity && this.#givenBytes >= totalBytes;
     if (isDone) this.#answered();
-    return [hasRoom, isDone];
+    return [hasCapacity, isDone];
   }
 
   close(): void {

@@ -21,7 +21,7 @@ export type Http2ConnectionsOptions = {
 
 /** HTTP/2 without TLS on sockets that somebody else accepted. */
 export interface Http2Connections {
-  /** Takes over a connection whose bytes are still unread. */
+  /** Adopts a connection whose bytes are still unread. */
   take(socket: Socket): void;
   readonly connectionCount: number;
   readonly openStreamCount: number;

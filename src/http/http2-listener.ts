@@ -62,7 +62,7 @@ export class Http2Listener implements Http2Connections {
     return this.#server;
   }
 
-  /** Takes over a connection whose bytes are still unread. */
+  /** Adopts a connection whose bytes are still unread. */
   take(socket: Socket): void {
     this.#server.emit('connection', socket);
     socket.resume();

@@ -18,8 +18,8 @@ export function describePortHolder(port: number): string {
   for (const pid of numbersIn('/proc')) {
     if (pid === process.pid) continue;
     const has = holdsOneOf(pid, inodes);
-    if (has === true) holders.push(told(pid));
-    else if (has === undefined && isOfThisUser(pid) && isService(pid)) hidden.push(told(pid));
+    if (has === true) holders.push(reported(pid));
+    else if (has === undefined && isOfThisUser(pid) && isService(pid)) hidden.push(reported(pid));
   }
   if (holders.length > 0) return ` (taken by ${list(holders)})`;
   return hidden.length > 0 ? ` (taken, perhaps by ${list(hidden)})` : '';
@@ -70,7 +70,7 @@ function isService(pid: number): boolean {
   return /(^|[ /])src\/(notify\/|runner\/)?main\.ts( |$)/.test(commandOf(pid));
 }
 
-function told(pid: number): string {
+function reported(pid: number): string {
   return `process ${pid}: ${commandOf(pid)}`;
 }
 

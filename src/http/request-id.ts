@@ -1,5 +1,8 @@
 import { randomBytes } from 'node:crypto';
 
+/** Header that carries a caller's request id, for logs and audit records. */
+export const REQUEST_ID_HEADER = 'x-request-id';
+
 const WELL_FORMED = /^[A-Za-z0-9._:-]{1,128}$/;
 const PREFIX = randomBytes(6).toString('base64url');
 let issuedCount = 0;

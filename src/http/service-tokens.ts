@@ -23,7 +23,7 @@ export interface ReplaceableAuthenticator extends Authenticator {
  * An authenticator for the configured tokens (already trimmed, none empty). The scheme is
  * case-insensitive; the token follows after one or more spaces.
  *
- * Every token is compared in full and the loop never ends early, so that the time taken tells
+ * Every token is compared in full and the loop never ends early, so that the time taken says
  * nothing about how much of a guess was right; only the length of the header shows.
  */
 export function createAuthenticator(tokens: readonly string[]): ReplaceableAuthenticator {
@@ -69,6 +69,12 @@ export function bearerStart(header: string): number {
   let start = SCHEME_LENGTH;
   while (header.charCodeAt(start) === 0x20) start += 1;
   return start;
+}
+
+/** The token of an `Authorization` header, undefined where its scheme is another one. */
+export function bearerToken(header: string): string | undefined {
+  const start = bearerStart(header);
+  return start < 0 ? undefined : header.slice(start);
 }
 
 /** Hot. Whether `text` from `start` on is `secret`, all of which is looked at in any case. */

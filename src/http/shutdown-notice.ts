@@ -16,7 +16,7 @@ NOTICE.writeUInt8(GOAWAY_TYPE, 3);
 NOTICE.writeUInt32BE(LAST_STREAM_ID_MAX, FRAME_HEAD_BYTES);
 
 /**
- * Tells the client of a connection without TLS to open no more streams there, and refuses none: RFC 9113 section 6.8
+ * Notifies the client of a connection without TLS to open no more streams there, and refuses none: RFC 9113 section 6.8
  * wants this a round trip before the GOAWAY that refuses. `session.goaway` cannot say it: nghttp2 takes any GOAWAY of
  * its own for the last one and silently ignores each stream that was on its way, which then hangs. So the frame goes
  * to the socket directly, between two frames of node:http2, which writes only whole ones.

@@ -1,6 +1,6 @@
 import net from 'node:net';
-import { isFirstHeadWhole } from './first-head.ts';
 import { HEADER_BYTES_MAX } from './http-limits.ts';
+import { HEAD_PARTIAL, Http1Head } from './http1-head.ts';
 import { describePortHolder } from './port-holder.ts';
 import { PEEK_AGAIN, PEEK_FAILED, POLLIN, type SocketPeek } from './socket-peek.ts';
 
@@ -17,17 +17,19 @@ export type SniffingListenerOptions = {
   readonly peek: SocketPeek;
   /** False closes a new connection at once. */
   readonly admits: () => boolean;
-  /** Takes over the descriptor of a connection with its bytes still unread, which begin with a head of HTTP/1, or with what is none. */
+  /** Adopts the descriptor of a connection with its bytes still unread, which begin with a head of HTTP/1, or with what is none. */
   readonly onHttp1: (fd: number) => void;
-  /** Takes over a paused socket whose bytes, still unread, begin with the HTTP/2 preface. */
+  /** Adopts a paused socket whose bytes, still unread, begin with the HTTP/2 preface. */
   readonly onHttp2: (socket: net.Socket) => void;
   readonly onIncident: (event: string, detail: string) => void;
 };
 
 /** A connection by its descriptor, and by the socket that owns it where Node.js made one. */
 type Accepted = { readonly fd: number; readonly socket: net.Socket | null };
-type Waiting = Accepted & { readonly sinceMs: number };
+type WaitingConnection = Accepted & { readonly sinceMs: number };
 type Protocol = 'http1' | 'http2' | 'unknown' | 'gone';
+
+const firstHead = new Http1Head();
 
 /** No HTTP/1.1 method begins so; the whole preface is checked by whoever frames HTTP/2. */
 const PREFACE = [0x50, 0x52, 0x49]; // "PRI"
@@ -66,7 +68,7 @@ export class SniffingListener {
   /** Head and, for what is behind it, some more: what is longer is refused by those that it is handed to. */
   readonly #first = Buffer.allocUnsafeSlow(HEADER_BYTES_MAX + 1);
   /** In order of arrival, so the first one is the oldest. */
-  readonly #waiting = new Set<Waiting>();
+  readonly #waiting = new Set<WaitingConnection>();
   #polled = new Int32Array(0);
   #timer: NodeJS.Timeout | null = null;
   #helper: NodeJS.Timeout | null = null;
@@ -222,7 +224,7 @@ export class SniffingListener {
     let looks = 0;
     for (let n = 0; n < all.length && looks < LOOKS_MAX; n++) {
       const i = (start + n) % all.length;
-      const waiting = all[i] as Waiting;
+      const waiting = all[i] as WaitingConnection;
       // A descriptor below 0 is one that Node.js has closed, which poll leaves out.
       if ((polled[i * 2 + 1] ?? 0) >>> 16 === 0 && (polled[i * 2] ?? 0) >= 0) continue;
       looks += 1;
@@ -312,4 +314,12 @@ function ignoreResetBeforeFirstByte(): void {
 /** The descriptor under a server or socket; -1 once it is closed or where the platform has none. */
 export function descriptorOf(handleOwner: net.Server | net.Socket): number {
   return (handleOwner as unknown as { _handle: { fd?: number } | null })._handle?.fd ?? -1;
+}
+
+/**
+ * Do the `count` bytes that a connection begins with hold a whole head of HTTP/1, or something that is none? False asks for
+ * more bytes. O(count).
+ */
+function isFirstHeadWhole(bytes: Buffer, count: number): boolean {
+  return firstHead.read(bytes, 0, count) !== HEAD_PARTIAL;
 }

@@ -42,7 +42,7 @@ const SOCK_NONBLOCK_CLOEXEC = 0x8_0800;
 const F_SETFD = 2;
 const FD_CLOEXEC = 1;
 
-type Koffi = {
+type PeekLibrary = {
   load(path: null): { func(signature: string): (...args: unknown[]) => number };
   errno(): number;
   os: { errno: Record<string, number> };
@@ -55,14 +55,14 @@ type Koffi = {
 export function loadSocketPeek(): SocketPeek | null {
   if (process.platform !== 'linux' && process.platform !== 'darwin') return null;
   try {
-    return bind(createRequire(import.meta.url)('koffi') as Koffi);
+    return bind(createRequire(import.meta.url)('koffi') as PeekLibrary);
   } catch {
     // No binary for this platform or a libc without these symbols; both mean "not available".
     return null;
   }
 }
 
-function bind(koffi: Koffi): SocketPeek {
+function bind(koffi: PeekLibrary): SocketPeek {
   const libc = koffi.load(null);
   const recv = libc.func('int64_t recv(int fd, _Out_ uint8_t *buf, size_t len, int flags)');
   const send = libc.func('int64_t send(int fd, const uint8_t *buf, size_t len, int flags)');

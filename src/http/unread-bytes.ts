@@ -36,7 +36,7 @@ export class CountedUnreadBytes implements UnreadBytes, HeldBody {
   }
 
   /** Never called: it waits for us, and not for who sends it. */
-  cutForRoom(): void {
+  cutForCapacity(): void {
     this.#gatherer.clear();
   }
 

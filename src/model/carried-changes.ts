@@ -1,10 +1,10 @@
 import type { ShardKey } from './relation-tuple.ts';
 
-/** One seq among carried changes. */
+/** One revision among carried changes. */
 export type CarriedChange = {
-  readonly seq: number;
-  /** Decimal text of the 64-bit stamp. */
-  readonly stamp: string;
+  readonly revision: number;
+  /** Decimal text of the 64-bit fork id. */
+  readonly forkId: string;
   /** Of the project's settings when it was committed. */
   readonly settingsVersion: number;
   /** As packed in `tuple_change.changes` (packed-changes.ts). */
@@ -17,14 +17,14 @@ export type CarriedChange = {
  */
 export type CarriedChanges = ShardKey & {
   readonly epoch: number;
-  /** The head: seq and stamp. */
-  readonly seq: number;
-  readonly stamp: string;
+  /** The head: revision and fork id. */
+  readonly revision: number;
+  readonly forkId: string;
   /** What was known was lost: an index that stands anywhere but at the head is dropped. */
   readonly isLost: boolean;
-  /** The changes follow this seq, without a gap. */
-  readonly afterSeq: number;
-  /** Stamp of `afterSeq`; '' is unknown. */
-  readonly stampAtStart: string;
+  /** The changes follow this revision, without a gap. */
+  readonly afterRevision: number;
+  /** Fork id of `afterRevision`; '' is unknown. */
+  readonly forkIdAtStart: string;
   readonly changes: readonly CarriedChange[];
 };

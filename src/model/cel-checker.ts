@@ -54,7 +54,11 @@ const LITERALS: { readonly [name: string]: ScalarKind | undefined } = {
 /** How the operators are written. */
 const OPERATOR = /^(?:@in|!_|-_|_.{1,2}_)$/;
 
-type Scope = { readonly name: string; readonly type: ConditionType; readonly above: Scope } | null;
+type CelScope = {
+  readonly name: string;
+  readonly type: ConditionType;
+  readonly above: CelScope;
+} | null;
 
 /** What `checkExpression` finds. */
 export type CheckedExpression = {
@@ -90,14 +94,14 @@ class Checker {
     this.#parameters = parameters;
   }
 
-  typeOf(expr: Expr | undefined, scope: Scope, depth: number): ConditionType {
+  typeOf(expr: Expr | undefined, scope: CelScope, depth: number): ConditionType {
     if (expr === undefined) throw new CelFault(0n, 'is no expression');
     let type = this.#known.get(expr);
     if (type === undefined) this.#known.set(expr, (type = this.#typeOf(expr, scope, depth)));
     return type;
   }
 
-  #typeOf(expr: Expr, scope: Scope, depth: number): ConditionType {
+  #typeOf(expr: Expr, scope: CelScope, depth: number): ConditionType {
     if (++this.nodes > NODES_MAX) throw new CelFault(expr.id, `has more than ${NODES_MAX} parts`);
     if (depth > DEPTH_MAX) throw new CelFault(expr.id, `is nested more than ${DEPTH_MAX} deep`);
     const { exprKind: kind } = expr;
@@ -144,7 +148,7 @@ class Checker {
     }
   }
 
-  #identType(id: bigint, name: string, scope: Scope): ConditionType {
+  #identType(id: bigint, name: string, scope: CelScope): ConditionType {
     for (let one = scope; one !== null; one = one.above) if (one.name === name) return one.type;
     const type = this.#parameters.get(name);
     if (type !== undefined) {
@@ -159,7 +163,7 @@ class Checker {
   #comprehensionType(
     id: bigint,
     fold: Expr_Comprehension,
-    scope: Scope,
+    scope: CelScope,
     depth: number,
   ): ConditionType {
     const range = this.typeOf(fold.iterRange, scope, depth);
@@ -181,7 +185,7 @@ class Checker {
     return this.typeOf(fold.result, { name: fold.accuVar, type: accu, above: scope }, depth);
   }
 
-  #want(expr: Expr | undefined, type: ConditionType, scope: Scope, depth: number): void {
+  #want(expr: Expr | undefined, type: ConditionType, scope: CelScope, depth: number): void {
     const found = this.typeOf(expr, scope, depth);
     if (isCompatible(found, type)) return;
     throw new CelFault(
@@ -190,7 +194,7 @@ class Checker {
     );
   }
 
-  #callType(id: bigint, call: Expr_Call, scope: Scope, depth: number): ConditionType {
+  #callType(id: bigint, call: Expr_Call, scope: CelScope, depth: number): ConditionType {
     const { function: name } = call;
     const target = call.target === undefined ? undefined : this.typeOf(call.target, scope, depth);
     const args = call.args.map((arg) => this.typeOf(arg, scope, depth));

@@ -90,7 +90,7 @@ export function planExpression(expr: Expr, nodes: number): CelProgram['evaluate'
     const before = meterNow;
     const { stackTraceLimit } = Error;
     meterNow = meter;
-    // Errors are values here, made by the thousand: where they arose is nobody's question.
+    // Errors are values here, made by the thousand: where they arose is nobody's query.
     Error.stackTraceLimit = 0;
     try {
       return run(bindings);

@@ -19,7 +19,7 @@ export type ConditionProblem = {
  */
 export function problemOfCondition(
   conditions: ConditionDeclarations,
-  { conditionName, conditionParams = '' }: RelationTuple,
+  { conditionName, conditionParams = '' }: Pick<RelationTuple, 'conditionName' | 'conditionParams'>,
 ): ConditionProblem | undefined {
   if (conditionName === undefined) return undefined;
   const declaration = conditions.get(conditionName);

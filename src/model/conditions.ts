@@ -17,7 +17,7 @@ export type ConditionContext = { readonly [key: string]: unknown };
  */
 export type PreparedCondition = (context: ConditionContext, meter?: CostMeter) => ConditionOutcome;
 
-/** The context of a question, read when a condition asks for it first. */
+/** The context of a query, read when a condition asks for it first. */
 export interface LazyContext {
   /** The context; undefined: no object, so that nothing is decided. The same one each time. */
   value(): ConditionContext | undefined;

@@ -11,12 +11,12 @@ const invalid = { reason: 'TOKEN_INVALID' };
 test('a token gives back its position, in its shard only', () => {
   const codec = fresh();
   fc.assert(
-    fc.property(fc.nat(2 ** 32 - 1), fc.nat({ max: 2 ** 48 - 1 }), (epoch, seq) => {
-      const token = codec.encode(shard, epoch, seq);
+    fc.property(fc.nat(2 ** 32 - 1), fc.nat({ max: 2 ** 48 - 1 }), (epoch, revision) => {
+      const token = codec.encode(shard, epoch, revision);
       expect(token).toMatch(/^[A-Za-z0-9_-]{40}$/);
       for (const one of [codec, fresh()]) {
-        expect(one.decode(shard, token)).toMatchObject({ epoch, seq });
-        expect(one.decode(shard, token)).toMatchObject({ epoch, seq });
+        expect(one.decode(shard, token)).toMatchObject({ epoch, revision });
+        expect(one.decode(shard, token)).toMatchObject({ epoch, revision });
         for (const other of [
           { projectId: 'p', tenantId: '' },
           { projectId: 'pt', tenantId: '' },
@@ -81,8 +81,8 @@ test('a token of another shard is refused at first sight, too', () => {
 
 test('one position has one text: other alphabets, padding and space are refused', () => {
   let checked = 0;
-  for (let seq = 0; checked < 20; seq++) {
-    const token = fresh().encode(shard, 1, seq);
+  for (let revision = 0; checked < 20; revision++) {
+    const token = fresh().encode(shard, 1, revision);
     for (const other of [
       token.replace('-', '+'),
       token.replace('_', '/'),
@@ -118,22 +118,25 @@ test('keys have 1 to 64 bytes, positions fit the layout', () => {
   }
   expect(() => codecOf(0)).toThrow('1-64 bytes');
   expect(() => codecOf(65)).toThrow('1-64 bytes');
-  const [epochMax, seqMax] = [2 ** 32 - 1, 2 ** 48 - 1];
-  for (const [epoch, seq] of [
+  const [epochMax, revisionMax] = [2 ** 32 - 1, 2 ** 48 - 1];
+  for (const [epoch, revision] of [
     [0, 0],
-    [epochMax, seqMax],
+    [epochMax, revisionMax],
   ] as const) {
-    expect(fresh().decode(shard, fresh().encode(shard, epoch, seq))).toMatchObject({ epoch, seq });
+    expect(fresh().decode(shard, fresh().encode(shard, epoch, revision))).toMatchObject({
+      epoch,
+      revision,
+    });
   }
-  for (const [epoch, seq] of [
+  for (const [epoch, revision] of [
     [-1, 0],
     [0, -1],
     [epochMax + 1, 0],
-    [0, seqMax + 1],
+    [0, revisionMax + 1],
     [0, NaN],
     [NaN, 0],
   ] as const) {
-    expect(() => fresh().encode(shard, epoch, seq)).toThrow(
+    expect(() => fresh().encode(shard, epoch, revision)).toThrow(
       'assertion failed: position of a token',
     );
   }
@@ -141,7 +144,7 @@ test('keys have 1 to 64 bytes, positions fit the layout', () => {
 
 test('remembers as many tokens as it may, and no more', () => {
   const codec = fresh();
-  const tokens = [1, 2, 3, 4].map((seq) => codec.encode(shard, 1, seq));
+  const tokens = [1, 2, 3, 4].map((revision) => codec.encode(shard, 1, revision));
   const [first, ...others] = tokens.slice(0, 3).map((token) => codec.decode(shard, token));
   expect(codec.decode(shard, tokens[0] as string)).toBe(first);
   expect(codec.decode(shard, tokens[2] as string)).toBe(others[1]);

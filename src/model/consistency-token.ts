@@ -5,20 +5,20 @@ import type { ModelReason } from './model-reason.ts';
 import type { ShardKey } from './relation-tuple.ts';
 
 /**
- * A consistency token names a shard, its epoch and a seq, and nobody but the deployment can make
+ * A consistency token names a shard, its epoch and a revision, and nobody but the deployment can make
  * one. Layout before base64url (30 bytes, hence 40 characters without padding):
  *
  *   0  version (1)
  *   1  first 8 bytes of SHA-256(project id, NUL, tenant id)
  *   9  epoch, 32 bits, big endian
- *   13 seq, 48 bits, big endian
+ *   13 revision, 48 bits, big endian
  *   19 first 11 bytes of HMAC-SHA-256(key, bytes 0..18)
  */
 const VERSION = 1;
 const SHARD_ID_BYTES = 8;
 const SHARD_ID_AT = 1;
 const EPOCH_AT = 9;
-const SEQ_AT = 13;
+const REVISION_AT = 13;
 const MAC_AT = 19;
 const TOKEN_BYTES = 30;
 /** Where most requests hold one. */
@@ -27,11 +27,11 @@ const TOKEN_CHARACTERS = 40;
 const TOKEN_FORM = /^[A-Za-z0-9_-]{40}$/;
 const BLOCK_BYTES = 64;
 const DIGEST_BYTES = 32;
-const SEQ_MAX = 2 ** 48 - 1;
+const REVISION_MAX = 2 ** 48 - 1;
 const EPOCH_MAX = 2 ** 32 - 1;
 
 /** The position in a shard that a token names. */
-export type TokenPosition = { readonly epoch: number; readonly seq: number };
+export type TokenPosition = { readonly epoch: number; readonly revision: number };
 
 /**
  * Encodes and decodes the tokens of one deployment, synchronously. Both remember a bounded number of
@@ -60,14 +60,17 @@ export class TokenCodec {
     }
   }
 
-  /** The token of a position. `seq` < 2^48, `epoch` < 2^32. */
-  encode(shard: ShardKey, epoch: number, seq: number): string {
-    assert(seq >= 0 && seq <= SEQ_MAX && epoch >= 0 && epoch <= EPOCH_MAX, 'position of a token');
+  /** The token of a position. `revision` < 2^48, `epoch` < 2^32. */
+  encode(shard: ShardKey, epoch: number, revision: number): string {
+    assert(
+      revision >= 0 && revision <= REVISION_MAX && epoch >= 0 && epoch <= EPOCH_MAX,
+      'position of a token',
+    );
     const token = this.#token;
     token[0] = VERSION;
     token.set(this.#shardId(shard.projectId, shard.tenantId), SHARD_ID_AT);
     token.writeUInt32BE(epoch, EPOCH_AT);
-    token.writeUIntBE(seq, SEQ_AT, 6);
+    token.writeUIntBE(revision, REVISION_AT, 6);
     token.write(this.#mac(token), MAC_AT, TOKEN_BYTES - MAC_AT, 'latin1');
     return token.toString('base64url');
   }
@@ -96,7 +99,7 @@ export class TokenCodec {
       projectId: shard.projectId,
       tenantId: shard.tenantId,
       epoch: token.readUInt32BE(EPOCH_AT),
-      seq: token.readUIntBE(SEQ_AT, 6),
+      revision: token.readUIntBE(REVISION_AT, 6),
     };
     if (this.#decoded.size >= this.#rememberMax) this.#decoded.clear();
     this.#decoded.set(text, position);

@@ -29,7 +29,7 @@ const MISSING = celError('the input is missing');
 const ILL_TYPED = celError('the input is of another type');
 const undecided: PreparedCondition = () => CONDITION_UNDECIDED;
 
-type Values = { [parameter: string]: CelBindings[string] };
+type ConditionValues = { [parameter: string]: CelBindings[string] };
 
 const programs = new WeakMap<ConditionDeclaration, CelProgram | CelProblem>();
 
@@ -54,7 +54,7 @@ function withBoolResult(program: CelProgram | CelProblem): CelProgram | CelProbl
 }
 
 /**
- * Tells of each condition whose expression is not valid or no bool, with line and column, and of
+ * Reports each condition whose expression is not valid or no bool, with line and column, and of
  * parameters that an expression does not name.
  */
 export function findConditionProblems(
@@ -92,7 +92,7 @@ export function prepareDeclaredCondition(
   const units = Math.ceil(paramsJson.length / PARAMETERS_PER_UNIT);
   return (context, meter = new CostMeter(EVALUATION_COST_MAX)) => {
     if (!meter.spend(units)) return CONDITION_UNDECIDED;
-    const values = { __proto__: null, ...fixed } as unknown as Values;
+    const values = { __proto__: null, ...fixed } as unknown as ConditionValues;
     for (const [name, type] of open) values[name] = inputOf(context, name, type, meter);
     const result = program.evaluate(values, meter);
     // What ran out of its bound has decided nothing, whatever it came to.
@@ -114,7 +114,7 @@ function missingDeclaredInputs(
   const { program, fixed, open } = bound;
   const meter = new CostMeter(EVALUATION_COST_MAX);
   const asked = new Set<string>();
-  const values = { __proto__: null, ...fixed } as unknown as Values;
+  const values = { __proto__: null, ...fixed } as unknown as ConditionValues;
   for (const [name, type] of open) {
     const value = inputOf(context, name, type, meter);
     const get = (): CelBindings[string] => {
@@ -164,7 +164,7 @@ export function parametersFault(
   return undefined;
 }
 
-type Bound = {
+type ValueBound = {
   readonly program: CelProgram;
   /** Values that the tuple gives. */
   readonly fixed: CelBindings;
@@ -172,13 +172,13 @@ type Bound = {
   readonly open: readonly (readonly [name: string, type: ConditionType])[];
 };
 
-function bind(declaration: ConditionDeclaration, paramsJson: string): Bound | undefined {
+function bind(declaration: ConditionDeclaration, paramsJson: string): ValueBound | undefined {
   const program = compileCondition(declaration);
   if (isProblem(program)) return undefined;
   const params = parseContext(paramsJson);
   if (params === undefined) return undefined;
   const meter = new CostMeter(Number.MAX_SAFE_INTEGER);
-  const fixed: Values = {};
+  const fixed: ConditionValues = {};
   for (const [name, json] of Object.entries(params)) {
     const type = declaration.parameters.get(name);
     const value = type === undefined ? undefined : celValueOf(type, json, meter);

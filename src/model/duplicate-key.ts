@@ -6,7 +6,7 @@ export type DuplicateKey = {
 };
 
 /** An object or a list that is open; `keys` is null for a list and for what lies too deep. */
-type Frame = {
+type KeyFrame = {
   readonly keys: Set<string> | null;
   readonly isList: boolean;
   member: string;
@@ -20,7 +20,7 @@ type Frame = {
  * `json` must be valid. Objects more than `depthMax` deep are not looked into. O(length).
  */
 export function findDuplicateKey(json: string, depthMax: number): DuplicateKey | undefined {
-  const open: Frame[] = [];
+  const open: KeyFrame[] = [];
   let found: DuplicateKey | undefined;
   let depthOfFound = depthMax + 1;
   for (let at = 0; at < json.length; at++) {
@@ -73,7 +73,7 @@ function isKey(json: string, end: number): boolean {
 }
 
 /** The path of the innermost open object. */
-function pathOf(open: readonly Frame[]): string {
+function pathOf(open: readonly KeyFrame[]): string {
   return open
     .slice(0, -1)
     .reduce(

@@ -13,6 +13,8 @@ export type ExpandTree =
       readonly userIds: readonly string[];
       readonly sets: readonly UsersetRef[];
       readonly wildcard: boolean;
+      /** Namespaces of typed wildcards; absent where there are none. */
+      readonly wildcardsOf?: readonly string[] | undefined;
     }
   | {
       readonly type: 'union' | 'intersection';

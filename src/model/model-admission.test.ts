@@ -10,6 +10,7 @@ const model = parseModel(
         relations: {
           parent: { subjects: ['folder'] },
           banned: { subjects: ['user'] },
+          staff: { subjects: ['group:*', 'folder'] },
           viewer: {
             subjects: [
               'user',
@@ -30,6 +31,7 @@ const model = parseModel(
 const ONCE = 1n;
 const user: Subject = { kind: 'user', userId: 'alice' };
 const everybody: Subject = { kind: 'wildcard' };
+const every = (namespace: string): Subject => ({ kind: 'wildcardOf', namespace });
 const set = (namespace: string, relation: string): Subject => ({
   kind: 'set',
   namespace,
@@ -56,6 +58,9 @@ describe('problemOfTuple', () => {
     ['viewer', user, { conditionName: 'not_after', conditionParams: '{}' }],
     ['viewer', set('folder', 'viewer'), { conditionName: 'ip_in_cidrs' }],
     ['parent', set('folder', ''), {}],
+    ['staff', every('group'), {}],
+    ['staff', set('folder', ''), {}],
+    ['anything', every('ghost'), { namespace: 'unknown' }],
     ['anything', user, { namespace: 'unknown' }],
     ['anything', set('a', 'b'), { namespace: 'folder' }],
     ['viewer', set('a', 'b'), { namespace: 'folder' }],
@@ -79,6 +84,11 @@ describe('problemOfTuple', () => {
     ['banned', everybody, {}, 'subject: doc#banned admits user, not user:*'],
     ['parent', set('folder', 'viewer'), {}, 'subject: doc#parent admits folder, not folder#viewer'],
     ['parent', user, {}, 'subject: doc#parent admits folder, not user'],
+    ['parent', every('folder'), {}, 'subject: doc#parent admits folder, not folder:*'],
+    ['staff', every('folder'), {}, 'subject: doc#staff admits group:*, folder, not folder:*'],
+    ['staff', set('group', ''), {}, 'subject: doc#staff admits group:*, folder, not group'],
+    ['staff', everybody, {}, 'subject: doc#staff admits group:*, folder, not user:*'],
+    ['banned', every('user'), {}, 'subject: doc#banned admits user, not user:*'],
     [
       'viewer',
       set('group', ''),

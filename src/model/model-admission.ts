@@ -80,6 +80,8 @@ function isOfType(type: SubjectType, { subject }: RelationTuple): boolean {
       return type.kind === 'user';
     case 'wildcard':
       return type.kind === 'wildcard';
+    case 'wildcardOf':
+      return type.kind === 'wildcardOf' && type.namespace === subject.namespace;
     case 'set':
       return (
         type.namespace === subject.namespace &&
@@ -95,6 +97,8 @@ function textOfSubject({ subject }: RelationTuple): string {
       return 'user';
     case 'wildcard':
       return 'user:*';
+    case 'wildcardOf':
+      return `${subject.namespace}:*`;
     case 'set':
       return subject.relation === ''
         ? subject.namespace

@@ -36,12 +36,31 @@ describe('exclusions that can never exclude', () => {
     [['group'], ['group', 'user:*']],
     [['group#member'], ['workspace#member']],
     [['seat#holder'], ['user']],
+    [['group'], ['group:*']],
+    [['group:*'], ['group']],
+    [['group#member'], ['workspace:*']],
+    [['group:*'], ['user:*']],
   ])('take %j except %j', (included, excluded) => {
     const relations = {
       viewer: except({ computed: 'banned' }, ...included),
       banned: subjects(...excluded),
     };
     expect(inspect(relations).errors).toEqual([]);
+  });
+
+  test.each([
+    [['user'], ['group:*']],
+    [['group:*'], ['user']],
+    [['group:*'], ['workspace:*']],
+    [['workspace'], ['group:*']],
+  ])('do not take %j except %j', (included, excluded) => {
+    const relations = {
+      viewer: except({ computed: 'banned' }, ...included),
+      banned: subjects(...excluded),
+    };
+    expect(inspect(relations).errors).toEqual([
+      expect.stringContaining('viewer.exclusion.exclude: can never exclude anybody'),
+    ]);
   });
 
   test('are warned of entry by entry', () => {

@@ -4,7 +4,7 @@ import { subjectText } from './model-subjects.ts';
 import { ModelTypes, NO_KINDS, canExclude } from './model-types.ts';
 import type { Rewrite } from './rewrite.ts';
 
-type Report = (path: string, message: string) => void;
+type ExclusionReport = (path: string, message: string) => void;
 type Exclusion = Rewrite & { readonly op: 'exclusion' };
 
 /**
@@ -12,7 +12,11 @@ type Exclusion = Rewrite & { readonly op: 'exclusion' };
  * of both sides, to `warn` what is only likely not meant. The references of the model are right.
  * Cost: O(model), bounded.
  */
-export function findMootParts(model: NamespaceModel, error: Report, warn: Report): void {
+export function findMootParts(
+  model: NamespaceModel,
+  error: ExclusionReport,
+  warn: ExclusionReport,
+): void {
   const types = new ModelTypes(model);
   if (!types.isComplete) {
     warn('$', 'is too large for a look at whom its exclusions can exclude');
@@ -37,18 +41,18 @@ export function findMootParts(model: NamespaceModel, error: Report, warn: Report
   }
 }
 
-type Place = {
+type ExclusionPlace = {
   readonly namespace: string;
   readonly relation: string;
   readonly path: string;
-  readonly error: Report;
-  readonly warn: Report;
+  readonly error: ExclusionReport;
+  readonly warn: ExclusionReport;
 };
 
 function checkExclusion(
   model: NamespaceModel,
   types: ModelTypes,
-  { namespace, relation, path, error, warn }: Place,
+  { namespace, relation, path, error, warn }: ExclusionPlace,
   { include, exclude }: Exclusion,
 ): void {
   const included = types.ofRewrite(namespace, relation, include);
@@ -76,7 +80,7 @@ function checkExclusion(
   }
 }
 
-/** Whether nothing can come of it, as far as can be told without types. */
+/** Whether nothing can come of it, as far as can be reported without types. */
 function isMoot(model: NamespaceModel, namespace: string, rewrite: Rewrite): boolean {
   if (isTyped(model) || model.open.has(namespace)) return false;
   switch (rewrite.op) {
@@ -137,7 +141,7 @@ function checkTupleset(
   namespace: string,
   tupleset: string,
   path: string,
-  warn: Report,
+  warn: ExclusionReport,
 ): void {
   const rewrite = model.namespaces.get(namespace)?.get(tupleset);
   if (rewrite === undefined || rewrite.op === 'this') return;

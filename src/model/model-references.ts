@@ -13,16 +13,16 @@ const WRITTEN_BY_SERVICES: ReadonlyMap<string, ReadonlyMap<string, readonly stri
   ['group', new Map([['member', ['user', 'group#member']]])],
 ]);
 
-/** `hint` is asked for only where the problem is told, since it costs more than the rest. */
-type Report = (path: string, message: string, hint?: () => string) => void;
-type Relations = ReadonlyMap<string, Rewrite>;
+/** `hint` is asked for only where the problem is reported, since it costs more than the rest. */
+type ReferenceReport = (path: string, message: string, hint?: () => string) => void;
+type ReferencedRelations = ReadonlyMap<string, Rewrite>;
 
 /**
  * Calls `report` for each name in a model that names nothing, and for each rule of typed models that it
  * breaks, in the order of the document. Open namespaces are not looked at. Cost: O(model), and a search for
  * near names for each problem.
  */
-export function findReferenceProblems(model: NamespaceModel, report: Report): void {
+export function findReferenceProblems(model: NamespaceModel, report: ReferenceReport): void {
   for (const [name, relations] of model.namespaces) {
     if (!model.open.has(name)) new NamespaceCheck(model, name, relations, report).run();
   }
@@ -76,11 +76,16 @@ export function walkRewrite(
 class NamespaceCheck {
   readonly #model: NamespaceModel;
   readonly #name: string;
-  readonly #relations: Relations;
-  readonly #report: Report;
+  readonly #relations: ReferencedRelations;
+  readonly #report: ReferenceReport;
   readonly #tuplesets = new Set<string>();
 
-  constructor(model: NamespaceModel, name: string, relations: Relations, report: Report) {
+  constructor(
+    model: NamespaceModel,
+    name: string,
+    relations: ReferencedRelations,
+    report: ReferenceReport,
+  ) {
     this.#model = model;
     this.#name = name;
     this.#relations = relations;
@@ -126,9 +131,11 @@ class NamespaceCheck {
       return;
     }
     const types = this.#model.subjects.get(this.#name)?.get(walk.tupleset);
-    // That it says none is told where it is declared.
+    // That it says none is notified where it is declared.
     if (types === undefined) return;
-    const namespaces = new Set(types.map(({ namespace }) => namespace).filter((name) => name));
+    // Users and wildcards are no objects that a walk could go on from.
+    const objects = types.filter(({ kind }) => kind === 'object' || kind === 'userset');
+    const namespaces = new Set(objects.map(({ namespace }) => namespace));
     if (namespaces.size === 0) {
       this.#report(`${path}.tupleset`, `"${walk.tupleset}" admits no objects, so this finds none`);
     }
@@ -199,7 +206,7 @@ class NamespaceCheck {
   }
 }
 
-/** Whether a namespace has a relation as far as the model can tell: an open one may have any. */
+/** Whether a namespace has a relation as far as the model can say: an open one may have any. */
 function declares(model: NamespaceModel, namespace: string, relation: string): boolean {
   if (namespace === SEAT_NAMESPACE) return relation === SEAT_RELATION;
   return model.open.has(namespace) || model.namespaces.get(namespace)?.has(relation) !== false;
@@ -211,7 +218,7 @@ function relationsOf(model: NamespaceModel, namespace: string): Iterable<string>
 }
 
 /** Workspaces and groups go on working: their own tuples must fit. */
-function checkServices(model: NamespaceModel, report: Report): void {
+function checkServices(model: NamespaceModel, report: ReferenceReport): void {
   for (const [namespace, relations] of WRITTEN_BY_SERVICES) {
     for (const [relation, needed] of relations) {
       const types = model.subjects.get(namespace)?.get(relation);
@@ -230,4 +237,9 @@ function checkServices(model: NamespaceModel, report: Report): void {
       );
     }
   }
+}
+
+/** The model as it decides where stored tuples may not fit it: those are passed over. A model that is not typed admits all. */
+export function admittedOnly(model: NamespaceModel): NamespaceModel {
+  return isTyped(model) ? { ...model, admittedOnly: true } : model;
 }

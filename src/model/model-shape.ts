@@ -3,9 +3,9 @@ import type { Rewrite } from './rewrite.ts';
 
 /** What a relation admits as a subject of its tuples, and with which tuples. */
 export type SubjectType = {
-  /** Concrete users, the public wildcard, objects themselves, or the usersets of a relation. */
-  readonly kind: 'user' | 'wildcard' | 'object' | 'userset';
-  /** '' for users and the wildcard. */
+  /** Concrete users, the public wildcard, objects themselves, the wildcard of a namespace, or the usersets of a relation. */
+  readonly kind: 'user' | 'wildcard' | 'object' | 'wildcardOf' | 'userset';
+  /** '' for users and the public wildcard. */
   readonly namespace: string;
   /** '' for all but usersets. */
   readonly relation: string;
@@ -27,4 +27,14 @@ export type NamespaceModel = {
   readonly subjects: ReadonlyMap<string, ReadonlyMap<string, readonly SubjectType[]>>;
   /** Conditions of the model's own, beside the built-in ones. */
   readonly conditions: ConditionDeclarations;
+  /** Whether stored tuples that it does not admit are passed over; absent: they count. Only where it is typed. */
+  readonly admittedOnly?: true;
 };
+
+/**
+ * The model version that names a version of a project's history, of which admitted tuples count only. It lies below 0, so
+ * that it meets no version under which settings distributed a model, all of whose tuples count.
+ */
+export function documentVersion(version: number): number {
+  return -version;
+}

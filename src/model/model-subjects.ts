@@ -58,7 +58,7 @@ export function parseSubjects(value: unknown, path: string): readonly SubjectTyp
   return types;
 }
 
-/** A type as documents write it: `user`, `user:*`, `group`, `group#member`. */
+/** A type as documents write it: `user`, `user:*`, `group`, `group:*`, `group#member`. */
 export function subjectText(type: SubjectType): string {
   switch (type.kind) {
     case 'user':
@@ -67,6 +67,8 @@ export function subjectText(type: SubjectType): string {
       return WILDCARD;
     case 'object':
       return type.namespace;
+    case 'wildcardOf':
+      return `${type.namespace}:*`;
     case 'userset':
       return `${type.namespace}#${type.relation}`;
   }
@@ -91,16 +93,15 @@ function parseSubject(value: unknown, path: string): SubjectType {
 function parseType(text: string, path: string): SubjectType {
   if (text === USER) return user;
   if (text === WILDCARD) return { ...user, kind: 'wildcard' };
+  if (text.endsWith(':*')) {
+    return { ...user, kind: 'wildcardOf', namespace: nameOf(text.slice(0, -2), path) };
+  }
   if (text.includes(':')) {
-    throw modelError(path, `must be user, user:*, NAMESPACE or NAMESPACE#RELATION${hint(text)}`);
+    const forms = 'user, user:*, NAMESPACE, NAMESPACE:* or NAMESPACE#RELATION';
+    throw modelError(path, `must be ${forms}${suggestion(text, [USER, WILDCARD])}`);
   }
   const at = text.indexOf('#');
   const namespace = nameOf(at < 0 ? text : text.slice(0, at), path);
   if (at < 0) return { ...user, kind: 'object', namespace };
   return { ...user, kind: 'userset', namespace, relation: nameOf(text.slice(at + 1), path) };
-}
-
-/** `group:*` and the like: only users have a wildcard. */
-function hint(text: string): string {
-  return suggestion(text, [USER, WILDCARD]);
 }

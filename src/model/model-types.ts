@@ -6,7 +6,7 @@ import type { Rewrite } from './rewrite.ts';
 const LOOKUPS_MAX = 1_000_000;
 
 /**
- * Kinds of subjects as a set of bits: users, the wildcard, and for each namespace its objects and its
+ * Kinds of subjects as a set of bits: users, the wildcard, typed wildcards, and for each namespace its objects and its
  * usersets. A userset stands for itself and for whom it holds.
  */
 export type Kinds = bigint;
@@ -15,7 +15,9 @@ export type Kinds = bigint;
 export const NO_KINDS: Kinds = 0n;
 const USER: Kinds = 1n;
 const WILDCARD: Kinds = 2n;
-const FIRST_OBJECT_BIT = 2;
+/** Any typed wildcard; the objects of its namespace are bits of their own. */
+const TYPED_WILDCARD: Kinds = 4n;
+const FIRST_OBJECT_BIT = 3;
 
 /**
  * Which kinds of subjects can hold each relation of a model, by what its relations admit; where that is not
@@ -40,7 +42,7 @@ export class ModelTypes {
     this.#solve();
   }
 
-  /** False: the model is too large to tell. */
+  /** False: the model is too large to say. */
   get isComplete(): boolean {
     return this.#lookups <= LOOKUPS_MAX;
   }
@@ -80,6 +82,8 @@ export class ModelTypes {
         return USER | WILDCARD;
       case 'object':
         return bit === undefined ? this.#any : 1n << BigInt(bit);
+      case 'wildcardOf':
+        return bit === undefined ? this.#any : TYPED_WILDCARD | (1n << BigInt(bit));
       case 'userset':
         if (bit === undefined) return this.#any;
         return (1n << BigInt(bit + 1)) | this.#ofRelation(type.namespace, type.relation);
@@ -97,7 +101,9 @@ export class ModelTypes {
     if (types === undefined) return this.#any;
     let all = NO_KINDS;
     for (const type of types) {
-      if (type.namespace !== '') all |= this.#ofRelation(type.namespace, computed);
+      // No walk leads to an object by a wildcard.
+      const isFollowed = type.kind === 'object' || type.kind === 'userset';
+      if (isFollowed) all |= this.#ofRelation(type.namespace, computed);
     }
     return all;
   }
@@ -142,9 +148,18 @@ export class ModelTypes {
 
 /** Whether anybody that `include` can hold can be held by `exclude`, too. */
 export function canExclude(include: Kinds, exclude: Kinds): boolean {
-  // There the wildcard stands for every userset, too.
+  // There the wildcard stands for whatever is no user, too, and a typed one for every userset.
   if ((exclude & WILDCARD) !== 0n) return include !== NO_KINDS;
-  return (include & exclude) !== NO_KINDS;
+  if ((exclude & TYPED_WILDCARD) !== 0n && holdsUsersets(include)) return true;
+  return (include & exclude & ~TYPED_WILDCARD) !== NO_KINDS;
+}
+
+/** Bits of objects and usersets take turns. */
+function holdsUsersets(kinds: Kinds): boolean {
+  for (let rest = kinds >> BigInt(FIRST_OBJECT_BIT + 1); rest !== 0n; rest >>= 2n) {
+    if ((rest & 1n) !== 0n) return true;
+  }
+  return false;
 }
 
 function keyOf(namespace: string, relation: string): string {

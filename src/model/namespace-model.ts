@@ -12,7 +12,7 @@ export type { NamespaceModel } from './model-shape.ts';
 
 /** Four objects hold a rewrite, and each level of one is an object with a list or object in it. */
 const MODEL_DEPTH_MAX = 4 + 2 * MODEL_NESTING_MAX;
-/** Problems of each kind that are told, at most. */
+/** Problems of each kind that are reported, at most. */
 export const MODEL_PROBLEMS_MAX = 50;
 
 /** A document that may be stored. */
@@ -41,7 +41,7 @@ export function parseModel(json: string): NamespaceModel {
 
 /**
  * What is wrong with a document and what is likely not meant, at most MODEL_PROBLEMS_MAX of each; '' is the
- * built-in model. Of a document whose form is wrong one error is told. A document with errors may be stored
+ * built-in model. Of a document whose form is wrong one error is reported. A document with errors may be stored
  * already, from before a rule was there: it still loads. Cost: O(document), and a search for near names for
  * each error.
  */
@@ -52,8 +52,8 @@ export function inspectModel(json: string): ModelInspection {
     (list: ModelProblem[]) =>
     (path: string, message: string, hint = noHint): void => {
       if (list.length >= MODEL_PROBLEMS_MAX) return;
-      const isTold = list.some((one) => one.path === path && one.message.startsWith(message));
-      if (!isTold) list.push({ path, message: message + hint() });
+      const isReported = list.some((one) => one.path === path && one.message.startsWith(message));
+      if (!isReported) list.push({ path, message: message + hint() });
     };
   try {
     const model = parseModel(json);

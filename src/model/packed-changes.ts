@@ -1,6 +1,6 @@
 import { type TupleChange, subjectFromColumns, subjectToColumns } from './relation-tuple.ts';
 
-/** One entry of `tuple_change.changes` (migrations/0001_authz_core.sql). */
+/** One entry of `tuple_change.changes` (migrations/0001_authorization.sql). */
 export type PackedChange = readonly [
   op: 1 | 2,
   namespace: string,
@@ -36,7 +36,7 @@ export function packChange(change: TupleChange): string {
   ] satisfies PackedChange);
 }
 
-/** Text of `tuple_change.changes` for the changes of one seq, in order. */
+/** Text of `tuple_change.changes` for the changes of one revision, in order. */
 export function packChanges(changes: readonly TupleChange[]): string {
   return `[${changes.map(packChange).join(',')}]`;
 }

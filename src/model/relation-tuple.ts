@@ -1,10 +1,10 @@
 /**
  * Glossary. A *relation tuple* says that a *subject* has a *relation* on an *object*
  * (`namespace:object_id#relation@subject`). A subject is a concrete user, a *userset*
- * (`namespace:object_id#relation`; with an empty relation the object itself) or the public
- * *wildcard*. A *shard* is one (project, tenant); its *seq* counts committed writes, a worker's
- * *watermark* is the seq that it has applied. A *rewrite* is the rule of a relation in a namespace
- * *model*. A *consistency token* names a shard, its epoch and a seq.
+ * (`namespace:object_id#relation`; with an empty relation the object itself), the public *wildcard*,
+ * which is every user, or a *typed wildcard* (`namespace:*`), which is every object of a namespace. A *shard* is one (project, tenant); its *revision* counts committed writes, a worker's
+ * *watermark* is the revision that it has applied. A *rewrite* is the rule of a relation in a namespace
+ * *model*. A *consistency token* names a shard, its epoch and a revision.
  */
 export type Subject =
   | { readonly kind: 'user'; readonly userId: string }
@@ -15,7 +15,8 @@ export type Subject =
       /** '' denotes the object itself. */
       readonly relation: string;
     }
-  | { readonly kind: 'wildcard' };
+  | { readonly kind: 'wildcard' }
+  | { readonly kind: 'wildcardOf'; readonly namespace: string };
 
 /** Identity of a tuple inside its shard. */
 export type TupleKey = {
@@ -39,7 +40,13 @@ export type RelationTuple = TupleKey & TuplePayload;
 /** One effective change of a shard, in the order in which it was committed. */
 export type TupleChange = { readonly op: 'insert' | 'delete'; readonly tuple: RelationTuple };
 
-/** A subject as three text columns: user ('', id, ''), wildcard ('*', '', ''), set (ns, id, rel). */
+/** Namespace column of wildcards, which is no name that a tuple can use. */
+export const WILDCARD_NAMESPACE = '*';
+
+/**
+ * A subject as three text columns: user ('', id, ''), wildcard ('*', '', ''), typed wildcard ('*', ns, ''), set
+ * (ns, id, rel). `*` is a legal id, so the namespace says what is a wildcard.
+ */
 export type SubjectColumns = readonly [namespace: string, id: string, relation: string];
 
 /** Columns of a subject, as the database and packed changes hold it. */
@@ -48,7 +55,9 @@ export function subjectToColumns(subject: Subject): SubjectColumns {
     case 'user':
       return ['', subject.userId, ''];
     case 'wildcard':
-      return ['*', '', ''];
+      return [WILDCARD_NAMESPACE, '', ''];
+    case 'wildcardOf':
+      return [WILDCARD_NAMESPACE, subject.namespace, ''];
     case 'set':
       return [subject.namespace, subject.objectId, subject.relation];
   }
@@ -62,7 +71,9 @@ export function tupleIdentity({ namespace, objectId, relation, subject }: TupleK
 /** Inverse of `subjectToColumns`. Trusts its input: it comes from our own tables. */
 export function subjectFromColumns(namespace: string, id: string, relation: string): Subject {
   if (namespace === '') return { kind: 'user', userId: id };
-  if (namespace === '*') return { kind: 'wildcard' };
+  if (namespace === WILDCARD_NAMESPACE) {
+    return id === '' ? { kind: 'wildcard' } : { kind: 'wildcardOf', namespace: id };
+  }
   return { kind: 'set', namespace, objectId: id, relation };
 }
 

@@ -60,7 +60,7 @@ const NUMBER_MAX = 2 ** 30;
 
 /**
  * `slug`, or else `slug-2`, `slug-3`… whichever is free first. Where the first 32 are taken, one that
- * is free while the one before it is taken, found in O(log taken) questions of at most 32 slugs.
+ * is free while the one before it is taken, found in O(log taken) queries of at most 32 slugs.
  * `takenOf` says which of the given slugs are taken; nobody else may take one in the meantime.
  */
 export async function freeSlug(

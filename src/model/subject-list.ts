@@ -6,7 +6,10 @@ export type ListPage = {
   readonly idsMax: number;
 };
 
-/** Who holds a relation. The ids of a page are the next ones of all its lists together. */
+/**
+ * Who holds a relation, of one kind: users, or where these were asked for objects of a namespace, or the objects whose usersets hold
+ * it. The ids of a page are the next ones of all its lists together.
+ */
 export type SubjectList = {
   /** Users who hold it: all of them, or with `wildcard` those whom a grant names. Sorted. */
   readonly userIds: readonly string[];

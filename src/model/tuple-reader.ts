@@ -14,6 +14,11 @@
 export const EMPTY_NAME = 0;
 /** The node of the public wildcard, in every index, whether stored or not. */
 export const WILDCARD_NODE = 1;
+/**
+ * The name `*`, in every index: the namespace of wildcards, which no object has. The entity of the public one has no id there;
+ * that of a typed wildcard has the name of its namespace as its id, and stands among the sets of a node, as objects do.
+ */
+export const WILDCARD_NAME = 1;
 
 /** Set on an entry returned by readForward/readReverse when the edge has an expiry or a condition. */
 export const EDGE_QUALIFIED = 0x8000_0000;
@@ -21,7 +26,7 @@ export const EDGE_NODE_MASK = 0x7fff_ffff;
 
 /**
  * A *word* stands for one list of a node: 0 is empty; without WORD_LIST it is the only entry
- * itself, as the read methods return it; with WORD_LIST only `wordEdge` and `readWord` can tell.
+ * itself, as the read methods return it; with WORD_LIST only `wordEdge` and `readWord` can say.
  */
 export const WORD_LIST = 0x4000_0000;
 
@@ -115,6 +120,8 @@ export interface TupleReader {
   /** As entityId for the first `count` of `lookups`, whose waits for memory overlap. Hot. */
   readEntityIds(bytes: Uint8Array, lookups: EntityLookups, count: number): void;
   nameIdOfBytes(bytes: Uint8Array, start: number, end: number): number;
+  /** Whether any tuple has a typed wildcard as its subject. Hot. */
+  readonly hasTypedWildcards: boolean;
   /** Namespace name id of an entity; EMPTY_NAME for users. */
   namespaceOf(entity: number): number;
   entityText(entity: number): string;
@@ -152,7 +159,7 @@ export interface TupleReader {
   qualifier(node: number, subject: number): EdgeQualifier;
   /**
    * Copies what a qualified edge carries to the start of `out`: equal words are equal conditions, as long as the name id
-   * has the same text. Returns the number of words, or -1 where only `qualifier` can tell. Hot.
+   * has the same text. Returns the number of words, or -1 where only `qualifier` can say. Hot.
    */
   readQualifier(node: number, subject: number, out: Uint32Array): number;
   /** When a qualified edge without a condition expires; NaN for one that has a condition. Hot. */
@@ -180,4 +187,12 @@ export interface TupleReader {
    * tuple path from the subject; O(entities).
    */
   readEntitiesOf(namespace: number, cursor: number, out: Uint32Array, outStart: number): number;
+}
+
+/**
+ * The entity of the typed wildcard of a namespace, 0 where no tuple has it; its only node is (entity, EMPTY_NAME). One
+ * lookup, none where there are no typed wildcards.
+ */
+export function typedWildcardOf(reader: TupleReader, namespace: string): number {
+  return reader.hasTypedWildcards ? reader.entityId(WILDCARD_NAME, namespace) : 0;
 }

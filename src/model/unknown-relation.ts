@@ -9,7 +9,7 @@ export type MissingPart = (typeof MISSING_PARTS)[number];
 
 /**
  * What a typed model lacks of a relation that is asked about, or undefined: it has it, or is not typed, or the namespace is
- * open and may hold more than it declares. Such a question is mostly a slip: where only the relation is missing no tuple of
+ * open and may hold more than it declares. Such a query is mostly a slip: where only the relation is missing no tuple of
  * it can be written, and in an undeclared namespace nothing follows from any. O(1).
  */
 export function missingPart(

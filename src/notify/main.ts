@@ -1,15 +1,19 @@
 import { validOrExit } from '../config/valid-or-exit.ts';
-import { createLogger, localUrl, type LogLevel, tellTerminal } from '../observability/logger.ts';
+import { EXIT_FAILURE, exitOnFailure } from '../observability/exit-on-failure.ts';
+import {
+  createLogger,
+  localUrl,
+  type LogLevel,
+  reportToTerminal,
+} from '../observability/logger.ts';
 import { packageVersion } from '../observability/package-version.ts';
-import { AppError } from '../shared/app-error.ts';
 import { hideFromOtherProcesses } from '../shared/process-control.ts';
 import { onStopSignals } from '../shared/stop-signals.ts';
 import { createNotifyLog } from './core/event-log.ts';
 import { startNotificationService } from './service/notification-service.ts';
 import { loadNotifySettings, redactedNotifySettings } from './service/settings.ts';
 
-/** Exit codes: 0 after a graceful stop, 1 for a failure, 2 for settings that are wrong. */
-const EXIT_FAILURE = 1;
+// Exit codes: 0 after a graceful stop, 1 for a failure, 2 for settings that are wrong.
 /** For what has no deadline of its own, such as a database that does not answer. */
 const STOP_GRACE_MS = 5_000;
 const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'];
@@ -28,15 +32,7 @@ if (level === undefined) {
   );
 }
 
-function fail(event: string, cause: unknown): never {
-  // What the operator can act on is in the message; a stack helps only with the unforeseen.
-  const isForOperator = cause instanceof AppError || (cause instanceof Error && 'syscall' in cause);
-  logger.error({ error: isForOperator ? cause.message : cause }, event);
-  process.exit(EXIT_FAILURE);
-}
-
-process.on('uncaughtException', (error) => fail('uncaught_exception', error));
-process.on('unhandledRejection', (error) => fail('unhandled_rejection', error));
+const fail = exitOnFailure(logger);
 
 const starting = startNotificationService({
   settings,
@@ -72,4 +68,4 @@ onStopSignals({
 
 const service = await starting.catch((error: unknown) => fail('start_failed', error));
 const streams = localUrl(settings.host, service.clientPort);
-tellTerminal(`ready at ${localUrl(settings.host, service.internalPort)} (streams: ${streams})`);
+reportToTerminal(`ready at ${localUrl(settings.host, service.internalPort)} (streams: ${streams})`);

@@ -1,6 +1,7 @@
+import type { Counter } from 'prom-client';
 import type { MetricStore } from './metric-store.ts';
 
-/** What is told of the memory of request bodies. */
+/** What is notified of the memory of request bodies. */
 export type BodyFigures = {
   readonly bytesMax: number;
   readonly heldBytes: number;
@@ -49,4 +50,18 @@ export function registerBodyMetrics(
   };
   show();
   store.onCollect(show);
+}
+
+/** Reasons by which a message is refused before it is built. */
+const MESSAGE_REFUSALS = ['BATCH_TOO_LARGE', 'FIELD_TOO_LARGE'];
+
+/** Counts messages that hold more than they may, by reason; each reason has its series from the start, so that rates see the first one. */
+export function createMessageRefusals(store: MetricStore, prefix: string): Counter {
+  const refused = store.counter({
+    name: `${prefix}_messages_refused_total`,
+    help: 'Requests refused before they were built, since they hold more than they may, by reason.',
+    labelNames: ['reason'],
+  });
+  for (const reason of MESSAGE_REFUSALS) refused.inc({ reason }, 0);
+  return refused;
 }

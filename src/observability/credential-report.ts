@@ -24,7 +24,7 @@ export function createCredentialMetrics(store: MetricStore, prefix: string): Cre
   };
 }
 
-/** Tells of one credential, by metrics and log. */
+/** Reports one credential, by metrics and log. */
 export class CredentialReport {
   readonly #metrics: CredentialMetrics;
   readonly #log: EventLog;

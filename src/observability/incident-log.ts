@@ -4,7 +4,7 @@ import type { EventLog } from './logger.ts';
 /** Lines of one kind of incident are at least this far apart. */
 const INTERVAL_MS = 1_000;
 
-type Kind = { quietUntilMs: number; suppressed: number };
+type IncidentKind = { quietUntilMs: number; suppressed: number };
 
 /**
  * Logs incidents that clients can cause at will (connections refused, sessions broken): the first of a
@@ -15,7 +15,7 @@ export function createIncidentLog(
   log: EventLog,
   clock: Pick<Clock, 'monotonicMs'>,
 ): (event: string, detail: string) => void {
-  const kinds = new Map<string, Kind>();
+  const kinds = new Map<string, IncidentKind>();
   return (event, detail) => {
     const nowMs = clock.monotonicMs();
     let kind = kinds.get(event);

@@ -42,7 +42,7 @@ function standardError(): DestinationStream {
 }
 
 /** A line for people, where standard error is a terminal; nothing elsewhere, where programs read. */
-export function tellTerminal(text: string): void {
+export function reportToTerminal(text: string): void {
   if (isatty(STDERR)) writeToTerminal(`${text}\n`);
 }
 

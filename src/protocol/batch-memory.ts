@@ -2,14 +2,14 @@ import { RAW_FIELDS } from './messages.ts';
 import { PACKED_HEAD_BYTES } from './packed-batch.ts';
 
 /** Where the numbers and bodies of a batch are written. */
-export type BatchRoom = { readonly raw: Float64Array; readonly bodies: Uint8Array };
+export type BatchSpace = { readonly raw: Float64Array; readonly bodies: Uint8Array };
 
 /** As many as a worker holds batches at once. */
 const BUFFERS_MAX = 2;
 /** A full batch: 512 requests of 64 bytes, 1 MiB of bodies, and their scopes. */
 const BUFFER_BYTES = 1_179_648;
 /** Left for scopes and tokens; more of them travel by a copy. */
-const TEXT_ROOM_BYTES = 8 * 1024;
+const TEXT_CAPACITY_BYTES = 8 * 1024;
 const NUMBER_BYTES = 8;
 
 /**
@@ -23,9 +23,9 @@ export class BatchMemory {
   readonly #free: number[] = [];
 
   /** Room in a buffer that nobody uses, or null: all are in use, or it is too much for one. */
-  take(requests: number, bodyBytes: number): BatchRoom | null {
+  take(requests: number, bodyBytes: number): BatchSpace | null {
     const bodiesAt = PACKED_HEAD_BYTES + requests * RAW_FIELDS * NUMBER_BYTES;
-    if (bodiesAt + bodyBytes + TEXT_ROOM_BYTES > BUFFER_BYTES) return null;
+    if (bodiesAt + bodyBytes + TEXT_CAPACITY_BYTES > BUFFER_BYTES) return null;
     let index = this.#free.pop();
     if (index === undefined) {
       if (this.#buffers.length === BUFFERS_MAX) return null;
@@ -39,7 +39,7 @@ export class BatchMemory {
   }
 
   /** Number of the buffer that a room is in, or -1 for memory from elsewhere. */
-  indexOf({ raw }: BatchRoom): number {
+  indexOf({ raw }: BatchSpace): number {
     return raw.buffer instanceof SharedArrayBuffer ? this.#buffers.indexOf(raw.buffer) : -1;
   }
 

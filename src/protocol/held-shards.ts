@@ -4,7 +4,7 @@ import { shardHash } from './shard-routing.ts';
 /** Places of the table of one worker: 256 KiB. Shards that share one cost a needless message, no more. */
 const PLACES = 131_072;
 
-/** Memory in which one worker tells the gateway's thread which shards it holds. */
+/** Memory in which one worker notifies the gateway's thread which shards it holds. */
 export function createHeldMemory(): SharedArrayBuffer {
   return new SharedArrayBuffer(PLACES * Uint16Array.BYTES_PER_ELEMENT);
 }

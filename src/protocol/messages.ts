@@ -4,7 +4,7 @@ import type { CommittedChange } from '../model/committed-change.ts';
 import type { ExpandTree } from '../model/expand-tree.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import type { ErrorData } from '../shared/app-error.ts';
-import type { QuestionAnswer, QuestionCall, QuestionRpc } from './questions.ts';
+import type { QueryAnswer, QueryCall, QueryRpc } from './queries.ts';
 import type { BudgetRefusal, ProjectFigures } from './read-figures.ts';
 import type {
   BatchItem,
@@ -22,11 +22,12 @@ import type { UnknownFigures } from './unknown-relations.ts';
  * History: 1 - first version. 2 - batches travel through the port of the greeting, packed where
  * they hold raw requests or their answers alone (packed-batch.ts). 3 - packed batches may lie in
  * shared memory, which is the gateway's again after the reply (batch-memory.ts). 4 - scopes carry the
- * stamp of minSeq, the version of the settings and whether only a held shard may answer; changes
- * that were found beside a head are carried. 5 - questions of gatehouse.v1 (questions.ts). 6 - reads by
- * project, and what ran out of its budget (read-figures.ts). 7 - a shard may have replicas in several workers (shown-seqs.ts).
+ * fork id of minRevision, the version of the settings and whether only a held shard may answer; changes
+ * that were found beside a head are carried. 5 - queries of gatehouse.v1 (queries.ts). 6 - reads by
+ * project, and what ran out of its budget (read-figures.ts). 7 - a shard may have replicas in several workers (shown-revisions.ts).
+ * 8 - requests say whether their deadline is the caller's own.
  */
-export const PROTOCOL_VERSION = 7;
+export const PROTOCOL_VERSION = 8;
 
 /** What many requests of a batch share. `expected*` is the scope as the gateway's scan read it. */
 export type ScopeEntry = ShardKey & {
@@ -34,8 +35,8 @@ export type ScopeEntry = ShardKey & {
   readonly readBudget: number;
   readonly settingsVersion: number;
   readonly epoch: number;
-  /** Of the minSeq of every request with this scope; '' is unknown. */
-  readonly stamp: string;
+  /** Of the minRevision of every request with this scope; '' is unknown. */
+  readonly forkId: string;
   readonly isHeldOnly: boolean;
   readonly expectedProjectId: string;
   readonly expectedTenantId: string;
@@ -46,14 +47,16 @@ export const RAW_REQUEST_ID = 0;
 export const RAW_OPCODE = 1;
 /** Index into `scopes`. */
 export const RAW_SCOPE = 2;
-export const RAW_MIN_SEQ = 3;
+export const RAW_MIN_REVISION = 3;
 export const RAW_DEADLINE_MS = 4;
 /** Byte range [start, end) in `bodies`. */
 export const RAW_BODY_START = 5;
 export const RAW_BODY_END = 6;
 /** Index into `tokens`; 0 is the empty token. */
 export const RAW_TOKEN = 7;
-export const RAW_FIELDS = 8;
+/** 1 where the caller stated the deadline, else 0. */
+export const RAW_DEADLINE_STATED = 8;
+export const RAW_FIELDS = 9;
 
 const RAW_METHODS = ['check', 'batchCheck', 'listObjects'] as const satisfies readonly RawMethod[];
 const WIRE_FORMATS = ['json', 'proto'] as const satisfies readonly WireFormat[];
@@ -90,14 +93,14 @@ export type ArgsMap = {
     readonly relation: string;
     readonly userId: string;
   };
-  readonly question: QuestionCall;
+  readonly query: QueryCall;
 };
 export type ResultMap = {
   readonly check: boolean;
   readonly batchCheck: readonly BatchItemResult[];
   readonly expand: ExpandTree;
   readonly listObjects: readonly string[];
-  readonly question: QuestionAnswer;
+  readonly query: QueryAnswer;
 };
 export type Method = keyof ArgsMap;
 
@@ -108,8 +111,10 @@ export type WorkerRequest<M extends Method = Method> = {
     readonly method: K;
     /** Index into `scopes`. */
     readonly scope: number;
-    readonly minSeq: number;
+    readonly minRevision: number;
     readonly deadlineMs: number;
+    /** Whether the caller stated it; absent: the service did. */
+    readonly isDeadlineStated?: boolean | undefined;
     readonly args: ArgsMap[K];
   };
 }[M];
@@ -143,8 +148,8 @@ export type ControlMessage =
   | { readonly kind: 'warm'; readonly ackId: number; readonly shard: ShardKey }
   | { readonly kind: 'carried'; readonly carried: CarriedChanges }
   /**
-   * The worker is one of several that answer for the shard: it tells in `memory`, at `place`, how far it has shown it (ShownSeqs).
-   * Acknowledged when it has told so for the first time, the shard being loaded, or could not be.
+   * The worker is one of several that answer for the shard: it says in `memory`, at `place`, how far it has shown it (ShownRevisions).
+   * Acknowledged when it has notified for the first time, the shard being loaded, or could not be.
    */
   | {
       readonly kind: 'join';
@@ -156,7 +161,7 @@ export type ControlMessage =
   /** It is no longer. A replica that is not the owner's goes. */
   | { readonly kind: 'leave'; readonly shard: ShardKey; readonly isOwner: boolean }
   /** null: every loaded shard must look for changes. */
-  | { readonly kind: 'hint'; readonly shard: ShardKey | null; readonly seq: number }
+  | { readonly kind: 'hint'; readonly shard: ShardKey | null; readonly revision: number }
   /** The client does not know the model that the worker asked for either. */
   | {
       readonly kind: 'modelUnknown';
@@ -203,7 +208,7 @@ export type WorkerStats = {
    */
   readonly evalReads: Readonly<
     Record<
-      'Check' | 'CheckSet' | 'BatchCheck' | 'Expand' | 'ListObjects' | QuestionRpc,
+      'Check' | 'CheckSet' | 'BatchCheck' | 'Expand' | 'ListObjects' | QueryRpc,
       { readonly counts: readonly number[]; readonly sum: number }
     >
   >;
@@ -285,7 +290,7 @@ export type HelloReply = { readonly protocolVersion: number };
 
 /**
  * Through the port, gateway → worker: an ArrayBuffer is a packed batch, a number says that one lies in
- * the shared memory that was announced under it.
+ * the shared memory that was emitted under it.
  */
 export type WorkerMessage =
   | ArrayBuffer

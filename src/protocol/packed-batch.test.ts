@@ -12,7 +12,7 @@ const scopes: fc.Arbitrary<ScopeEntry[]> = fc.array(
     readBudget: fc.nat(2),
     settingsVersion: fc.nat(2),
     epoch: fc.nat(2),
-    stamp: fc.constantFrom('', '7', '-8'),
+    forkId: fc.constantFrom('', '7', '-8'),
     isHeldOnly: fc.boolean(),
     expectedProjectId: fc.constantFrom('', 'p'),
     expectedTenantId: fc.constantFrom('', 't:1'),
@@ -57,7 +57,7 @@ test('what holds more than raw requests or short answers is not packed', () => {
     control: [],
   };
   expect(new RequestPacker().pack(1, { ...empty, cancelled: [7] })).toBeNull();
-  const hint = { kind: 'hint', shard: null, seq: 0 } as const;
+  const hint = { kind: 'hint', shard: null, revision: 0 } as const;
   expect(new RequestPacker().pack(1, { ...empty, control: [hint] })).toBeNull();
   expect(packAnswers(1, { ...noAnswers, acks: [{ ackId: 1 }] })).toBeNull();
   expect(packAnswers(1, { ...noAnswers, largeBodies: [new Uint8Array(1)] })).toBeNull();

@@ -16,7 +16,7 @@ const HEAD_BYTES = PACKED_HEAD_BYTES;
 const DOUBLE_BYTES = 8;
 const INT_BYTES = 4;
 
-type Names = { readonly scopes: readonly ScopeEntry[]; readonly tokens: readonly string[] };
+type PackedNames = { readonly scopes: readonly ScopeEntry[]; readonly tokens: readonly string[] };
 
 /** A batch with the number that its answer names; 0 is an answer to none. */
 export type Numbered<T> = { readonly batch: number; readonly content: T };
@@ -58,11 +58,11 @@ export class RequestPacker {
     return true;
   }
 
-  #textOf({ scopes, tokens }: Names): Buffer {
+  #textOf({ scopes, tokens }: PackedNames): Buffer {
     const scope = scopes[0];
     const isSingle = scope !== undefined && scopes.length === 1 && tokens.length === 1;
     if (isSingle && this.#scope !== null && sameScope(scope, this.#scope)) return this.#text;
-    const text = Buffer.from(JSON.stringify({ scopes, tokens } satisfies Names));
+    const text = Buffer.from(JSON.stringify({ scopes, tokens } satisfies PackedNames));
     this.#scope = isSingle ? scope : null;
     this.#text = text;
     return text;
@@ -92,7 +92,7 @@ function sameScope(a: ScopeEntry, b: ScopeEntry): boolean {
     a.readBudget === b.readBudget &&
     a.settingsVersion === b.settingsVersion &&
     a.epoch === b.epoch &&
-    a.stamp === b.stamp &&
+    a.forkId === b.forkId &&
     a.isHeldOnly === b.isHeldOnly
   );
 }
@@ -100,7 +100,7 @@ function sameScope(a: ScopeEntry, b: ScopeEntry): boolean {
 /** Inverse of `RequestPacker`; scopes equal to those of the last batch are the same objects. */
 export class RequestUnpacker {
   #text: Buffer = Buffer.alloc(0);
-  #names: Names = { scopes: [], tokens: [''] };
+  #names: PackedNames = { scopes: [], tokens: [''] };
 
   /** Views into `buffer`, no copies. */
   unpack(buffer: ArrayBufferLike): Numbered<RequestBatch> {
@@ -113,7 +113,7 @@ export class RequestUnpacker {
     const text = Buffer.from(buffer, bodiesAt + bodyBytes, textBytes);
     if (!text.equals(this.#text)) {
       // Written by RequestPacker of the same version.
-      this.#names = JSON.parse(text.toString('utf8')) as Names;
+      this.#names = JSON.parse(text.toString('utf8')) as PackedNames;
       this.#text = Buffer.from(text);
     }
     const content: RequestBatch = {

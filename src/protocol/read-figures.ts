@@ -1,8 +1,8 @@
 import type { Subject } from '../model/relation-tuple.ts';
 
 /*
- * What workers tell of the reads of single projects: how many evaluations took, as a share of the project's
- * own budget too, and which questions ran out of it.
+ * What workers report the reads of single projects: how many evaluations took, as a share of the project's
+ * own budget too, and which queries ran out of it.
  */
 
 /** Reads below this have a bucket each; beyond it eight buckets share what lies between two powers of two. */
@@ -41,7 +41,7 @@ export const SHARE_BOUNDS: readonly number[] = [
 
 /** What one project's evaluations took since the last report. */
 export type ProjectFigures = {
-  /** '' stands for all projects beyond those that a worker tells apart. */
+  /** '' stands for all projects beyond those that a worker distinguishes. */
   readonly projectId: string;
   /** The budget of the last evaluation. */
   readonly budget: number;
@@ -57,8 +57,8 @@ export type ProjectFigures = {
   readonly refusals: number;
 };
 
-/** A question that can be asked again, as it was asked. */
-export type RefusedQuestion =
+/** A query that can be asked again, as it was asked. */
+export type RefusedQuery =
   | {
       readonly kind: 'check';
       readonly namespace: string;
@@ -67,6 +67,8 @@ export type RefusedQuestion =
       readonly subject: Subject;
       /** JSON text; '' is none. */
       readonly contextJson: string;
+      /** Whether usersets are asked about exactly: CheckQuery. */
+      readonly isExact?: boolean | undefined;
     }
   | {
       readonly kind: 'expand';
@@ -81,7 +83,7 @@ export type RefusedQuestion =
       readonly userId: string;
     };
 
-/** One evaluation, or one batch, that ran out of its budget. Not each has one: see `untold`. */
+/** One evaluation, or one batch, that ran out of its budget. Not each has one: see `unreported`. */
 export type BudgetRefusal = {
   /** Of the request, as the slot numbers them. */
   readonly requestId: number;
@@ -94,8 +96,8 @@ export type BudgetRefusal = {
   readonly limit: number;
   /** Whether the budget was that of one evaluation or that of a whole batch. */
   readonly bound: 'evaluation' | 'batch';
-  /** null where the question cannot be asked again by itself. */
-  readonly question: RefusedQuestion | null;
-  /** Refusals of the project since the one before that are not told of. */
-  readonly untold: number;
+  /** null where the query cannot be asked again by itself. */
+  readonly query: RefusedQuery | null;
+  /** Refusals of the project since the one before that are not notified of. */
+  readonly unreported: number;
 };

@@ -5,7 +5,7 @@ import type { ExpandTree } from '../model/expand-tree.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import type { AppError } from '../shared/app-error.ts';
 import type { ErrorData } from '../shared/app-error.ts';
-import type { QuestionAnswer, QuestionArgs, QuestionKind } from './questions.ts';
+import type { QueryAnswer, QueryArgs, QueryKind } from './queries.ts';
 
 /** Who asks, for the log of what is refused. It is looked at only then, and does not travel. */
 export interface CallOrigin {
@@ -23,17 +23,19 @@ export type ReadScope = ShardKey & {
   readonly readBudget: number;
   /** Of the settings above; an answer never shows a change that was committed under newer ones. */
   readonly settingsVersion: number;
-  /** Whether a question of gatehouse.v1 that names a relation which the typed model does not have is refused. */
+  /** Whether a query of gatehouse.v1 that names a relation which the typed model does not have is refused. */
   readonly refusesUnknown?: boolean | undefined;
   readonly epoch: number;
-  /** The answer must come from a watermark at or above this seq. */
-  readonly minSeq: number;
-  /** Decimal text of the stamp of `minSeq`; '' is unknown. An index that has another one is dropped. */
-  readonly stamp: string;
+  /** The answer must come from a watermark at or above this revision. */
+  readonly minRevision: number;
+  /** Decimal text of the fork id of `minRevision`; '' is unknown. An index that has another one is dropped. */
+  readonly forkId: string;
   /** Answer only if the shard is held at that watermark already, else SHARD_BEHIND at once. */
   readonly isHeldOnly: boolean;
   /** Absolute, on the monotonic clock of `performance.timeOrigin + performance.now()` (ms); Infinity is none. */
   readonly deadlineMs: number;
+  /** Whether the caller stated it: then DEADLINE_EXCEEDED says that it has passed, whatever was waited for. Absent: the service did. */
+  readonly isDeadlineStated?: boolean | undefined;
   readonly origin?: CallOrigin | undefined;
 };
 
@@ -108,24 +110,24 @@ export interface ShardClient {
   ): Promise<readonly string[]>;
 
   /**
-   * A question of gatehouse.v1 (questions.ts). A long result may come in parts, in order: `onPart` takes those
+   * A query of gatehouse.v1 (queries.ts). A long result may come in parts, in order: `onPart` takes those
    * before the last one, with which the promise resolves.
    */
-  ask<K extends QuestionKind>(
+  ask<K extends QueryKind>(
     scope: ReadScope,
     kind: K,
-    args: QuestionArgs[K],
+    args: QueryArgs[K],
     signal?: AbortSignal,
-    onPart?: (part: QuestionAnswer<K>) => void,
-  ): Promise<QuestionAnswer<K>>;
+    onPart?: (part: QueryAnswer<K>) => void,
+  ): Promise<QueryAnswer<K>>;
   /** Resolves when every worker has compiled this version of the project's model ('' = built-in). */
   setModel(projectId: string, modelVersion: number, modelJson: string): Promise<void>;
   /** Hands committed changes to the owners of their shards. Never fails: a lost one is caught up. */
   applyCommitted(changes: readonly CommittedChange[]): void;
   /** Hands on what was found beside a shard's head. Never fails: changes that are lost are caught up. */
   applyCarried(carried: CarriedChanges): void;
-  /** A hint that a shard has reached `seq` (from NOTIFY or the poll); null means all: catch up. */
-  hint(shard: ShardKey | null, seq: number): void;
+  /** A hint that a shard has reached `revision` (from NOTIFY or the poll); null means all: catch up. */
+  hint(shard: ShardKey | null, revision: number): void;
 }
 
 export type RawScope = {

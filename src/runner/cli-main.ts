@@ -1,5 +1,5 @@
 import { hideFromOtherProcesses } from '../shared/process-control.ts';
-import { runCommandLine } from './face/cli/command-line.ts';
+import { runCommandLine } from './cli/command-line.ts';
 import { secretVariables, withdrawSecrets } from './secrets/own-secrets.ts';
 
 // Steps have the same user. What only looks at files of the project has nothing to hide, and is spared the
@@ -12,16 +12,17 @@ const environment = withdrawSecrets(process.env);
 process.exitCode = await runCommandLine(process.argv.slice(2), environment, {
   conceal: hideFromOtherProcesses,
   openLink: async (context) => {
-    const early = (await import('./parts/early-supervision.ts')).startSupervision();
-    return (await import('./parts/local-link.ts')).openLocalLink(context, early);
+    const early = (await import('./wiring/early-supervision.ts')).startSupervision();
+    return (await import('./wiring/local-link.ts')).openLocalLink(context, early);
   },
-  openSecrets: async (context) => (await import('./parts/local-link.ts')).openLocalSecrets(context),
+  openSecrets: async (context) =>
+    (await import('./wiring/local-link.ts')).openLocalSecrets(context),
   planStart: async (context, request) =>
-    (await import('./parts/start-plan.ts')).planStart(context, request),
+    (await import('./wiring/start-plan.ts')).planStart(context, request),
   forecast: async (context, workflow) =>
-    (await import('./parts/forecast.ts')).forecastOf(context, workflow),
+    (await import('./wiring/forecast.ts')).forecastOf(context, workflow),
   openStoredRuns: async (context) =>
-    (await import('./parts/stored-runs.ts')).openStoredRuns(context),
+    (await import('./wiring/stored-runs.ts')).openStoredRuns(context),
   openActions: async (context) =>
-    (await import('./parts/local-actions.ts')).openLocalActions(context),
+    (await import('./wiring/local-actions.ts')).openLocalActions(context),
 });

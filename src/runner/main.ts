@@ -1,17 +1,15 @@
 import { validOrExit } from '../config/valid-or-exit.ts';
-import { createLogger, localUrl, tellTerminal } from '../observability/logger.ts';
+import { exitOnFailure } from '../observability/exit-on-failure.ts';
+import { createLogger, localUrl, reportToTerminal } from '../observability/logger.ts';
 import { packageVersion } from '../observability/package-version.ts';
 import { stopOnSignals } from '../observability/stop-on-signals.ts';
-import { AppError } from '../shared/app-error.ts';
 import { systemClock } from '../shared/clock.ts';
 import { hideFromOtherProcesses } from '../shared/process-control.ts';
 import { createRunner } from './runner.ts';
 import { secretVariables, withdrawSecrets } from './secrets/own-secrets.ts';
 import { loadRunnerSettings, redactedRunnerSettings } from './settings/settings.ts';
 
-/** Exit codes: 0 after a graceful stop, 1 for a failure, 2 for settings that are wrong. */
-const EXIT_FAILURE = 1;
-
+// Exit codes: 0 after a graceful stop, 1 for a failure, 2 for settings that are wrong.
 // Before anything is read: steps have the same user.
 hideFromOtherProcesses();
 const environment = withdrawSecrets(process.env);
@@ -25,20 +23,7 @@ const settings = validOrExit(() =>
 );
 const logger = createLogger(settings.logLevel);
 
-function fail(event: string, cause: unknown): never {
-  // What the operator can act on is in the message; a stack helps only with the unforeseen.
-  if (cause instanceof AppError) {
-    logger.error({ reason: cause.reason, error: cause.message }, event);
-  } else if (cause instanceof Error && 'syscall' in cause) {
-    logger.error({ error: cause.message }, event);
-  } else {
-    logger.error({ error: cause }, event);
-  }
-  process.exit(EXIT_FAILURE);
-}
-
-process.on('uncaughtException', (error) => fail('uncaught_exception', error));
-process.on('unhandledRejection', (error) => fail('unhandled_rejection', error));
+const fail = exitOnFailure(logger);
 
 logger.debug({ settings: redactedRunnerSettings(settings) }, 'settings');
 logger.info({ pid: process.pid }, 'starting');
@@ -71,4 +56,4 @@ logger.info(
   },
   'ready',
 );
-tellTerminal(`ready at ${localUrl(settings.host, runner.port)}`);
+reportToTerminal(`ready at ${localUrl(settings.host, runner.port)}`);

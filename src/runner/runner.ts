@@ -10,16 +10,16 @@ import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
 import type { Clock } from '../shared/clock.ts';
-import { Access } from './face/api/access.ts';
-import { serveApi, type ApiOptions } from './face/api/api-server.ts';
-import { EVENTS_PATH } from './face/api/event-routes.ts';
-import type { Route } from './face/api/router.ts';
-import { INBOX_PATH } from './face/api/sync-routes.ts';
-import { startParts, type RunnerParts } from './parts/runner-parts.ts';
-import { routesOf } from './parts/runner-routes.ts';
+import { Access } from './api/access.ts';
+import { serveApi, type ApiOptions } from './api/api-server.ts';
+import { EVENTS_PATH } from './api/event-routes.ts';
+import type { ApiRoute } from './api/router.ts';
+import { INBOX_PATH } from './api/sync-routes.ts';
 import { RUNNER_OPTIONS, type RunnerSettings } from './settings/settings.ts';
 import { apiTokenPath } from './storage/api-token-file.ts';
 import { removeEndpoint, STATE_DIR, writeEndpoint } from './storage/endpoint-file.ts';
+import { routesOf } from './wiring/runner-routes.ts';
+import { startParts, type RunnerWiring } from './wiring/runner-wiring.ts';
 
 export type RunnerOptions = {
   readonly logger: Logger;
@@ -39,7 +39,7 @@ export interface Runner {
   /** Of the separate inbox and of /metrics, when they are on. */
   readonly inboxPort: number | undefined;
   readonly metricsPort: number | undefined;
-  readonly parts: RunnerParts;
+  readonly parts: RunnerWiring;
   /**
    * Takes no new runs, cancels those in progress and waits for them, completes the streams, closes.
    * Queued runs go on after the next start. Idempotent.
@@ -90,7 +90,7 @@ async function mustFolder(path: string): Promise<string> {
 }
 
 class ServingRunner implements Runner {
-  readonly parts: RunnerParts;
+  readonly parts: RunnerWiring;
   readonly #settings: RunnerSettings;
   readonly #options: RunnerOptions;
   readonly #servers: HttpServer[];
@@ -103,7 +103,7 @@ class ServingRunner implements Runner {
   constructor(
     settings: RunnerSettings,
     options: RunnerOptions,
-    parts: RunnerParts,
+    parts: RunnerWiring,
     servers: HttpServer[],
   ) {
     this.#settings = settings;
@@ -189,14 +189,14 @@ class ServingRunner implements Runner {
   async #stop(): Promise<void> {
     const { parts } = this;
     parts.schedule?.stop();
-    // At once: whoever was told that the runner stops must find that nothing begins any more.
+    // At once: whoever was notified that the runner stops must find that nothing begins any more.
     await Promise.all([parts.runs.shutdown(), removeEndpoint(this.#stateDir)]);
     parts.hub.close();
     await Promise.all(this.#servers.map((server) => server.stop(ANSWERS_MS)));
     await parts.stop();
   }
 
-  #apiOptions(routes: readonly Route[]): ApiOptions {
+  #apiOptions(routes: readonly ApiRoute[]): ApiOptions {
     const { logger, clock } = this.#options;
     const requests = logger.child({});
     // Pages cause these at will.
@@ -234,7 +234,7 @@ class ServingRunner implements Runner {
     return (await server.listen()).port;
   }
 
-  /** ::1 on the port of 127.0.0.1. A machine without IPv6, or a taken port there, is told and no failure. */
+  /** ::1 on the port of 127.0.0.1. A machine without IPv6, or a taken port there, is reported and no failure. */
   async #serveSecond(host: string, api: ApiOptions): Promise<void> {
     try {
       await this.#serve(host, this.#port, api, () => this.#port);
@@ -248,7 +248,7 @@ class ServingRunner implements Runner {
   async #serveMetrics(host: string, port: number): Promise<number> {
     const { metrics } = this.parts;
     assert(metrics !== undefined, 'a runner that serves counts');
-    const route: Route = {
+    const route: ApiRoute = {
       method: 'GET',
       pattern: '/metrics',
       handle: async () => ({

@@ -22,7 +22,7 @@ async function listen(): Promise<{ heard: Heard[]; listener: PoolClient }> {
   const heard: Heard[] = [];
   listener.on('notification', ({ payload }) => {
     const message = hintsIn(payload ?? '');
-    const hints = message?.hints.map((hint) => [hint.shard.tenantId, hint.seq]) ?? [];
+    const hints = message?.hints.map((hint) => [hint.shard.tenantId, hint.revision]) ?? [];
     heard.push({ sender: message?.sender, hints });
   });
   await listener.query(`listen ${CHANGE_CHANNEL}`);
@@ -86,8 +86,8 @@ test('while the server is slow hints gather within the bound, and are sent with 
   onTestFinished(() => pool.end());
   const busy = await pool.connect();
   const notifier = notifierOver(pool, [], 1);
-  for (let seq = 1; seq <= 50; seq++) {
-    notifier.hint(shard('a'), seq);
+  for (let revision = 1; revision <= 50; revision++) {
+    notifier.hint(shard('a'), revision);
     await sleep(2);
   }
   // One statement waits for the connection, with the first hint; the rest is one hint.

@@ -11,7 +11,7 @@ export type ChangeNotifierOptions = {
   readonly intervalMs: number;
   /** Shards that wait at most; a hint beyond is dropped, the poll makes up for it. */
   readonly shardsMax: number;
-  /** Told of hints that were lost. */
+  /** Notified of hints that were lost. */
   readonly onError: (error: unknown) => void;
 };
 
@@ -20,7 +20,7 @@ const SENDER_BYTES = 8;
 
 /** What a notifier has done, since its start. */
 export type NotifierCounts = {
-  /** Hints that were sent: newest seqs of shards. */
+  /** Hints that were sent: newest revisions of shards. */
   readonly hints: number;
   /** Notifications that carried them. */
   readonly notifications: number;
@@ -29,9 +29,9 @@ export type NotifierCounts = {
 };
 
 /**
- * Tells other instances of commits by NOTIFY, off the commit path: a notification inside the writing
+ * Notifies other instances of commits by NOTIFY, off the commit path: a notification inside the writing
  * transaction would serialize all commits of the server. All shards of a tick share few payloads, each with
- * its newest seq; the first commit after a pause is told at once. One statement is under way at
+ * its newest revision; the first commit after a pause is reported at once. One statement is under way at
  * most, and what comes meanwhile waits together, however long a server takes.
  */
 export class ChangeNotifier implements ChangeHints {
@@ -39,7 +39,7 @@ export class ChangeNotifier implements ChangeHints {
   readonly sender = randomBytes(SENDER_BYTES).toString('hex');
   readonly #options: ChangeNotifierOptions;
   readonly #counts = { hints: 0, notifications: 0, lost: 0 };
-  #waiting = new Map<string, { readonly shard: ShardKey; seq: number }>();
+  #waiting = new Map<string, { readonly shard: ShardKey; revision: number }>();
   #timer: NodeJS.Timeout | undefined;
   #sentMs = -Infinity;
   #sending: Promise<void> | undefined;
@@ -52,13 +52,13 @@ export class ChangeNotifier implements ChangeHints {
     return this.#counts;
   }
 
-  hint(shard: ShardKey, seq: number): void {
+  hint(shard: ShardKey, revision: number): void {
     const { projectId, tenantId } = shard;
     const key = `${projectId}\u0000${tenantId}`;
     const waiting = this.#waiting.get(key);
-    if (waiting !== undefined) waiting.seq = Math.max(waiting.seq, seq);
+    if (waiting !== undefined) waiting.revision = Math.max(waiting.revision, revision);
     else if (this.#waiting.size < this.#options.shardsMax) {
-      this.#waiting.set(key, { shard: { projectId, tenantId }, seq });
+      this.#waiting.set(key, { shard: { projectId, tenantId }, revision });
     } else this.#counts.lost += 1;
     this.#schedule();
   }

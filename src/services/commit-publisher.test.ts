@@ -5,50 +5,54 @@ import { CommitPublisher, type PublishedWrite } from './commit-publisher.ts';
 import type { TupleAudit } from './ports.ts';
 import type { WriteResult } from './write-group.ts';
 
-const write = (tenantId: string, stamp: string): PublishedWrite => ({
+const write = (tenantId: string, forkId: string): PublishedWrite => ({
   shard: { projectId: 'p', tenantId },
-  stamp,
+  forkId,
   meta: {
     rpc: 'WriteRelationTuples',
     actingUserId: tenantId === 'a' ? 'anne' : null,
-    requestId: `r${stamp}`,
+    requestId: `r${forkId}`,
     deadlineMs: Infinity,
   },
 });
-const result = (seq: number, changes: string | null): WriteResult => ({
+const result = (revision: number, changes: string | null): WriteResult => ({
   epoch: 3,
-  seq,
+  revision,
   changes,
   settingsVersion: 2,
 });
 
-/** Everybody who is told of commits, in one list, each with the head of the shard at that time. */
+/** Everybody who is notified of commits, in one list, each with the head revision of the shard at that time. */
 async function audience(options: { audit: boolean; hints: boolean }) {
-  const { heads, index } = indexOver([
+  const { headRevisions, index } = indexOver([
     (asks) => Promise.resolve(asks.map((_, at) => rowAt(at, 0, { epoch: 3 }))),
   ]);
   for (const tenant of ['a', 'b']) await index.load('p', tenant);
   const told: [who: string, what: unknown, heads: (number | undefined)[]][] = [];
-  const tell = (who: string, what: unknown): void => {
-    told.push([who, what, ['a', 'b'].map((tenant) => heads.peek('p', tenant)?.minSeq)]);
+  const notify = (who: string, what: unknown): void => {
+    told.push([
+      who,
+      what,
+      ['a', 'b'].map((tenant) => headRevisions.peek('p', tenant)?.minRevision),
+    ]);
   };
   const publisher = new CommitPublisher({
     clock: { nowMs: () => 77, monotonicMs: () => 0 },
-    heads,
-    committed: { onCommitted: (changes: readonly CommittedChange[]) => tell('worker', changes) },
+    headRevisions,
+    committed: { onCommitted: (changes: readonly CommittedChange[]) => notify('worker', changes) },
     ...(options.audit
       ? {
           audit: {
-            tuplesChanged: (entries: readonly TupleAudit[]) => tell('audit', entries),
-            projectChanged: () => tell('audit', 'project'),
+            tuplesChanged: (entries: readonly TupleAudit[]) => notify('audit', entries),
+            projectChanged: () => notify('audit', 'project'),
           },
         }
       : {}),
     ...(options.hints
-      ? { hints: { hint: ({ tenantId }, seq) => tell('hint', [tenantId, seq]) } }
+      ? { hints: { hint: ({ tenantId }, revision) => notify('hint', [tenantId, revision]) } }
       : {}),
   });
-  return { publisher, told, heads };
+  return { publisher, told, headRevisions };
 }
 
 test('heads first, then worker, audit and hints, each with all commits in order', async () => {
@@ -62,8 +66,8 @@ test('heads first, then worker, audit and hints, each with all commits in order'
       projectId: 'p',
       tenantId: 'a',
       epoch: 3,
-      seq: 4,
-      stamp: '10',
+      revision: 4,
+      forkId: '10',
       settingsVersion: 2,
       changes: '[4]',
     },
@@ -71,17 +75,17 @@ test('heads first, then worker, audit and hints, each with all commits in order'
       projectId: 'p',
       tenantId: 'a',
       epoch: 3,
-      seq: 5,
-      stamp: '12',
+      revision: 5,
+      forkId: '12',
       settingsVersion: 2,
       changes: '[5]',
     },
   ];
   const meta = { rpc: 'WriteRelationTuples', actingUserId: 'anne', atMs: 77 };
   const audited = commits.map((one) => {
-    const { projectId, tenantId, epoch, seq, stamp, changes } = one;
-    const change = { projectId, tenantId, epoch, seq, stamp, changes };
-    return { ...change, ...meta, requestId: `r${stamp}` };
+    const { projectId, tenantId, epoch, revision, forkId, changes } = one;
+    const change = { projectId, tenantId, epoch, revision, forkId, changes };
+    return { ...change, ...meta, requestId: `r${forkId}` };
   });
   expect(told).toEqual([
     ['worker', commits, [5, 9]],
@@ -92,10 +96,10 @@ test('heads first, then worker, audit and hints, each with all commits in order'
 });
 
 test('what changed nothing raises the head and tells nobody', async () => {
-  const { publisher, told, heads } = await audience({ audit: true, hints: true });
+  const { publisher, told, headRevisions } = await audience({ audit: true, hints: true });
   publisher.publish([write('b', '1')], [result(6, null)]);
   expect(told).toEqual([]);
-  expect(heads.peek('p', 'b')?.minSeq).toBe(6);
+  expect(headRevisions.peek('p', 'b')?.minRevision).toBe(6);
 });
 
 test('without audit and listeners the worker is told alone', async () => {

@@ -1,13 +1,13 @@
 import type { CommittedChange } from '../model/committed-change.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import type { Clock } from '../shared/clock.ts';
+import type { HeadRevisions } from './head-revisions.ts';
 import type { AuditSink, ChangeHints, CommittedChanges, WriteMeta } from './ports.ts';
-import type { ShardHeads } from './shard-heads.ts';
 import type { WriteResult } from './write-group.ts';
 
 export type PublisherOptions = {
   readonly clock: Clock;
-  readonly heads: ShardHeads;
+  readonly headRevisions: HeadRevisions;
   readonly committed: CommittedChanges;
   /** Absent where audit is off: then nothing is built for it. */
   readonly audit?: AuditSink | undefined;
@@ -15,14 +15,14 @@ export type PublisherOptions = {
   readonly hints?: ChangeHints | undefined;
 };
 
-/** A write as far as others are told of it. */
+/** A write as far as others are notified of it. */
 export type PublishedWrite = {
   readonly shard: ShardKey;
-  readonly stamp: string;
+  readonly forkId: string;
   readonly meta: WriteMeta;
 };
 
-/** Tells everybody of commits, in the order that keeps reads right: heads first, callers last. */
+/** Notifies everybody of commits, in the order that keeps reads right: head revisions first, callers last. */
 export class CommitPublisher {
   readonly #options: PublisherOptions;
 
@@ -30,29 +30,29 @@ export class CommitPublisher {
     this.#options = options;
   }
 
-  /** Writes of one transaction with their results by position, in seq order per shard. */
+  /** Writes of one transaction with their results by position, in revision order per shard. */
   publish(writes: readonly PublishedWrite[], results: readonly WriteResult[]): void {
-    const { heads, committed, audit, hints } = this.#options;
+    const { headRevisions, committed, audit, hints } = this.#options;
     const changes: CommittedChange[] = [];
     writes.forEach((write, index) => {
       const result = results[index] as WriteResult;
       const { projectId, tenantId } = write.shard;
-      const stamp = result.changes === null ? '' : write.stamp;
-      heads.raise(projectId, tenantId, result.epoch, result.seq, stamp);
+      const forkId = result.changes === null ? '' : write.forkId;
+      headRevisions.raise(projectId, tenantId, result.epoch, result.revision, forkId);
       if (result.changes === null) return;
       changes.push({
         projectId,
         tenantId,
         epoch: result.epoch,
-        seq: result.seq,
-        stamp: write.stamp,
+        revision: result.revision,
+        forkId: write.forkId,
         settingsVersion: result.settingsVersion,
         changes: result.changes,
       });
     });
     if (changes.length > 0) committed.onCommitted(changes);
     if (audit !== undefined) this.#audit(audit, writes, results);
-    if (hints !== undefined) for (const change of changes) hints.hint(change, change.seq);
+    if (hints !== undefined) for (const change of changes) hints.hint(change, change.revision);
   }
 
   #audit(
@@ -62,15 +62,15 @@ export class CommitPublisher {
   ): void {
     const atMs = this.#options.clock.nowMs();
     const entries = writes.flatMap((write, index) => {
-      const { epoch, seq, changes } = results[index] as WriteResult;
+      const { epoch, revision, changes } = results[index] as WriteResult;
       if (changes === null) return [];
       const { rpc, actingUserId, caller, requestId } = write.meta;
       return [
         {
           ...write.shard,
           epoch,
-          seq,
-          stamp: write.stamp,
+          revision,
+          forkId: write.forkId,
           changes,
           rpc,
           actingUserId,

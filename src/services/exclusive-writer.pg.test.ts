@@ -65,9 +65,9 @@ test('while nothing tells what became of a COMMIT it is neither called failed no
     .toBeGreaterThan(1);
   await blocker.query('rollback');
   blocker.release();
-  expect(await working).toMatchObject({ seq: 1 });
+  expect(await working).toMatchObject({ revision: 1 });
   expect(runs).toBe(1);
-  expect(services.committed.map(({ seq }) => seq)).toEqual([1]);
+  expect(services.committed.map(({ revision }) => revision)).toEqual([1]);
 });
 
 test('of rows alone the outcome is unknown, but reads of the shard are not slower for it', async () => {
@@ -80,7 +80,9 @@ test('of rows alone the outcome is unknown, but reads of the shard are not slowe
   });
   await expect(working).rejects.toMatchObject({ reason: 'WRITE_OUTCOME_UNKNOWN' });
   expect(proxy.lost).toBe(1);
-  expect(services.heads.peek(shard.projectId, shard.tenantId)).toMatchObject({ minSeq: 1 });
+  expect(services.headRevisions.peek(shard.projectId, shard.tenantId)).toMatchObject({
+    minRevision: 1,
+  });
 });
 
 test('a session that ended in the middle is not committed, whatever the work noticed of it', async () => {
@@ -95,7 +97,7 @@ test('a session that ended in the middle is not committed, whatever the work not
     }
     return result;
   });
-  expect(await working).toMatchObject({ seq: 1 });
+  expect(await working).toMatchObject({ revision: 1 });
   expect(runs).toBe(2);
   const { rows } = await database.pool.query(
     `select object_id from relation_tuple where project_id = 'ended'`,
@@ -121,7 +123,7 @@ test('a write that is sent again to a server that only reads for now is not call
   const change = `alter database ${database.name}`;
   await services.writer.write(shard, insertOf('a'), meta);
   const { rows: times } = await database.pool.query<{ now: string }>('select now()::text');
-  let writing: Promise<{ seq: number }>;
+  let writing: Promise<{ revision: number }>;
   // Of new sessions alone: the one that is there takes the write, the next one refuses it.
   await asAdmin(database.admin, `${change} set default_transaction_read_only = on`);
   try {
@@ -146,6 +148,6 @@ test('a write that is sent again to a server that only reads for now is not call
     `select pg_terminate_backend(pid) from pg_stat_activity
      where application_name = 'cut' and datname = current_database()`,
   );
-  expect(await writing).toMatchObject({ seq: 2 });
-  expect(services.committed.map(({ seq }) => seq)).toEqual([1, 2]);
+  expect(await writing).toMatchObject({ revision: 2 });
+  expect(services.committed.map(({ revision }) => revision)).toEqual([1, 2]);
 });

@@ -27,10 +27,11 @@ import { writeGroup } from '../store/sql/write-group.ts';
 import { storeError } from '../store/store-error.ts';
 import type { CommitPublisher } from './commit-publisher.ts';
 import { outcomeUnknown } from './group-runner.ts';
+import type { HeadRevisions } from './head-revisions.ts';
 import type { OpenCommits } from './open-commits.ts';
 import type { WriteMeta } from './ports.ts';
 import type { ServicesReason } from './services-reason.ts';
-import type { ShardHeads } from './shard-heads.ts';
+import { refusalOfModes, type UpdateMode } from './update-modes.ts';
 import type { WriteAdmission } from './write-admission.ts';
 import { type ShardWrite, type WriteResult, planGroup, readGroupResults } from './write-group.ts';
 import { type ProjectRules, refusalOfUpdates, type WriteRules } from './write-rules.ts';
@@ -40,15 +41,20 @@ export interface WriteTransaction {
   /** Inside the transaction; its shards' rows are locked. */
   readonly client: ClientBase;
   /** As TupleWrites.write, within this transaction. */
-  write(shard: ShardKey, updates: readonly TupleChange[], meta: WriteMeta): Promise<WriteResult>;
-  /** Deletes tuples by condition, one seq for each shard that held any. */
+  write(
+    shard: ShardKey,
+    updates: readonly TupleChange[],
+    meta: WriteMeta,
+    modes?: readonly UpdateMode[],
+  ): Promise<WriteResult>;
+  /** Deletes tuples by condition, one revision for each shard that held any. */
   deleteWhere(
     where: Omit<DeleteWhere, 'instanceId' | 'commitId' | 'rpc' | 'actingUserId' | 'requestId'>,
     meta: WriteMeta,
   ): Promise<readonly DeletedRow[]>;
   /**
    * Deletes every tuple on these objects of a shard, and those whose subject is one of them or a
-   * userset of it, as one seq. Returns how many. O(tuples deleted).
+   * userset of it, as one revision. Returns how many. O(tuples deleted).
    */
   deleteObjects(shard: ShardKey, objects: readonly ObjectKey[], meta: WriteMeta): Promise<number>;
   /**
@@ -63,7 +69,7 @@ export interface WriteTransaction {
 }
 
 /** Under which a change is stored: see ShardWrite. */
-export type CommitIds = { readonly commitId: string; readonly stamp: string };
+export type CommitIds = { readonly commitId: string; readonly forkId: string };
 
 /** What is done in a transaction before its shards are locked. */
 export type Preparation = {
@@ -78,7 +84,7 @@ export type Preparation = {
 export type ExclusiveWriterOptions = {
   readonly pool: Pool;
   readonly ids: IdSource;
-  readonly heads: ShardHeads;
+  readonly headRevisions: HeadRevisions;
   readonly publisher: CommitPublisher;
   readonly admission: WriteAdmission;
   readonly rules: WriteRules;
@@ -195,7 +201,7 @@ export class ExclusiveWriter {
       }
       return value;
     } catch (error) {
-      // What came of it tells less than why.
+      // What came of it says less than why.
       if (isUnavailable(error) && isEndedIdle(brokenBy())) throw brokenBy();
       if (isUnavailable(error)) broken ??= error as Error;
       else if (broken === undefined) {
@@ -210,7 +216,7 @@ export class ExclusiveWriter {
   }
 
   /**
-   * Asked for before the transaction, which must not wait for a connection. That there are none to be had is told
+   * Asked for before the transaction, which must not wait for a connection. That there are none to be had is reported
    * to what writes: what only deletes needs none.
    */
   async #rulesOf(shards: readonly ShardKey[]): Promise<RulesByProject> {
@@ -232,24 +238,33 @@ export class ExclusiveWriter {
     const { ids, answerTimeoutMs } = this.#options;
     return {
       client,
-      write: async (shard, updates, meta) => {
-        const write = { shard, updates, meta, commitId: ids.uuid(), stamp: ids.stamp() };
+      write: async (shard, updates, meta, modes) => {
+        const write = { shard, updates, modes, meta, commitId: ids.uuid(), forkId: ids.forkId() };
         const known = rules.get(shard.projectId) ?? NO_RULES;
         if (known instanceof Error) throw known;
         const refusal = refusalOfUpdates(known, updates, 'updates');
         if (refusal !== undefined) throw refusal;
         const group = planGroup([write], () => known.version);
-        const row = await writeGroup(client, instanceId, group.values, answerTimeoutMs);
+        const { values, modeValues } = group;
+        const row = await writeGroup(
+          client,
+          instanceId,
+          values,
+          answerTimeoutMs,
+          undefined,
+          modeValues,
+        );
         const result = readGroupResults(group, row)[0] as WriteResult;
+        if (result.refusedAt !== undefined) throw refusalOfModes(write, result.refusedAt);
         recorded.push({ write, result });
         return result;
       },
       deleteWhere: async (where, meta) => {
         const commitId = ids.uuid();
         const rows = await deleteTuplesWhere(client, { ...where, ...meta, instanceId, commitId });
-        for (const { tenantId, stamp, ...result } of rows) {
+        for (const { tenantId, forkId, ...result } of rows) {
           const shard = { projectId: where.projectId, tenantId };
-          recorded.push({ write: { shard, meta, commitId, stamp }, result });
+          recorded.push({ write: { shard, meta, commitId, forkId }, result });
         }
         return rows;
       },
@@ -261,12 +276,12 @@ export class ExclusiveWriter {
           commitId,
         });
         if (row === undefined) return 0;
-        const { stamp, deleted, ...result } = row;
-        recorded.push({ write: { shard, meta, commitId, stamp }, result });
+        const { forkId, deleted, ...result } = row;
+        recorded.push({ write: { shard, meta, commitId, forkId }, result });
         return deleted;
       },
       change: async (shard, meta, run) => {
-        const commit = { commitId: ids.uuid(), stamp: ids.stamp() };
+        const commit = { commitId: ids.uuid(), forkId: ids.forkId() };
         const result = await run(commit);
         recorded.push({ write: { shard, meta, ...commit }, result });
         return result;
@@ -276,7 +291,7 @@ export class ExclusiveWriter {
 
   /**
    * Returns when a COMMIT whose answer was lost turns out to have been applied. Errors: the given one
-   * when it was not; WRITE_OUTCOME_UNKNOWN when nothing tells in time, or no tuple was written: rows alone
+   * when it was not; WRITE_OUTCOME_UNKNOWN when nothing says in time, or no tuple was written: rows alone
    * carry no commit id. Of tuples, reads of the shards then go by Postgres for the rest of this process's life.
    */
   async #resolveCommit(
@@ -286,19 +301,19 @@ export class ExclusiveWriter {
     cause: Error,
   ): Promise<void> {
     if (!isUnavailable(cause)) throw cause;
-    const { pool, answerTimeoutMs, retryDelayMs, heads } = this.#options;
+    const { pool, answerTimeoutMs, retryDelayMs, headRevisions } = this.#options;
     const effective = recorded.find(({ result }) => result.changes !== null);
     if (effective === undefined) throw outcomeUnknown(cause);
-    for (const { projectId, tenantId } of shards) heads.markUnknown(projectId, tenantId);
+    for (const { projectId, tenantId } of shards) headRevisions.markUnknown(projectId, tenantId);
     const endMs = performance.now() + answerTimeoutMs;
     while (performance.now() < endMs) {
-      // A look that fails tells nothing, whatever it fails with: the next one may.
+      // A look that fails says nothing, whatever it fails with: the next one may.
       const isApplied = await this.#isApplied(pool, lost, effective).catch(() => undefined);
       if (isApplied === undefined) {
         await pause(retryDelayMs * 5);
         continue;
       }
-      for (const { projectId, tenantId } of shards) heads.clearUnknown(projectId, tenantId);
+      for (const { projectId, tenantId } of shards) headRevisions.clearUnknown(projectId, tenantId);
       if (isApplied) return;
       throw cause;
     }

@@ -17,7 +17,7 @@ export type ExpiredTuplePurgeOptions = {
   readonly shardsMax: number;
   readonly tuplesMax: number;
   readonly requestId: () => string;
-  /** Told of a run that failed; the next one tries again. */
+  /** Notified of a run that failed; the next one tries again. */
   readonly onError: (error: unknown) => void;
 };
 

@@ -2,6 +2,7 @@ import type { Pool, PoolClient } from 'pg';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
+import { DECODE_TURNS, runInSlices } from '../shared/slice-queue.ts';
 import { type PgFailure, classifyPgError } from '../store/pg-errors.ts';
 import {
   type BackendIdentity,
@@ -9,9 +10,10 @@ import {
   terminateBackend,
 } from '../store/sql/backend-identity.ts';
 import { selectCommits } from '../store/sql/select-commits.ts';
-import { selectHeads } from '../store/sql/select-heads.ts';
+import { selectHeadRevisions } from '../store/sql/select-head-revisions.ts';
 import { writeGroup } from '../store/sql/write-group.ts';
 import type { ServicesReason } from './services-reason.ts';
+import { LARGE_UPDATES } from './tuple-input.ts';
 import type { WriteAdmission } from './write-admission.ts';
 import {
   type PlannedGroup,
@@ -19,6 +21,7 @@ import {
   type WriteResult,
   argumentsOfResend,
   planGroup,
+  planSteps,
   readGroupResults,
 } from './write-group.ts';
 
@@ -71,8 +74,11 @@ export class NotAppliedError extends Error {
  * SPEC. An attempt ends in one of: applied; refused (nothing was applied, the server said so); lost
  * (the connection broke after the statement was sent). After a loss
  * L1 the old session is ended first, so that what it was sent cannot be applied later;
+ *    [tuple-writer.pg.test.ts]
  * L2 the same group is sent again with the same commit ids, and a check for them under the lock;
+ *    [tuple-writer.pg.test.ts]
  * L3 this goes on until the outcome is known or `close` was called, however long that takes.
+ *    [tuple-writer.pg.test.ts]
  * A group that is refused for its registration was not applied by that attempt; what an earlier one did
  * that was lost is asked for again under the next registration.
  */
@@ -117,7 +123,7 @@ export class GroupRunner {
   ): Promise<WriteResult[]> {
     if (this.#knownGroups > 0) this.#knownGroups--;
     const areNew = this.#knownGroups === 0;
-    const group = planGroup(writes, rulesOf, areNew);
+    const group = await plannedGroup(writes, rulesOf, areNew);
     let lost: BackendIdentity | undefined;
     let isUnknown = false;
     for (let attempt = 1; ; attempt++) {
@@ -153,9 +159,9 @@ export class GroupRunner {
         }
         const mayPass = PASSING.has(failure);
         // Of data that Postgres refuses nothing was applied by any attempt. Otherwise a loss obliges
-        // to go on: only a check under the lock tells (L3).
+        // to go on: only a check under the lock says (L3).
         const isRefused = !mayPass && isSent;
-        // What is refused is refused again: its callers are told at once.
+        // What is refused is refused again: its callers are reported at once.
         const isAtEnd = failure === 'refused' || attempt >= this.#options.attemptsMax;
         const isSpent = !isUnknown && (!mayPass || isAtEnd);
         if (isRefused || isSpent) throw new NotAppliedError(failure, error);
@@ -209,7 +215,8 @@ export class GroupRunner {
   ): Promise<WriteResult[]> {
     const values = mayBeApplied ? argumentsOfResend(group) : group.values;
     const { answerTimeoutMs } = this.#options;
-    const row = await writeGroup(client, writeId, values, answerTimeoutMs, group.hints);
+    const { hints, modeValues } = group;
+    const row = await writeGroup(client, writeId, values, answerTimeoutMs, hints, modeValues);
     if (row.was_applied) return await readBack(client, writes);
     // What was expected to be new was tried, undone and written again: whoever writes so will go on with it.
     if (row.found_stored === true && this.#knownGroups === 0) this.#knownGroups = KNOWN_GROUPS;
@@ -257,6 +264,18 @@ export class GroupRunner {
   }
 }
 
+/** In slices where it is much, so that checks and smaller groups have their turns. */
+async function plannedGroup(
+  writes: readonly ShardWrite[],
+  rulesOf: RulesOf | undefined,
+  areNew: boolean,
+): Promise<PlannedGroup> {
+  let updates = 0;
+  for (const write of writes) updates += write.updates.length;
+  if (updates <= LARGE_UPDATES) return planGroup(writes, rulesOf, areNew);
+  return await runInSlices(planSteps(writes, rulesOf, areNew), DECODE_TURNS);
+}
+
 /** WRITE_OUTCOME_UNKNOWN, for callers that must be answered before the outcome is known. */
 export function outcomeUnknown(cause?: unknown): AppError {
   return new AppError<ServicesReason>(
@@ -275,17 +294,24 @@ async function readBack(client: PoolClient, writes: readonly ShardWrite[]): Prom
     shards,
     writes.map((write) => write.commitId),
   );
-  const heads = await selectHeads(client, shards);
+  const headRevisions = await selectHeadRevisions(client, shards);
   return writes.map((write) => {
     const row = rows.find(({ commitId }) => commitId === write.commitId);
     if (row !== undefined) {
-      const { epoch, seq, changes, settingsVersion } = row;
-      return { epoch, seq, changes, settingsVersion };
+      const { epoch, revision, changes, settingsVersion } = row;
+      return { epoch, revision, changes, settingsVersion };
     }
-    // No record: it had no effect. The head is at or above the seq that it reached.
-    const head = heads.find((one) => isSameShard(one, write.shard));
-    assert(head !== undefined, 'every shard has a head');
-    return { epoch: head.epoch, seq: head.seq, changes: null, settingsVersion: 0 };
+    // No record: it had no effect. The head revision is at or above the revision that it reached.
+    const headRevision = headRevisions.find((one) => isSameShard(one, write.shard));
+    assert(headRevision !== undefined, 'every shard has a head');
+    return {
+      epoch: headRevision.epoch,
+      revision: headRevision.revision,
+      changes: null,
+      settingsVersion: 0,
+      // One with modes was refused, or found what it wanted: which of both is not known any more.
+      ...(write.modes === undefined ? {} : { refusedAt: 0 }),
+    };
   });
 }
 

@@ -21,7 +21,7 @@ export function checkManagementCall(call: ManagementCall): void {
   checkTenantId('tenant_id', call.tenantId);
 }
 
-/** What tells whether a call may work in its project. */
+/** What says whether a call may work in its project. */
 export type ShardOpening = {
   readonly projects: ProjectService;
   readonly index: Pick<ReadIndex, 'load'>;

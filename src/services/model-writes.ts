@@ -1,4 +1,8 @@
+import { createHash } from 'node:crypto';
 import type { ClientBase } from 'pg';
+import { AppError } from '../shared/app-error.ts';
+import type { WrittenModel } from './ports.ts';
+import type { ServicesReason } from './services-reason.ts';
 
 /** Who writes a model, as its version and the audit record it. */
 export type ModelAuthor = {
@@ -68,4 +72,42 @@ export interface ModelWrites {
     deadlineMs: number,
     signal?: AbortSignal,
   ): Promise<ModelActivation>;
+}
+
+/** What the audit reports a version. */
+export function writtenModel(
+  { version, state }: Pick<WrittenModel, 'version' | 'state'>,
+  { modelJson, rolledBackTo, force }: Pick<ModelWrite, 'modelJson' | 'rolledBackTo' | 'force'>,
+): WrittenModel {
+  const sha256 = createHash('sha256').update(modelJson).digest('hex');
+  return { version, sha256, rolledBackTo, forced: force, state };
+}
+
+/** The error of a write whose version does not decide: MODEL_NOT_IN_FORCE, MODEL_TUPLES_REFUSED. */
+export function notInForce(
+  projectId: string,
+  activation: ModelActivation,
+): AppError<ServicesReason> {
+  const { version, state, tuplesRefused, tuplesScanned, examples } = activation;
+  const metadata = { project_id: projectId, version: String(version) };
+  if (state !== 'refused') {
+    const problem =
+      state === 'pending'
+        ? 'stored tuples are still being looked at; GetModelActivation tells how far it is'
+        : 'it was given up, or another one came';
+    return new AppError<ServicesReason>(
+      'MODEL_NOT_IN_FORCE',
+      `model_json: stored as version ${version}, which does not decide: ${problem}`,
+      metadata,
+    );
+  }
+  const shown = examples.map(
+    ({ tenantId, columns, problem }) =>
+      `${columns[0]}:${columns[1]}#${columns[2]} of tenant "${tenantId}": ${problem}`,
+  );
+  return new AppError<ServicesReason>(
+    'MODEL_TUPLES_REFUSED',
+    `model_json: ${tuplesRefused} of ${tuplesScanned} stored tuples do not fit; ${shown.join('; ')}`,
+    { ...metadata, tuples_refused: String(tuplesRefused) },
+  );
 }

@@ -1,19 +1,19 @@
 import type { ShardKey } from '../model/relation-tuple.ts';
-import type { ShardHeads } from './shard-heads.ts';
+import type { HeadRevisions } from './head-revisions.ts';
 import type { WriteAdmission } from './write-admission.ts';
 
 /** A commit that was sent and whose end is not known here yet. */
 export type OpenCommit = { readonly shards: readonly ShardKey[]; isHidden: boolean };
 
 export type OpenCommitsOptions = {
-  readonly heads: ShardHeads;
+  readonly headRevisions: HeadRevisions;
   readonly admission: WriteAdmission;
 };
 
 /**
  * Commits under way. An instance that joins reads the database while this one still answers from memory:
  * it may show a commit whose answer has not arrived here. So, while that can be, reads of such a shard
- * ask the database too (`ShardHeads.markUnknown`), from before the commit is sent until its seq is raised.
+ * ask the database too (`HeadRevisions.markUnknown`), from before the commit is sent until its revision is raised.
  */
 export class OpenCommits {
   readonly #options: OpenCommitsOptions;
@@ -31,12 +31,12 @@ export class OpenCommits {
     return commit;
   }
 
-  /** Once its outcome is known, and told to ShardHeads. */
+  /** Once its outcome is known, and reported to HeadRevisions. */
   end(commit: OpenCommit): void {
     this.#open.delete(commit);
     if (!commit.isHidden) return;
     for (const { projectId, tenantId } of commit.shards) {
-      this.#options.heads.clearUnknown(projectId, tenantId);
+      this.#options.headRevisions.clearUnknown(projectId, tenantId);
     }
   }
 
@@ -49,7 +49,7 @@ export class OpenCommits {
     if (commit.isHidden) return;
     commit.isHidden = true;
     for (const { projectId, tenantId } of commit.shards) {
-      this.#options.heads.markUnknown(projectId, tenantId);
+      this.#options.headRevisions.markUnknown(projectId, tenantId);
     }
   }
 }

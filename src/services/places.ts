@@ -5,7 +5,7 @@ import type { ServicesReason } from './services-reason.ts';
 const WAITING_MAX = 1_000;
 
 /** A number of places for work that keeps a connection, so that it leaves some to everybody else. */
-export class Places {
+export class HeadPlaces {
   readonly #queue: string;
   readonly #waitingMax: number;
   #free: number;
@@ -52,7 +52,7 @@ export class Places {
     });
   }
 
-  giveBack(): void {
+  release(): void {
     const [next] = this.#waiting;
     if (next === undefined) {
       this.#free++;

@@ -2,8 +2,8 @@ import type { CommittedChange } from '../model/committed-change.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 
 /**
- * Where committed changes go: the owners of their shards. Called after minSeq was raised and before
- * the writer is answered, in seq order per shard. Must not throw: a lost change is caught up.
+ * Where committed changes go: the owners of their shards. Called after minRevision was raised and before
+ * the writer is answered, in revision order per shard. Must not throw: a lost change is caught up.
  */
 export interface CommittedChanges {
   onCommitted(changes: readonly CommittedChange[]): void;
@@ -28,7 +28,7 @@ export type WriteMeta = {
   readonly deadlineMs: number;
 };
 
-/** One committed seq, for audit records: one record per packed change, ordinals in order. */
+/** One committed revision, for audit records: one record per packed change, ordinals in order. */
 export type TupleAudit = Omit<CommittedChange, 'settingsVersion'> & {
   readonly rpc: string;
   readonly actingUserId: string | null;
@@ -36,7 +36,7 @@ export type TupleAudit = Omit<CommittedChange, 'settingsVersion'> & {
   readonly requestId: string;
   /** Wall clock, milliseconds. */
   readonly atMs: number;
-  /** Ordinal of the first change, where a seq is told of in parts; else 0. */
+  /** Ordinal of the first change, where a revision is notified of in parts; else 0. */
   readonly firstOrdinal?: number | undefined;
 };
 
@@ -62,7 +62,7 @@ export type AdminAudit = {
   readonly model?: WrittenModel | undefined;
 };
 
-/** What an audit record tells of a version. */
+/** What an audit record reports a version. */
 export type WrittenModel = {
   readonly version: number;
   readonly sha256: string;
@@ -75,13 +75,13 @@ export type WrittenModel = {
   readonly tuplesRefused?: number | undefined;
 };
 
-/** Audit output. Called after commit, in seq order per shard; must not throw. */
+/** Audit output. Called after commit, in revision order per shard; must not throw. */
 export interface AuditSink {
   tuplesChanged(entries: readonly TupleAudit[]): void;
   projectChanged(entry: AdminAudit): void;
 }
 
-/** Tells other instances that a shard has reached `seq`: a hint that may be lost. Must not throw. */
+/** Notifies other instances that a shard has reached `revision`: a hint that may be lost. Must not throw. */
 export interface ChangeHints {
-  hint(shard: ShardKey, seq: number): void;
+  hint(shard: ShardKey, revision: number): void;
 }

@@ -40,20 +40,20 @@ export type ProjectChange = {
 /** Validates a CreateProject. Errors: FIELD_INVALID, FIELD_REQUIRED, MODEL_INVALID. */
 export function checkCreateProject(
   request: CreateProjectRequest,
-  readBudgetFloor: number,
+  readBudgetMin: number,
 ): CreateProjectRequest {
   checkProjectId('id', request.id);
   const name = checkDisplayName('name', request.name);
   checkModel(request.modelJson);
   if (request.dataRegion !== '') checkDataRegion('data_region', request.dataRegion);
-  checkMaxCheckReads(request.maxCheckReads, readBudgetFloor);
+  checkMaxCheckReads(request.maxCheckReads, readBudgetMin);
   return { ...request, name };
 }
 
 /** Validates an UpdateProject and says what it sets. Errors: as `checkCreateProject`. */
 export function checkUpdateProject(
   request: UpdateProjectRequest,
-  readBudgetFloor: number,
+  readBudgetMin: number,
 ): ProjectChange {
   checkProjectId('id', request.id);
   const name = request.name === '' ? null : checkDisplayName('name', request.name);
@@ -67,7 +67,7 @@ export function checkUpdateProject(
     }
     checkDataRegion('data_region', request.dataRegion);
   }
-  checkMaxCheckReads(request.maxCheckReads, readBudgetFloor);
+  checkMaxCheckReads(request.maxCheckReads, readBudgetMin);
   if (request.clearMaxCheckReads && request.maxCheckReads > 0) {
     throw fieldError('clear_max_check_reads', 'excludes a positive max_check_reads');
   }
@@ -88,11 +88,16 @@ function checkModel(modelJson: string): void {
   checkModelDocument(modelJson);
 }
 
-function checkMaxCheckReads(value: number, floor: number): void {
+function checkMaxCheckReads(value: number, min: number): void {
   if (!Number.isInteger(value) || value < 0) {
     throw fieldError('max_check_reads', 'must be 0 or positive');
   }
-  if (value > 0 && value < floor) {
-    throw fieldError('max_check_reads', `must be 0 or at least ${floor}`);
+  if (value > 0 && value < min) {
+    throw fieldError('max_check_reads', `must be 0 or at least ${min}`);
   }
+}
+
+/** Whether it changes something besides the model. */
+export function hasSettings({ id: _id, modelJson: _model, ...settings }: ProjectChange): boolean {
+  return Object.values(settings).some((value) => value !== null);
 }

@@ -66,7 +66,7 @@ test('the default project is there, also under its empty name', async () => {
   expect(await services.projects.get('default')).toMatchObject({ id: 'default', status: 1 });
 });
 
-test('an update leaves what is empty, and is in effect when it is acknowledged', async () => {
+test('an update leaves what is empty, and is in effect when it is acknowledged (P3)', async () => {
   await create({ id: 'up', name: ' Up ', modelJson: MODEL, maxCheckReads: 100, dataRegion: 'eu' });
   expect(await update({ id: 'up' })).toMatchObject({
     name: 'Up',
@@ -98,7 +98,7 @@ test('an update leaves what is empty, and is in effect when it is acknowledged',
   await expect(update({ id: 'nope' })).rejects.toMatchObject({ reason: 'PROJECT_UNKNOWN' });
 });
 
-test('only a new model gets a new version: nothing is compiled again for a name', async () => {
+test('only a new model gets a new version: nothing is compiled again for a name (P1)', async () => {
   await create({ id: 'models', modelJson: MODEL });
   const distributed = services.models.length;
   await update({ id: 'models', name: 'other', maxCheckReads: 200 });
@@ -159,7 +159,7 @@ function projectsOver(
     region: '',
     defaultProjectId: 'default',
     readBudgetDefault: 10_000,
-    readBudgetFloor: 100,
+    readBudgetMin: 100,
     ttlMs: 1_000,
     cacheMax: 10,
     listMax: 10,
@@ -188,7 +188,7 @@ async function settingsApart() {
   return { projects, clock, state, elsewhere, pool: apart.pool };
 }
 
-test('settings that somebody saw unchanged are believed from then on, others are not confirmed', async () => {
+test('settings that somebody saw unchanged are believed from then on, others are not confirmed (P4)', async () => {
   const { projects, clock, elsewhere } = await settingsApart();
   clock.now = 900;
   expect(projects.confirm('default', 1, 800)).toMatchObject({ version: 1 });
@@ -207,7 +207,7 @@ test('settings that somebody saw unchanged are believed from then on, others are
   expect(projects.confirm('default', 1, 1_900)).toBeUndefined();
 });
 
-test('once a newer version is known to exist the older settings are not given out any more', async () => {
+test('once a newer version is known to exist the older settings are not given out any more (P3)', async () => {
   const { projects, clock, elsewhere } = await settingsApart();
   projects.mustBeAtLeast('', 1);
   expect(projects.peek('')).toMatchObject({ version: 1 });
@@ -219,7 +219,7 @@ test('once a newer version is known to exist the older settings are not given ou
   expect(projects.peek('')).toMatchObject({ version: 3 });
 });
 
-test('a version that was lost is replaced by what the database has', async () => {
+test('a version that was lost is replaced by what the database has (P2)', async () => {
   const { projects, clock, elsewhere } = await settingsApart();
   await elsewhere(7);
   clock.now = 10;
@@ -344,7 +344,7 @@ test('beside other instances settings are not believed beyond their time because
   await away.end();
 });
 
-test('while the database is away what was known last stays in force', async () => {
+test('while the database is away what was known last stays in force (P4)', async () => {
   const own = await createTestDatabase();
   const pool = createPool(own.target, { max: 1, applicationName: 'away' });
   pool.on('error', () => undefined);

@@ -1,8 +1,7 @@
-import { createHash } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
 import type { Pool, PoolClient } from 'pg';
 import { hasWriteRules } from '../model/model-admission.ts';
 import type { ModelProblem } from '../model/model-json.ts';
+import { documentVersion } from '../model/model-shape.ts';
 import { checkProjectId } from '../model/names.ts';
 import { inspectModel, parseModel } from '../model/namespace-model.ts';
 import { AppError } from '../shared/app-error.ts';
@@ -19,23 +18,25 @@ import {
 } from '../store/sql/projects.ts';
 import { storeError } from '../store/store-error.ts';
 import { inRetriedTransaction } from '../store/transaction.ts';
-import type { ModelActivation, ModelAuthor, ModelWrite, ModelWrites } from './model-writes.ts';
+import { type ModelAuthor, type ModelWrites, notInForce, writtenModel } from './model-writes.ts';
 import type { AdminAudit, AuditSink, ModelDistributor, WrittenModel } from './ports.ts';
 import {
   type CreateProjectRequest,
-  type ProjectChange,
   type UpdateProjectRequest,
   checkCreateProject,
   checkUpdateProject,
+  hasSettings,
 } from './project-input.ts';
 import {
   type Project,
+  projectFromRow,
   type ProjectSettings,
   refusalOf,
   settingsFromProject,
 } from './project-settings.ts';
-import type { GuardMode, ProjectStatus } from './rules/project.ts';
+import type { GuardMode } from './rules/project.ts';
 import type { ServicesReason } from './services-reason.ts';
+import { SettingsCache } from './settings-cache.ts';
 import { SettingsInDoubt } from './settings-in-doubt.ts';
 import type { WriteAdmission } from './write-admission.ts';
 
@@ -47,7 +48,7 @@ export type ProjectServiceOptions = {
   readonly region: string;
   readonly defaultProjectId: string;
   readonly readBudgetDefault: number;
-  readonly readBudgetFloor: number;
+  readonly readBudgetMin: number;
   /** How long settings are believed without asking again. */
   readonly ttlMs: number;
   /** Projects remembered at most. */
@@ -66,53 +67,36 @@ export type ProjectServiceOptions = {
   readonly audit?: AuditSink | undefined;
 };
 
-type Cached = {
-  readonly settings: ProjectSettings;
-  /** When they became known here: what is asked later and finds older ones has found another history. */
-  readonly knownMs: number;
-  untilMs: number;
-  /** When the database could not be asked last. */
-  failedMs: number;
-  /** A version that is known to exist, and when it became known; newer than `settings`: they are old. */
-  neededVersion: number;
-  neededMs: number;
-};
-
-/** Who calls, where the caller cannot be told from others. */
+/** Who calls, where the caller cannot be distinguished from others. */
 const OPERATOR = 'operator';
 /** Of a model that is a field of another request. */
 const BARE_WRITE = { modelGate: '', comment: '', rolledBackTo: 0, force: false } as const;
-
-/** How long settings stay believed after the database could not be asked. */
-const UNAVAILABLE_RETRY_MS = 1_000;
-/** How long it counts as away after that: longer than it takes to find out again. */
-const AWAY_MS = 30_000;
 
 /**
  * Projects and the settings that every call needs.
  *
  * P1 Settings are given out only after every worker has compiled the model version that they name.
  *    Settings with the same model keep the version under which it was distributed.
+ *    [project-service.pg.test.ts]
  * P2 A version replaces a newer one only if its query was sent after that one was known: then the
- *    newer one was lost with its history.
+ *    newer one was lost with its history. [project-service.pg.test.ts]
  * P3 A change made through this instance is in effect here before it is acknowledged; one made
- *    elsewhere within `ttlMs`, and from when on a read index or a change row has shown it.
- *    While it is under way, and others may see it before, reads ask the database (`SettingsInDoubt`).
- * P4 Settings are believed for `ttlMs` from before they were asked for, or were seen unchanged. Longer
- *    only while alone, while the database is away.
+ *    elsewhere within `ttlMs`, and from when on a read index or a change row has shown it. While it
+ *    is under way, and others may see it before, reads ask the database (`SettingsInDoubt`).
+ *    [project-service.pg.test.ts]
+ * P4 Settings are believed for `ttlMs` from before they were asked for, or were seen unchanged.
+ *    Longer only while alone, while the database is away. [project-service.pg.test.ts]
  */
 export class ProjectService {
   readonly #options: ProjectServiceOptions;
-  readonly #cache: LRUCache<string, Cached>;
+  readonly #cache: SettingsCache;
   readonly #loading = new Map<string, Promise<ProjectSettings>>();
-  /** What was asked for before is not believed. */
-  #forgottenMs = Number.NEGATIVE_INFINITY;
   readonly #inDoubt: SettingsInDoubt;
 
   constructor(options: ProjectServiceOptions) {
     this.#options = options;
     this.#inDoubt = new SettingsInDoubt(options);
-    this.#cache = new LRUCache({ max: options.cacheMax });
+    this.#cache = new SettingsCache(options);
   }
 
   /** The id that a request means: '' is the default project. */
@@ -123,16 +107,13 @@ export class ProjectService {
   /** Settings if they are known and fresh; otherwise `load`. '' is the default project. Hot. */
   peek(projectId: string): ProjectSettings | undefined {
     const id = this.resolveId(projectId);
-    const cached = this.#cache.get(id);
-    if (cached === undefined || cached.untilMs <= this.#options.clock.monotonicMs())
-      return undefined;
-    return isOld(cached) || this.#inDoubt.has(id) ? undefined : cached.settings;
+    const settings = this.#cache.fresh(id);
+    return settings === undefined || this.#inDoubt.has(id) ? undefined : settings;
   }
 
   /** What was known last, however long ago; undefined also when newer ones are known to exist. Hot. */
   known(projectId: string): ProjectSettings | undefined {
-    const cached = this.#cache.get(this.resolveId(projectId));
-    return cached === undefined || isOld(cached) ? undefined : cached.settings;
+    return this.#cache.known(this.resolveId(projectId));
   }
 
   /**
@@ -140,16 +121,7 @@ export class ProjectService {
    * (monotonic): then they were in force at some time after that. undefined: `atLeast`. Hot.
    */
   confirm(projectId: string, version: number | null, askedMs: number): ProjectSettings | undefined {
-    const cached = this.#cache.get(projectId);
-    if (cached === undefined || version === null || isOld(cached)) return undefined;
-    const { settings } = cached;
-    if (settings.version === version) {
-      const untilMs = askedMs + this.#options.ttlMs;
-      if (untilMs > cached.untilMs) cached.untilMs = untilMs;
-      return settings;
-    }
-    // Newer ones became known meanwhile; or were lost, if they were known before.
-    return settings.version > version && cached.knownMs >= askedMs ? settings : undefined;
+    return this.#cache.confirm(projectId, version, askedMs);
   }
 
   /**
@@ -174,25 +146,17 @@ export class ProjectService {
 
   /** A version is known to exist: settings that are older are not given out any more. */
   mustBeAtLeast(projectId: string, version: number): void {
-    const cached = this.#cache.get(this.resolveId(projectId));
-    if (cached === undefined || version <= cached.neededVersion) return;
-    cached.neededVersion = version;
-    cached.neededMs = this.#options.clock.monotonicMs();
-    this.#options.onOld();
+    if (this.#cache.need(this.resolveId(projectId), version)) this.#options.onOld();
   }
 
   /** Somebody else may have changed settings until now: all are asked for again before they count. */
   forgetAll(): void {
-    this.#forgottenMs = this.#options.clock.monotonicMs();
-    for (const cached of this.#cache.values()) {
-      cached.neededVersion = Number.POSITIVE_INFINITY;
-      cached.neededMs = this.#forgottenMs;
-    }
+    this.#cache.forgetAll();
   }
 
   /** The version that is known here; 0 is none. */
   versionOf(projectId: string): number {
-    return this.#cache.get(projectId)?.settings.version ?? 0;
+    return this.#cache.last(projectId)?.version ?? 0;
   }
 
   /**
@@ -216,29 +180,27 @@ export class ProjectService {
     const known = this.peek(projectId);
     if (known !== undefined) return known;
     if (this.#inDoubt.has(this.resolveId(projectId))) return await this.#loadAnew(projectId, 0);
-    const nowMs = this.#options.clock.monotonicMs();
+    const settings = this.#cache.whileAway(this.resolveId(projectId));
     const loading = this.load(projectId).catch((error: unknown) => this.#keep(projectId, error));
-    const cached = this.#cache.get(this.resolveId(projectId));
-    if (cached === undefined || nowMs - cached.failedMs >= AWAY_MS) return loading;
-    if (!this.#options.isAlone()) return loading;
+    if (settings === undefined || !this.#options.isAlone()) return loading;
     // The database was away just now: nobody waits to see whether it still is.
     loading.catch(ignoreLoadError);
-    return cached.settings;
+    return settings;
   }
 
   /** What was known last, again for a moment. Errors: `error`, where that is no answer to it. */
   #keep(projectId: string, error: unknown): ProjectSettings {
-    const cached = this.#cache.get(this.resolveId(projectId));
     if (!(error instanceof AppError) || error.reason !== 'STORE_UNAVAILABLE') throw error;
-    if (cached === undefined || isOld(cached) || !this.#options.isAlone()) throw error;
-    cached.failedMs = this.#options.clock.monotonicMs();
-    cached.untilMs = cached.failedMs + UNAVAILABLE_RETRY_MS;
-    return cached.settings;
+    const settings = this.#options.isAlone()
+      ? this.#cache.extend(this.resolveId(projectId))
+      : undefined;
+    if (settings === undefined) throw error;
+    return settings;
   }
 
   /** The document of a model version that this instance distributed, while it is remembered. */
   modelOf(projectId: string, modelVersion: number): string | undefined {
-    const settings = this.#cache.get(projectId)?.settings;
+    const settings = this.#cache.last(projectId);
     return settings?.modelVersion === modelVersion ? settings.modelJson : undefined;
   }
 
@@ -260,7 +222,7 @@ export class ProjectService {
     by: string = OPERATOR,
     caller?: string,
   ): Promise<Project> {
-    const checked = checkCreateProject(request, this.#options.readBudgetFloor);
+    const checked = checkCreateProject(request, this.#options.readBudgetMin);
     const author = { createdBy: by, caller, rpc: 'CreateProject', requestId };
     const hasRules = hasWriteRules(parseModel(checked.modelJson));
     const [row, askedMs] = await this.#write((pool, id) =>
@@ -326,7 +288,7 @@ export class ProjectService {
     by: string = OPERATOR,
     caller?: string,
   ): Promise<Project> {
-    const change = checkUpdateProject(request, this.#options.readBudgetFloor);
+    const change = checkUpdateProject(request, this.#options.readBudgetMin);
     const { id, modelJson } = change;
     const author = { createdBy: by, caller, rpc: 'UpdateProject', requestId };
     const { project, value: written } = await this.change<WrittenModel | undefined>(
@@ -351,7 +313,7 @@ export class ProjectService {
 
   /**
    * Changes a project in one transaction, of which `work` is given the connection and the project's row, which
-   * is held; it returns what the row has become. `committed` is told at once after the commit. Resolves when
+   * is held; it returns what the row has become. `committed` is reported at once after the commit. Resolves when
    * the change is in effect on this instance. `work` has no effects besides, and may be called again.
    * Errors: PROJECT_UNKNOWN, STORE_UNAVAILABLE (also where the commit's outcome is not known), those of
    * `work` and of the distributor.
@@ -395,7 +357,7 @@ export class ProjectService {
     const askedMs = this.#options.clock.monotonicMs();
     const row = await this.#ask(selectProject(this.#options.pool, id));
     if (row === undefined) {
-      this.#cache.delete(id);
+      this.#cache.forget(id);
       throw projectUnknown(id);
     }
     return await this.#install(projectFromRow(row), askedMs);
@@ -406,10 +368,12 @@ export class ProjectService {
    * unless newer ones are known (P2).
    */
   async #install(project: Project, askedMs: number): Promise<ProjectSettings> {
-    const { clock, ttlMs, region, readBudgetDefault, distributor } = this.#options;
-    const before = this.#cache.get(project.id)?.settings;
-    let modelVersion = project.version;
-    if (before !== undefined && before.modelJson === project.modelJson) {
+    const { region, readBudgetDefault, distributor } = this.#options;
+    const before = this.#cache.last(project.id);
+    const isForced = project.forcedVersion > 0;
+    let modelVersion = isForced ? documentVersion(project.forcedVersion) : project.version;
+    const isSame = before !== undefined && before.modelJson === project.modelJson;
+    if (isSame && (isForced ? before.modelVersion === modelVersion : before.modelVersion > 0)) {
       modelVersion = before.modelVersion;
     } else {
       this.#inspect(project);
@@ -417,25 +381,14 @@ export class ProjectService {
         await distributor.setModel(project.id, modelVersion, project.modelJson);
       } catch (error) {
         // The next call loads and distributes again.
-        this.#cache.delete(project.id);
+        this.#cache.forget(project.id);
         throw error;
       }
     }
-    const now = this.#cache.get(project.id);
-    if (now !== undefined && now.settings.version > project.version && now.knownMs >= askedMs) {
-      return now.settings;
-    }
+    const newer = this.#cache.newerThan(project.id, project.version, askedMs);
+    if (newer !== undefined) return newer;
     const settings = settingsFromProject(project, region, readBudgetDefault, modelVersion);
-    const isForgotten = this.#forgottenMs >= askedMs;
-    const needed = now !== undefined && now.neededMs >= askedMs ? now : undefined;
-    this.#cache.set(project.id, {
-      settings,
-      knownMs: clock.monotonicMs(),
-      untilMs: askedMs + ttlMs,
-      failedMs: Number.NEGATIVE_INFINITY,
-      neededVersion: isForgotten ? Number.POSITIVE_INFINITY : (needed?.neededVersion ?? 0),
-      neededMs: isForgotten ? this.#forgottenMs : (needed?.neededMs ?? Number.NEGATIVE_INFINITY),
-    });
+    this.#cache.remember(project.id, settings, askedMs);
     return settings;
   }
 
@@ -445,7 +398,7 @@ export class ProjectService {
     if (problem !== undefined) this.#options.onUnsoundModel(id, problem);
   }
 
-  /** Tells the audit what was done to a project. */
+  /** Notifies the audit what was done to a project. */
   audit(
     operation: AdminAudit['operation'],
     projectId: string,
@@ -485,52 +438,8 @@ export class ProjectService {
   }
 }
 
-/** Whether it changes something besides the model. */
-function hasSettings({ id: _id, modelJson: _model, ...settings }: ProjectChange): boolean {
-  return Object.values(settings).some((value) => value !== null);
-}
-
-/** What the audit tells of a version. */
-export function writtenModel(
-  { version, state }: Pick<WrittenModel, 'version' | 'state'>,
-  { modelJson, rolledBackTo, force }: Pick<ModelWrite, 'modelJson' | 'rolledBackTo' | 'force'>,
-): WrittenModel {
-  const sha256 = createHash('sha256').update(modelJson).digest('hex');
-  return { version, sha256, rolledBackTo, forced: force, state };
-}
-
-/** What came of a version that does not decide. */
-function notInForce(projectId: string, activation: ModelActivation): AppError<ServicesReason> {
-  const { version, state, tuplesRefused, tuplesScanned, examples } = activation;
-  const metadata = { project_id: projectId, version: String(version) };
-  if (state !== 'refused') {
-    const problem =
-      state === 'pending'
-        ? 'stored tuples are still being looked at; GetModelActivation tells how far it is'
-        : 'it was given up, or another one came';
-    return new AppError<ServicesReason>(
-      'MODEL_NOT_IN_FORCE',
-      `model_json: stored as version ${version}, which does not decide: ${problem}`,
-      metadata,
-    );
-  }
-  const shown = examples.map(
-    ({ tenantId, columns, problem }) =>
-      `${columns[0]}:${columns[1]}#${columns[2]} of tenant "${tenantId}": ${problem}`,
-  );
-  return new AppError<ServicesReason>(
-    'MODEL_TUPLES_REFUSED',
-    `model_json: ${tuplesRefused} of ${tuplesScanned} stored tuples do not fit; ${shown.join('; ')}`,
-    { ...metadata, tuples_refused: String(tuplesRefused) },
-  );
-}
-
 function ignoreLoadError(): void {
-  // Settings that are gone are not remembered: the next call is told.
-}
-
-function isOld(cached: Cached): boolean {
-  return cached.settings.version < cached.neededVersion;
+  // Settings that are gone are not remembered: the next call is reported.
 }
 
 /** PROJECT_UNKNOWN that names the id. */
@@ -538,22 +447,4 @@ export function projectUnknown(id: string): AppError {
   return new AppError<ServicesReason>('PROJECT_UNKNOWN', `project ${id} does not exist`, {
     project_id: id,
   });
-}
-
-function projectFromRow(row: ProjectRow): Project {
-  return {
-    id: row.id,
-    name: row.name,
-    status: row.status as ProjectStatus,
-    modelJson: row.model_json,
-    createdAtUs: BigInt(row.created_at_us),
-    updatedAtUs: BigInt(row.updated_at_us),
-    dataRegion: row.data_region,
-    maxCheckReads: row.max_check_reads,
-    version: Number(row.version),
-    writeRules: Number(row.write_rules),
-    pendingVersion: Number(row.pending_version),
-    pendingJson: row.pending_json,
-    refusesUnknown: row.refuse_unknown_relations,
-  };
 }

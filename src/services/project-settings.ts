@@ -1,4 +1,5 @@
 import { AppError } from '../shared/app-error.ts';
+import type { ProjectRow } from '../store/sql/projects.ts';
 import {
   type GuardMode,
   PROJECT_ANSWERS,
@@ -26,8 +27,10 @@ export type Project = {
   /** The version of its model that is on its way into force, and its text; 0 and '' are none. */
   readonly pendingVersion: number;
   readonly pendingJson: string;
-  /** Whether questions of gatehouse.v1 must name what the typed model has. */
+  /** Whether queries of gatehouse.v1 must name what the typed model has. */
   readonly refusesUnknown: boolean;
+  /** The version of the model in force, where stored tuples may not fit it; 0: all fit, or nothing is asked of them. */
+  readonly forcedVersion: number;
 };
 
 /** What a call needs to know of its project: resolved once per request. */
@@ -43,7 +46,8 @@ export type ProjectSettings = {
   readonly version: number;
   /**
    * The version with which this instance distributed the model; updates that leave the model keep it,
-   * and with it what was compiled and remembered. Every worker has it before it is given out.
+   * and with it what was compiled and remembered. Every worker has it before it is given out. Below 0 it names a document,
+   * of which admitted tuples count only (`documentVersion`).
    */
   readonly modelVersion: number;
   readonly modelJson: string;
@@ -92,4 +96,24 @@ export function refusalOf(settings: ProjectSettings, mode: GuardMode): AppError 
     `project ${settings.projectId} is pinned to region ${settings.dataRegion}, which this instance does not serve`,
     { project_id: settings.projectId, data_region: settings.dataRegion },
   );
+}
+
+/** A project as its row has it. */
+export function projectFromRow(row: ProjectRow): Project {
+  return {
+    id: row.id,
+    name: row.name,
+    status: row.status as ProjectStatus,
+    modelJson: row.model_json,
+    createdAtUs: BigInt(row.created_at_us),
+    updatedAtUs: BigInt(row.updated_at_us),
+    dataRegion: row.data_region,
+    maxCheckReads: row.max_check_reads,
+    version: Number(row.version),
+    writeRules: Number(row.write_rules),
+    pendingVersion: Number(row.pending_version),
+    pendingJson: row.pending_json,
+    refusesUnknown: row.refuse_unknown_relations,
+    forcedVersion: Number(row.forced_version),
+  };
 }

@@ -3,15 +3,20 @@ import type { ShardKey } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
 import type { Clock } from '../shared/clock.ts';
 import { INDEX_ASKS_MAX, type IndexAsk, type IndexRow } from '../store/sql/read-index.ts';
-import { type HeadWaiter, HeadLoads, type Load, type Waiting } from './head-loads.ts';
-import type { ServicesReason } from './services-reason.ts';
 import {
-  type HeadLook,
+  type HeadRevisionWaiter,
+  HeadRevisionLoads,
+  type Load,
+  type Waiting,
+} from './head-revision-loads.ts';
+import {
+  type HeadRevisionLook,
   put,
-  type ShardHead,
-  type ShardHeads,
+  type HeadRevision,
+  type HeadRevisions,
   type Tenants,
-} from './shard-heads.ts';
+} from './head-revisions.ts';
+import type { ServicesReason } from './services-reason.ts';
 import { StallThreshold } from './stall-threshold.ts';
 
 /** One of the two connections. `ask` rejects when the connection is given up. */
@@ -33,12 +38,12 @@ export interface ReadIndexMetrics {
 
 export type ReadIndexOptions = {
   readonly clock: Clock;
-  readonly heads: ShardHeads;
+  readonly headRevisions: HeadRevisions;
   /** In order of preference: the later ones serve while an earlier one stalls, or is away. */
   readonly connections: readonly IndexConnection[];
   /** The version of the project's settings that is known here; 0 is none. */
   readonly settingsVersionOf: (projectId: string) => number;
-  /** Takes what was found beside the heads to the owners of the shards, before any waiter is told. */
+  /** Takes what was found beside the head revisions to the owners of the shards, before any waiter is reported. */
   readonly carry: (changes: CarriedChanges) => void;
   /** Reads that wait at most; more are refused with QUEUE_FULL. */
   readonly waitersMax: number;
@@ -50,7 +55,7 @@ type Query = {
   readonly connection: IndexConnection;
   readonly loads: readonly Load[];
   readonly asks: readonly IndexAsk[];
-  readonly looks: Tenants<HeadLook>;
+  readonly looks: Tenants<HeadRevisionLook>;
   readonly sentMs: number;
   readonly stallTimer: NodeJS.Timeout;
   isStalled: boolean;
@@ -67,19 +72,22 @@ const SWEEP_MS = 20;
  * before they began. Reads gather while a query is under way and share the next one.
  *
  * R1 A query serves only reads that had arrived before it was sent.
+ *    [test/services/read-index.test.ts]
  * R2 One query at a time is under way on a connection; another connection is used once that query
- *    stalls (it takes longer than round trips to this database do: StallThreshold) or where that connection is away. It serves what waits for the stalled query as well:
- *    that had arrived.
+ *    stalls (it takes longer than round trips to this database do: StallThreshold) or where that
+ *    connection is away. It serves what waits for the stalled query as well: that had arrived.
+ *    [test/services/read-index.test.ts]
  * R3 A read waits until its deadline, and WAIT_MAX_MS at most; once no connection answered for
- *    AWAY_AFTER_MS it fails at once.
- * R4 What is known here when a query is sent was committed: a head below it, of an older epoch, or
- *    another stamp at it is another history. (A head below what is known when the answer arrives is
- *    nothing: writes commit meanwhile.)
- * R5 Changes found beside a head reach the shard's owner before any read that waits for the head.
+ *    AWAY_AFTER_MS it fails at once. [test/services/read-index.test.ts]
+ * R4 What is known here when a query is sent was committed: a head revision below it, of an older epoch, or
+ *    another fork id at it is another history. (A head revision below what is known when the answer arrives is
+ *    nothing: writes commit meanwhile.) [test/services/read-index.test.ts]
+ * R5 Changes found beside a head revision reach the shard's owner before any read that waits for the head revision.
+ *    [test/services/read-index.test.ts]
  */
 export class ReadIndex {
   readonly #options: ReadIndexOptions;
-  readonly #loads = new HeadLoads();
+  readonly #loads = new HeadRevisionLoads();
   readonly #queries = new Set<Query>();
   readonly #stallThreshold = new StallThreshold();
   #isScheduled = false;
@@ -109,10 +117,10 @@ export class ReadIndex {
   }
 
   /**
-   * Looks for the head of a shard, by a query that is sent after this call; tells `waiter`, never
+   * Looks for the head revision of a shard, by a query that is sent after this call; says `waiter`, never
    * inside the call. Cost: a map lookup and two small objects; reads of a shard share its look.
    */
-  ask(projectId: string, tenantId: string, waiter: HeadWaiter): { cancel(): void } {
+  ask(projectId: string, tenantId: string, waiter: HeadRevisionWaiter): { cancel(): void } {
     const refusal = this.#refusal();
     if (refusal !== null) return this.#refuse(waiter, refusal);
     const nowMs = performance.timeOrigin + this.#options.clock.monotonicMs();
@@ -128,15 +136,15 @@ export class ReadIndex {
   }
 
   /**
-   * As `ask`. Errors: those of `HeadWaiter.failed`; CANCELLED when `signal` aborts.
+   * As `ask`. Errors: those of `HeadRevisionWaiter.failed`; CANCELLED when `signal` aborts.
    */
   load(
     projectId: string,
     tenantId: string,
     deadlineMs = Number.POSITIVE_INFINITY,
     signal?: AbortSignal,
-  ): Promise<LoadedHead> {
-    const { promise, resolve, reject } = Promise.withResolvers<LoadedHead>();
+  ): Promise<LoadedHeadRevision> {
+    const { promise, resolve, reject } = Promise.withResolvers<LoadedHeadRevision>();
     let waiting: { cancel(): void } | null = null;
     const onAbort = (): void => {
       waiting?.cancel();
@@ -149,9 +157,9 @@ export class ReadIndex {
     const done = (): void => signal?.removeEventListener('abort', onAbort);
     waiting = this.ask(projectId, tenantId, {
       deadlineMs,
-      found: (head, settingsVersion, askedMs) => {
+      found: (headRevision, settingsVersion, askedMs) => {
         done();
-        resolve({ head, settingsVersion, askedMs });
+        resolve({ headRevision, settingsVersion, askedMs });
       },
       failed: (error) => {
         done();
@@ -197,7 +205,7 @@ export class ReadIndex {
   }
 
   /** Never inside the call: the caller has no handle yet. */
-  #refuse(waiter: HeadWaiter, error: AppError): { cancel(): void } {
+  #refuse(waiter: HeadRevisionWaiter, error: AppError): { cancel(): void } {
     let isCancelled = false;
     queueMicrotask(() => {
       if (!isCancelled) waiter.failed(error);
@@ -237,23 +245,23 @@ export class ReadIndex {
   }
 
   #send(connection: IndexConnection, loads: readonly Load[]): void {
-    const { heads, settingsVersionOf, clock } = this.#options;
-    const looks: Tenants<HeadLook> = new Map();
+    const { headRevisions, settingsVersionOf, clock } = this.#options;
+    const looks: Tenants<HeadRevisionLook> = new Map();
     const asks: IndexAsk[] = [];
     for (const load of loads) {
       const { projectId, tenantId } = load.shard;
       put(looks, projectId, tenantId, load);
-      const known = heads.known(projectId, tenantId);
+      const known = headRevisions.known(projectId, tenantId);
       asks.push({
         projectId,
         tenantId,
         epoch: known?.epoch ?? 0,
-        seq: known?.minSeq ?? 0,
-        stamp: known?.stamp ?? '',
+        revision: known?.minRevision ?? 0,
+        forkId: known?.forkId ?? '',
         settingsVersion: settingsVersionOf(projectId),
       });
     }
-    heads.sent(looks);
+    headRevisions.sent(looks);
     const stallMs = this.#stallThreshold.ms(connection.roundTripMs);
     const stallTimer = setTimeout(() => this.#stalled(query), stallMs).unref();
     const sentMs = clock.monotonicMs();
@@ -289,18 +297,18 @@ export class ReadIndex {
   /** The connection is given up; what waited for it is sent by the other one, or by the next. */
   #failed(query: Query): void {
     this.#ended(query);
-    this.#options.heads.ended(query.looks);
+    this.#options.headRevisions.ended(query.looks);
     this.#options.metrics.failed();
     this.#noteTrouble(query.sentMs);
     if (this.#isStopped) return;
     const isElsewhere = (load: Load): boolean =>
       [...this.#queries].some((other) => other.loads.includes(load));
-    for (const load of query.loads) if (!isElsewhere(load)) this.#loads.giveBack(load);
+    for (const load of query.loads) if (!isElsewhere(load)) this.#loads.release(load);
     this.#schedule();
   }
 
   #answered(query: Query, rows: readonly IndexRow[]): void {
-    const { heads, metrics, clock } = this.#options;
+    const { headRevisions, metrics, clock } = this.#options;
     this.#ended(query);
     this.#troubleSinceMs = null;
     const tookMs = clock.monotonicMs() - query.sentMs;
@@ -313,13 +321,20 @@ export class ReadIndex {
       const row = rows[rowAt]?.at === at ? rows[rowAt++] : undefined;
       const isLost = row !== undefined && isOtherHistory(ask, row);
       if (row !== undefined) this.#carry(load.shard, ask, row, isLost);
-      const { epoch, seq, stamp } = row ?? ask;
-      const head = heads.install(load, { epoch, seq, stamp, lost: isLost ? ask : undefined });
+      const { epoch, revision, forkId } = row ?? ask;
+      const headRevision = headRevisions.install(load, {
+        epoch,
+        revision,
+        forkId,
+        lost: isLost ? ask : undefined,
+      });
       if (load.isSettled) return;
       const version = row === undefined ? ask.settingsVersion : row.settingsVersion;
-      reads += this.#loads.tell(load, (waiter) => waiter.found(head, version, query.sentMs));
+      reads += this.#loads.notify(load, (waiter) =>
+        waiter.found(headRevision, version, query.sentMs),
+      );
     });
-    heads.ended(query.looks);
+    headRevisions.ended(query.looks);
     metrics.answered(reads, tookMs / 1000);
     this.#schedule();
   }
@@ -329,10 +344,10 @@ export class ReadIndex {
     if (isLost) metrics.historyLost();
     else if (row.changes.length === 0) return;
     metrics.carried(row.changes.length);
-    const { epoch, seq, stamp, stampAtKnown: stampAtStart, changes } = row;
+    const { epoch, revision, forkId, forkIdAtKnown: forkIdAtStart, changes } = row;
     const { projectId, tenantId } = shard;
-    const head = { projectId, tenantId, epoch, seq, stamp };
-    carry({ ...head, isLost, afterSeq: ask.seq, stampAtStart, changes });
+    const headRevision = { projectId, tenantId, epoch, revision, forkId };
+    carry({ ...headRevision, isLost, afterRevision: ask.revision, forkIdAtStart, changes });
   }
 
   /** Deadlines of those that wait. O(waiting). */
@@ -357,9 +372,9 @@ export class ReadIndex {
   }
 }
 
-/** What `load` resolves with; see HeadWaiter.found. */
-export type LoadedHead = {
-  readonly head: ShardHead;
+/** What `load` resolves with; see HeadRevisionWaiter.found. */
+export type LoadedHeadRevision = {
+  readonly headRevision: HeadRevision;
   readonly settingsVersion: number | null;
   readonly askedMs: number;
 };
@@ -367,9 +382,9 @@ export type LoadedHead = {
 /** R4. */
 function isOtherHistory(ask: IndexAsk, row: IndexRow): boolean {
   if (ask.epoch === 0 || row.epoch > ask.epoch) return false;
-  if (row.epoch < ask.epoch || row.seq < ask.seq) return true;
-  const stamp = row.seq === ask.seq ? row.stamp : row.stampAtKnown;
-  return ask.stamp !== '' && stamp !== '' && stamp !== ask.stamp;
+  if (row.epoch < ask.epoch || row.revision < ask.revision) return true;
+  const forkId = row.revision === ask.revision ? row.forkId : row.forkIdAtKnown;
+  return ask.forkId !== '' && forkId !== '' && forkId !== ask.forkId;
 }
 
 function unavailable(): AppError {

@@ -11,7 +11,7 @@ export type ServicesReason =
   | 'MODEL_NOT_IN_FORCE' // stored, but still pending, or given up by a later one
   | 'MODEL_NOT_PENDING' // there is none to give up
   | 'MODEL_TESTS_FAILED'
-  | 'MODEL_GUARD_REFUSED' // an answer would change that must not, or cannot be told
+  | 'MODEL_GUARD_REFUSED' // an answer would change that must not, or cannot be reported
   | 'REGION_REFUSED'
   | 'ACTION_FORBIDDEN' // the acting user may not do this to the target
   | 'WORKSPACE_UNKNOWN'
@@ -26,6 +26,9 @@ export type ServicesReason =
   | 'INVITATION_STATE' // accepted, revoked or expired
   | 'SEATS_EXHAUSTED'
   | 'PRECONDITION_FAILED' // what a write was to depend on does not hold: nothing was written
+  | 'TUPLE_EXISTS' // an update asks that it does not: nothing was written
+  | 'TUPLE_DIFFERS' // an update asks that it does not, or is the same: nothing was written
+  | 'TUPLE_MISSING' // an update asks that it exists: nothing was written
   | 'IDEMPOTENCY_KEY_USED' // by another write
   | 'IMPORT_DIFFERS' // what came is not what came before under its id
   | 'IMPORT_TAKEN_OVER' // a later attempt goes on with it

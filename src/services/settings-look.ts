@@ -1,7 +1,7 @@
+import type { HeadRevision } from './head-revisions.ts';
 import type { ProjectService } from './project-service.ts';
 import type { ProjectSettings } from './project-settings.ts';
 import type { ReadIndex } from './read-index.ts';
-import type { ShardHead } from './shard-heads.ts';
 
 export type SettingsLook = {
   readonly projects: Pick<ProjectService, 'known' | 'load' | 'confirm' | 'atLeast'>;
@@ -9,7 +9,7 @@ export type SettingsLook = {
 };
 
 /**
- * The settings of a project and the head of one of its shards, both as some instance acknowledged them last before this
+ * The settings of a project and the head revision of one of its shards, both as some instance acknowledged them last before this
  * call, or newer. Errors: FIELD_INVALID, PROJECT_UNKNOWN; those of `ReadIndex.load`. Cost: a share of a query of the read index.
  */
 export async function lookAt(
@@ -18,13 +18,18 @@ export async function lookAt(
   tenantId: string,
   deadlineMs?: number,
   signal?: AbortSignal,
-): Promise<{ readonly settings: ProjectSettings; readonly head: ShardHead }> {
+): Promise<{ readonly settings: ProjectSettings; readonly headRevision: HeadRevision }> {
   // Refuses what can be no project before the database is asked where its shard stands.
   const known = projects.known(projectId) ?? (await projects.load(projectId));
   const id = known.projectId;
-  const { head, settingsVersion, askedMs } = await index.load(id, tenantId, deadlineMs, signal);
+  const { headRevision, settingsVersion, askedMs } = await index.load(
+    id,
+    tenantId,
+    deadlineMs,
+    signal,
+  );
   const settings =
     projects.confirm(id, settingsVersion, askedMs) ??
     (await projects.atLeast(id, settingsVersion ?? 0));
-  return { settings, head };
+  return { settings, headRevision };
 }

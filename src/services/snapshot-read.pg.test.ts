@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestDatabase, createTestDatabase } from '../../test/support/postgres.ts';
 import { indexOverPool } from '../../test/support/read-index.ts';
+import type { HeadRevisions } from './head-revisions.ts';
 import type { ReadIndex } from './read-index.ts';
-import type { ShardHeads } from './shard-heads.ts';
 import { PAGE_ROWS, readSnapshot, streamSnapshot } from './snapshot-read.ts';
 
 let database: TestDatabase;
-let heads: ShardHeads;
+let headRevisions: HeadRevisions;
 let index: ReadIndex;
 const shard = { projectId: 'p', tenantId: 't' };
 
@@ -17,7 +17,7 @@ beforeAll(async () => {
      values ('test', 1, '\\x01', 1) on conflict do nothing`,
   );
   await database.pool.query(`insert into shard (project_id, tenant_id, seq) values ('p', 't', 41)`);
-  ({ heads, index } = indexOverPool(database.pool));
+  ({ headRevisions, index } = indexOverPool(database.pool));
 });
 afterAll(async () => {
   await database.drop();
@@ -27,7 +27,7 @@ type Row = { readonly n: number };
 function numbers(count: number, rowsMax?: number): AsyncGenerator<readonly Row[]> {
   const query = { text: 'select n from generate_series(1, $1::int) n order by n', values: [count] };
   const prepare = (): Promise<typeof query> => Promise.resolve(query);
-  return streamSnapshot<Row>({ pool: database.pool, heads }, shard, prepare, rowsMax);
+  return streamSnapshot<Row>({ pool: database.pool, headRevisions }, shard, prepare, rowsMax);
 }
 async function read(pages: AsyncIterable<readonly Row[]>): Promise<number[]> {
   const sizes: number[] = [];
@@ -50,12 +50,12 @@ test('lists come whole, in order, in pages of a bounded size', async () => {
 test('what was read raises the head that decisions must have reached', async () => {
   await index.load('p', 't');
   await database.pool.query(`update shard set seq = 42 where project_id = 'p'`);
-  expect(heads.peek('p', 't')?.minSeq).toBe(41);
+  expect(headRevisions.peek('p', 't')?.minRevision).toBe(41);
   await read(numbers(1));
-  expect(heads.peek('p', 't')?.minSeq).toBe(42);
+  expect(headRevisions.peek('p', 't')?.minRevision).toBe(42);
   await database.pool.query(`update shard set seq = 43 where project_id = 'p'`);
-  await readSnapshot({ pool: database.pool, heads }, shard, () => Promise.resolve());
-  expect(heads.peek('p', 't')?.minSeq).toBe(43);
+  await readSnapshot({ pool: database.pool, headRevisions }, shard, () => Promise.resolve());
+  expect(headRevisions.peek('p', 't')?.minRevision).toBe(43);
 });
 
 test('a list beyond its limit is refused, and its connection given back', async () => {
@@ -94,7 +94,7 @@ test('a failing statement gives the connection back and does not hang the next',
       text: 'select 1 / (300 - n) as n from generate_series(1, 600) n order by 1',
       values: [],
     };
-    const pages = streamSnapshot<Row>({ pool: database.pool, heads }, shard, () =>
+    const pages = streamSnapshot<Row>({ pool: database.pool, headRevisions }, shard, () =>
       Promise.resolve(broken),
     );
     await expect(read(pages)).rejects.toThrow('division by zero');

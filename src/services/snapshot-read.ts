@@ -2,20 +2,20 @@ import type { Pool, PoolClient } from 'pg';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
 import { isUnavailable } from '../store/pg-errors.ts';
-import { selectHeads } from '../store/sql/select-heads.ts';
+import { selectHeadRevisions } from '../store/sql/select-head-revisions.ts';
 import { storeError } from '../store/store-error.ts';
 import { inTransaction } from '../store/transaction.ts';
-import { Places } from './places.ts';
+import type { HeadRevisions } from './head-revisions.ts';
+import { HeadPlaces } from './places.ts';
 import type { ServicesReason } from './services-reason.ts';
-import type { ShardHeads } from './shard-heads.ts';
 
 /*
  * Reads of rows that tuples stand for. A caller may have seen a row that another instance wrote, so
- * the shard's head of the same snapshot is raised before the reply: no later Check on this instance
+ * the shard's head revision of the same snapshot is raised before the reply: no later Check on this instance
  * answers from before what the caller has seen.
  */
 
-export type SnapshotOptions = { readonly pool: Pool; readonly heads: ShardHeads };
+export type SnapshotOptions = { readonly pool: Pool; readonly headRevisions: HeadRevisions };
 
 /** Rows that are read, and turned into an answer, between two turns of the event loop. */
 export const PAGE_ROWS = 256;
@@ -24,14 +24,20 @@ export const LIST_ROWS_MAX = 1_000_000;
 
 /** Runs `work` in one read-only snapshot. Errors: those of `work`; STORE_UNAVAILABLE. */
 export async function readSnapshot<T>(
-  { pool, heads }: SnapshotOptions,
+  { pool, headRevisions }: SnapshotOptions,
   shard: ShardKey,
   work: (client: PoolClient) => Promise<T>,
 ): Promise<T> {
   const read = async (client: PoolClient): Promise<T> => {
-    const found = await selectHeads(client, [shard]);
+    const found = await selectHeadRevisions(client, [shard]);
     const value = await work(client);
-    for (const head of found) heads.raise(shard.projectId, shard.tenantId, head.epoch, head.seq);
+    for (const headRevision of found)
+      headRevisions.raise(
+        shard.projectId,
+        shard.tenantId,
+        headRevision.epoch,
+        headRevision.revision,
+      );
     return value;
   };
   return await inTransaction(pool, read, 'repeatable read, read only').catch((error: unknown) => {
@@ -45,7 +51,7 @@ export type CursorQuery = { readonly text: string; readonly values: readonly unk
 /**
  * Pages of at most PAGE_ROWS rows of the statement that `prepare` gives (its text ends with `order by`),
  * all from one snapshot: memory holds one page. `prepare` looks at the same snapshot, and may refuse; of
- * a long list it is asked twice. The connection is given back when the last page was taken, or the
+ * a long list it is asked twice. The connection is released when the last page was taken, or the
  * consumer stops; long lists wait for each other, so that they leave connections to everybody else.
  * Errors: those of `prepare`; RESULT_TOO_LARGE beyond `rowsMax`; QUEUE_FULL; STORE_UNAVAILABLE.
  */
@@ -68,12 +74,12 @@ export async function* streamSnapshot<Row extends object>(
   try {
     yield* streamPages<Row>(options, shard, prepare, rowsMax);
   } finally {
-    places.giveBack();
+    places.release();
   }
 }
 
 async function* streamPages<Row extends object>(
-  { pool, heads }: SnapshotOptions,
+  { pool, headRevisions }: SnapshotOptions,
   shard: ShardKey,
   prepare: (client: PoolClient) => Promise<CursorQuery>,
   rowsMax: number,
@@ -87,10 +93,16 @@ async function* streamPages<Row extends object>(
     client = await pool.connect();
     client.on('error', onError);
     await client.query('begin isolation level repeatable read, read only');
-    const [head] = await selectHeads(client, [shard]);
+    const [headRevision] = await selectHeadRevisions(client, [shard]);
     const query = await prepare(client);
     await client.query(`declare list no scroll cursor for ${query.text}`, [...query.values]);
-    if (head !== undefined) heads.raise(shard.projectId, shard.tenantId, head.epoch, head.seq);
+    if (headRevision !== undefined)
+      headRevisions.raise(
+        shard.projectId,
+        shard.tenantId,
+        headRevision.epoch,
+        headRevision.revision,
+      );
     for (let count = 0; ;) {
       const { rows } = await client.query<Row>(`fetch forward ${PAGE_ROWS} from list`);
       count += rows.length;
@@ -121,12 +133,12 @@ async function* streamPages<Row extends object>(
   }
 }
 
-const placesByPool = new WeakMap<Pool, Places>();
+const placesByPool = new WeakMap<Pool, HeadPlaces>();
 
-function placesOf(pool: Pool): Places {
+function placesOf(pool: Pool): HeadPlaces {
   let places = placesByPool.get(pool);
   if (places === undefined) {
-    places = new Places('lists', Math.max(1, Math.floor(pool.options.max / 4)));
+    places = new HeadPlaces('lists', Math.max(1, Math.floor(pool.options.max / 4)));
     placesByPool.set(pool, places);
   }
   return places;

@@ -22,6 +22,7 @@ import {
   tupleIdentity,
 } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
+import { DECODE_TURNS, runInSlices } from '../shared/slice-queue.ts';
 import type { ServicesReason } from './services-reason.ts';
 import type { RawSubject, RawTimestamp, RawTuple, RawUpdate } from './tuple-requests.ts';
 
@@ -43,6 +44,33 @@ export function checkUpdates(
   shard: ShardKey,
   updatesMax: number,
 ): TupleChange[] {
+  const steps = checkSteps(updates, shard, updatesMax);
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/** Updates above which a request is looked at in slices: a millisecond's work and more. */
+export const LARGE_UPDATES = 1_000;
+/** Updates that one step looks at. */
+const STEP_UPDATES = 128;
+
+/** As `checkUpdates`; others have their turns on the thread while a large request is looked at. */
+export async function checkUpdatesInSlices(
+  updates: readonly RawUpdate[],
+  shard: ShardKey,
+  updatesMax: number,
+): Promise<TupleChange[]> {
+  if (updates.length <= LARGE_UPDATES) return checkUpdates(updates, shard, updatesMax);
+  return await runInSlices(checkSteps(updates, shard, updatesMax), DECODE_TURNS);
+}
+
+function* checkSteps(
+  updates: readonly RawUpdate[],
+  shard: ShardKey,
+  updatesMax: number,
+): Generator<undefined, TupleChange[]> {
   if (updates.length === 0) throw requiredError('updates');
   if (updates.length > updatesMax) {
     throw new AppError<ServicesReason>(
@@ -54,10 +82,12 @@ export function checkUpdates(
       },
     );
   }
-  const changes = updates.map(
-    (update, i) => plainUpdate(update, shard) ?? checkUpdate(`updates[${i}]`, update, shard),
-  );
-  const first = changes.length === 1 ? null : repeatedOf(changes.map(({ tuple }) => tuple));
+  const changes: TupleChange[] = [];
+  for (const [i, update] of updates.entries()) {
+    changes.push(plainUpdate(update, shard) ?? checkUpdate(`updates[${i}]`, update, shard));
+    if (changes.length % STEP_UPDATES === 0) yield;
+  }
+  const first = changes.length === 1 ? null : yield* repeatedIn(changes.map(({ tuple }) => tuple));
   if (first === null) return changes;
   throw fieldError(`updates[${first.again}].tuple`, `is the same tuple as updates[${first.index}]`);
 }
@@ -80,19 +110,25 @@ export function checkContextualTuples(
     );
   }
   const checked = tuples.map((tuple, i) => checkTuple(`${field}[${i}]`, tuple, shard));
-  const first = repeatedOf(checked);
+  const steps = repeatedIn(checked);
+  let step = steps.next();
+  while (step.done !== true) step = steps.next();
+  const first = step.value;
   if (first === null) return checked;
   throw fieldError(`${field}[${first.again}]`, `is the same tuple as ${field}[${first.index}]`);
 }
 
 /** The first tuple that stands there again, and where it stood; null when all are different. */
-function repeatedOf(tuples: readonly TupleKey[]): { index: number; again: number } | null {
+function* repeatedIn(
+  tuples: readonly TupleKey[],
+): Generator<undefined, { index: number; again: number } | null> {
   const positions = new Map<string, number>();
   for (const [again, tuple] of tuples.entries()) {
     const identity = tupleIdentity(tuple);
     const index = positions.get(identity);
     if (index !== undefined) return { index, again };
     positions.set(identity, again);
+    if (positions.size % STEP_UPDATES === 0) yield;
   }
   return null;
 }
@@ -189,6 +225,9 @@ export function checkSubject(field: string, kind: RawSubject | undefined): Subje
     case 'wildcard':
       if (!kind.value) throw fieldError(`${field}.wildcard`, 'must be true where it is set');
       return { kind: 'wildcard' };
+    case 'wildcardOf':
+      checkNamespace(`${field}.wildcard_of`, kind.value);
+      return { kind: 'wildcardOf', namespace: kind.value };
     default:
       throw requiredError(field);
   }
@@ -218,8 +257,8 @@ function checkParameters(field: string, parameters: JsonObject): string {
   return text;
 }
 
-/** Microseconds since the epoch; what is finer is cut off, so that nothing lives longer than asked. */
-function microseconds(field: string, { seconds, nanos }: RawTimestamp): bigint {
+/** Microseconds since the epoch; what is finer is cut off, so that nothing lives longer than asked. Errors: FIELD_INVALID. */
+export function microseconds(field: string, { seconds, nanos }: RawTimestamp): bigint {
   const isValid =
     seconds >= SECONDS_MIN &&
     seconds <= SECONDS_MAX &&

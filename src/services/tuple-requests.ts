@@ -13,6 +13,7 @@ export type RawSubject =
   | { readonly case: 'userId'; readonly value: string }
   | { readonly case: 'set'; readonly value: RawSubjectSet }
   | { readonly case: 'wildcard'; readonly value: boolean }
+  | { readonly case: 'wildcardOf'; readonly value: string }
   | { readonly case: undefined; readonly value?: undefined };
 
 /** google.protobuf.Timestamp. */
@@ -30,6 +31,9 @@ export type RawTuple = {
   readonly conditionName?: string | undefined;
   readonly conditionParams?: JsonObject | undefined;
 };
+
+/** A tuple of an import; `writtenAt` is kept where it is given. */
+export type ImportedTuple = RawTuple & { readonly writtenAt?: RawTimestamp | undefined };
 
 /** `op` as the proto enum numbers it: 1 inserts, 2 deletes, anything else is refused. */
 export type RawUpdate = { readonly op: number; readonly tuple?: RawTuple | undefined };

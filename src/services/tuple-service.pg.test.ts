@@ -238,8 +238,8 @@ test('tokens: a no-op returns the head, one beyond the head is refused', async (
   const shard = { projectId: 'read', tenantId: 'tokens' };
   const first = await write([insert(good)], 'read', 'tokens');
   expect(await write([remove(raw('doc:no#v', user('x')))], 'read', 'tokens')).toBe(first);
-  const { epoch, seq } = services.codec.decode(shard, first);
-  expect(seq).toBe(1);
+  const { epoch, revision } = services.codec.decode(shard, first);
+  expect(revision).toBe(1);
   await expect(
     read({ ...shard, token: services.codec.encode(shard, epoch, 2) }),
   ).rejects.toMatchObject({ reason: 'TOKEN_INVALID' });
@@ -296,11 +296,11 @@ test('deprovisioning deletes the user in all tenants, a seq each', async () => {
   await services.index.load('dep', 'a');
   const request = { projectId: 'dep', userId: 'gone', meta: { ...meta, rpc: 'DeprovisionUser' } };
   expect(await services.tuples.deprovisionUser(request)).toBe(4);
-  expect(services.heads.peek('dep', 'a')?.minSeq).toBe(3);
+  expect(services.headRevisions.peek('dep', 'a')?.minRevision).toBe(3);
   expect(await services.tuples.deprovisionUser(request)).toBe(0);
   expect(await read({ projectId: 'dep', tenantId: 'a' })).toHaveLength(1);
   const told = services.committed.filter(({ projectId }) => projectId === 'dep').slice(-3);
-  expect(told.map(({ tenantId, seq }) => [tenantId, seq])).toEqual([
+  expect(told.map(({ tenantId, revision }) => [tenantId, revision])).toEqual([
     ['', 2],
     ['a', 3],
     ['b', 2],
@@ -320,9 +320,9 @@ test('a user with many tuples is deprovisioned in several changes of bounded siz
   expect(await services.tuples.deprovisionUser(request)).toBe(10);
   const sizes = services.committed
     .slice(before)
-    .map(({ tenantId, seq, changes }) => [
+    .map(({ tenantId, revision, changes }) => [
       tenantId,
-      seq,
+      revision,
       (JSON.parse(changes) as unknown[]).length,
     ]);
   expect(sizes).toEqual([
@@ -439,6 +439,6 @@ test('the purge deletes what expired long enough ago, through the change log', a
   await purge.run();
   expect(await read({ projectId: 'purge' })).toHaveLength(2);
   const told = services.committed.filter(({ projectId }) => projectId === 'purge');
-  expect(told.map(({ seq }) => seq)).toEqual([1, 2]);
+  expect(told.map(({ revision }) => revision)).toEqual([1, 2]);
   expect(await purge.run()).toBe(0);
 });

@@ -18,7 +18,7 @@ import {
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
 import type { Clock } from '../shared/clock.ts';
-import { type HeadRow, selectHeads } from '../store/sql/select-heads.ts';
+import { type HeadRevisionRow, selectHeadRevisions } from '../store/sql/select-head-revisions.ts';
 import { selectSubjectGrants } from '../store/sql/select-subject-grants.ts';
 import { selectSubjectTenants } from '../store/sql/select-subject-tenants.ts';
 import {
@@ -30,12 +30,12 @@ import {
 } from '../store/sql/select-tuples.ts';
 import { storeError } from '../store/store-error.ts';
 import { inTransaction } from '../store/transaction.ts';
+import type { HeadRevisions } from './head-revisions.ts';
 import type { ProjectService } from './project-service.ts';
 import { type ProjectSettings, refusalOf } from './project-settings.ts';
 import type { ReadPositions } from './read-positions.ts';
 import type { ServicesReason } from './services-reason.ts';
-import type { ShardHeads } from './shard-heads.ts';
-import { checkUpdates } from './tuple-input.ts';
+import { checkUpdatesInSlices } from './tuple-input.ts';
 import type {
   DeprovisionRequest,
   ExportRequest,
@@ -51,10 +51,10 @@ export type TupleServiceOptions = {
   readonly clock: Clock;
   readonly projects: ProjectService;
   readonly codec: TokenCodec;
-  readonly heads: ShardHeads;
+  readonly headRevisions: HeadRevisions;
   readonly positions: ReadPositions;
   readonly writer: TupleWrites;
-  /** What models declare, to tell of tuples that can never grant anything. */
+  /** What models declare, to report tuples that can never grant anything. */
   readonly rules: Pick<WriteRules, 'peek'>;
   /** Counts tuples that were written although no request can decide their condition. */
   readonly onUndecidable: (field: ConditionProblem['field']) => void;
@@ -62,8 +62,8 @@ export type TupleServiceOptions = {
   readonly updatesMax: number;
   /** Tuples of one ReadRelationTuples, at most. */
   readonly readTuplesMax: number;
-  /** Deletes in one change of DeprovisionUser, at most: more take several seqs. */
-  readonly deletesPerSeqMax: number;
+  /** Deletes in one change of DeprovisionUser, at most: more take several revisions. */
+  readonly deletesPerRevisionMax: number;
   /** Grants of one ExportSubjectGrants, at most. */
   readonly exportGrantsMax: number;
 };
@@ -89,11 +89,11 @@ export class TupleService {
     checkTenantId('tenant_id', request.tenantId);
     const projectId = projects.resolveId(request.projectId);
     const shard = { projectId, tenantId: request.tenantId };
-    const updates = checkUpdates(request.updates, shard, updatesMax);
+    const updates = await checkUpdatesInSlices(request.updates, shard, updatesMax);
     projects.guard(projects.peek(projectId) ?? (await projects.load(projectId)), 'data');
-    const { epoch, seq } = await writer.write(shard, updates, request.meta);
+    const { epoch, revision } = await writer.write(shard, updates, request.meta);
     this.#countUndecidable(projectId, updates);
-    return codec.encode(shard, epoch, seq);
+    return codec.encode(shard, epoch, revision);
   }
 
   /** Models that declare conditions refuse such tuples; elsewhere they are stored, and deny. */
@@ -112,7 +112,7 @@ export class TupleService {
    * snapshot. Errors: FIELD_*, TOKEN_INVALID, RESULT_TOO_LARGE, STORE_UNAVAILABLE, the project's.
    */
   async read(request: ReadRequest): Promise<readonly RelationTuple[]> {
-    const { projects, positions, heads, readTuplesMax, pool } = this.#options;
+    const { projects, positions, headRevisions, readTuplesMax, pool } = this.#options;
     checkTenantId('tenant_id', request.tenantId);
     const projectId = projects.resolveId(request.projectId);
     const filter = checkFilter(request, projectId);
@@ -122,24 +122,26 @@ export class TupleService {
     const { token } = request;
     if (token !== '') positions.decode(shard, token);
     const first = await selectFirstTuples(pool, filter, PAGE_ROWS + 1).catch(rethrowStoreError);
-    heads.raise(projectId, shard.tenantId, first.epoch, first.seq);
+    headRevisions.raise(projectId, shard.tenantId, first.epoch, first.revision);
     if (first.settingsVersion > settings.version) {
       // Changed by another instance: as the rows are shown, so are the settings in force.
       projects.guard(await projects.atLeast(projectId, first.settingsVersion), 'data');
     }
     checkRead(positions, shard, token, first);
     if (first.rows.length <= PAGE_ROWS) return first.rows.map(tupleFromRow);
-    const { tuples, head } = await this.#readPages(filter, readTuplesMax).catch(rethrowStoreError);
-    checkRead(positions, shard, token, head);
+    const { tuples, headRevision } = await this.#readPages(filter, readTuplesMax).catch(
+      rethrowStoreError,
+    );
+    checkRead(positions, shard, token, headRevision);
     return tuples;
   }
 
   /**
    * DeprovisionUser: deletes every tuple of the user in all tenants of the project, in one
-   * transaction, with a seq for every `deletesPerSeqMax` of a tenant, and returns how many. Errors: FIELD_*, REGION_REFUSED, those of TupleWrites.
+   * transaction, with a revision for every `deletesPerRevisionMax` of a tenant, and returns how many. Errors: FIELD_*, REGION_REFUSED, those of TupleWrites.
    */
   async deprovisionUser(request: DeprovisionRequest): Promise<number> {
-    const { projects, writer, pool, deletesPerSeqMax: rowsMax } = this.#options;
+    const { projects, writer, pool, deletesPerRevisionMax: rowsMax } = this.#options;
     checkUserId('user_id', request.userId);
     const projectId = projects.resolveId(request.projectId);
     projects.guard(await projects.settings(projectId), 'subject-rights');
@@ -167,7 +169,7 @@ export class TupleService {
    * Errors: FIELD_*, REGION_REFUSED, RESULT_TOO_LARGE, STORE_UNAVAILABLE.
    */
   async exportSubjectGrants(request: ExportRequest): Promise<readonly SubjectGrant[]> {
-    const { projects, pool, clock, heads, exportGrantsMax } = this.#options;
+    const { projects, pool, clock, headRevisions, exportGrantsMax } = this.#options;
     checkUserId('user_id', request.userId);
     const projectId = projects.resolveId(request.projectId);
     projects.guard(await projects.settings(projectId), 'subject-rights');
@@ -179,11 +181,12 @@ export class TupleService {
         const found = await selectSubjectGrants(client, projectId, request.userId, nowUs, limit);
         const tenantIds = [...new Set(found.map((row) => row.tenant_id))];
         const shards = tenantIds.map((tenantId) => ({ projectId, tenantId }));
-        return { rows: found, positions: await selectHeads(client, shards) };
+        return { rows: found, positions: await selectHeadRevisions(client, shards) };
       },
       'repeatable read, read only',
     ).catch(rethrowStoreError);
-    for (const { tenantId, epoch, seq } of positions) heads.raise(projectId, tenantId, epoch, seq);
+    for (const { tenantId, epoch, revision } of positions)
+      headRevisions.raise(projectId, tenantId, epoch, revision);
     if (rows.length > exportGrantsMax) {
       throw new AppError<ServicesReason>(
         'RESULT_TOO_LARGE',
@@ -216,24 +219,32 @@ export class TupleService {
   async #readPages(
     filter: TupleFilter,
     tuplesMax: number,
-  ): Promise<{ readonly tuples: readonly RelationTuple[]; readonly head: HeadRow }> {
-    const { pool, heads } = this.#options;
-    const { tuples, head } = await inTransaction(
+  ): Promise<{
+    readonly tuples: readonly RelationTuple[];
+    readonly headRevision: HeadRevisionRow;
+  }> {
+    const { pool, headRevisions } = this.#options;
+    const { tuples, headRevision } = await inTransaction(
       pool,
       async (client) => {
-        const [position] = await selectHeads(client, [filter]);
+        const [position] = await selectHeadRevisions(client, [filter]);
         assert(position !== undefined, 'every shard that is asked for has a head');
         await declareTupleCursor(client, filter, tuplesMax + 1);
         const all: RelationTuple[] = [];
         for (;;) {
           const rows = await fetchTuples(client, PAGE_ROWS);
           for (const row of rows) all.push(tupleFromRow(row));
-          if (rows.length < PAGE_ROWS) return { tuples: all, head: position };
+          if (rows.length < PAGE_ROWS) return { tuples: all, headRevision: position };
         }
       },
       'repeatable read, read only',
     );
-    heads.raise(filter.projectId, filter.tenantId, head.epoch, head.seq);
+    headRevisions.raise(
+      filter.projectId,
+      filter.tenantId,
+      headRevision.epoch,
+      headRevision.revision,
+    );
     if (tuples.length > tuplesMax) {
       throw new AppError<ServicesReason>(
         'RESULT_TOO_LARGE',
@@ -241,7 +252,7 @@ export class TupleService {
         { limit: String(tuplesMax) },
       );
     }
-    return { tuples, head };
+    return { tuples, headRevision };
   }
 }
 
@@ -250,9 +261,9 @@ function checkRead(
   positions: ReadPositions,
   shard: ShardKey,
   token: string,
-  { epoch, seq }: { readonly epoch: number; readonly seq: number },
+  { epoch, revision }: { readonly epoch: number; readonly revision: number },
 ): void {
-  positions.checkToken(shard, token, { epoch, minSeq: seq, stamp: '' });
+  positions.checkToken(shard, token, { epoch, minRevision: revision, forkId: '' });
 }
 
 function checkFilter(request: ReadRequest, projectId: string): TupleFilter {

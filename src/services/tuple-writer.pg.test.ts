@@ -49,25 +49,27 @@ async function tupleCount(projectId: string): Promise<number> {
   return rows[0].n;
 }
 
-test('concurrent callers get a seq each, in the order of their calls, and everybody is told', async () => {
+test('concurrent callers get a seq each, in the order of their calls, and everybody is told (W2)', async () => {
   const shard = shardOf('order');
   const results = await Promise.all(
     Array.from({ length: 200 }, (_, i) =>
       services.writer.write(shard, [{ op: 'insert', tuple: tuple(`d${i}`) }], meta),
     ),
   );
-  expect(results.map(({ seq }) => seq)).toEqual(Array.from({ length: 200 }, (_, i) => i + 1));
+  expect(results.map(({ revision }) => revision)).toEqual(
+    Array.from({ length: 200 }, (_, i) => i + 1),
+  );
   const told = services.committed.filter(({ projectId }) => projectId === 'order');
-  expect(told.map(({ seq }) => seq)).toEqual(results.map(({ seq }) => seq));
+  expect(told.map(({ revision }) => revision)).toEqual(results.map(({ revision }) => revision));
   expect(told.map(({ changes }) => changes)).toEqual(
     (await changeRows('order')).map(({ changes }) => changes),
   );
   const audited = services.audited.filter(({ projectId }) => projectId === 'order');
-  expect(audited.map(({ seq }) => seq)).toEqual(results.map(({ seq }) => seq));
+  expect(audited.map(({ revision }) => revision)).toEqual(results.map(({ revision }) => revision));
   await services.index.load('order', '');
-  expect(services.heads.peek('order', '')).toMatchObject({
+  expect(services.headRevisions.peek('order', '')).toMatchObject({
     epoch: results[0]?.epoch,
-    minSeq: 200,
+    minRevision: 200,
   });
 });
 
@@ -82,7 +84,7 @@ test('a write that Postgres refuses fails alone', async () => {
   expect((await changeRows('culprit')).map(({ seq }) => seq)).toEqual([1, 2]);
 });
 
-test('cut connections: what was acknowledged is there once, nothing is there twice', async () => {
+test('cut connections: what was acknowledged is there once, nothing is there twice (L1, L2)', async () => {
   let isWriting = true;
   const cutting = (async () => {
     while (isWriting) {
@@ -136,13 +138,13 @@ test('a commit whose answer is lost is found by its id, also of deletes and excl
       const writes = ['a', 'b', 'c'].map((id) =>
         cut.writer.write(shard, [{ op: 'insert', tuple: tuple(id) }], meta),
       );
-      const seqs = (await Promise.all(writes)).map(({ seq }) => seq);
-      expect(seqs).toEqual([1, 2, 3].map((n) => round * 5 + n));
+      const revisions = (await Promise.all(writes)).map(({ revision }) => revision);
+      expect(revisions).toEqual([1, 2, 3].map((n) => round * 5 + n));
       proxy.loseAnswers('viewer', 1);
       const deletes = ['a', 'absent'].map((id) =>
         cut.writer.write(shard, [{ op: 'delete', tuple: tuple(id) }], meta),
       );
-      expect((await Promise.all(deletes)).map(({ seq }) => seq)).toEqual([
+      expect((await Promise.all(deletes)).map(({ revision }) => revision)).toEqual([
         round * 5 + 4,
         round * 5 + 4,
       ]);
@@ -155,14 +157,14 @@ test('a commit whose answer is lost is found by its id, also of deletes and excl
         proxy.loseAnswers('commit', 1);
         return result;
       });
-      expect(inside.seq).toBe(round * 5 + 5);
+      expect(inside.revision).toBe(round * 5 + 5);
     }
     expect(proxy.lost).toBeGreaterThanOrEqual(15);
     const rows = await changeRows('lost');
     expect(rows.map(({ seq }) => seq)).toEqual(Array.from({ length: 25 }, (_, i) => i + 1));
     expect(cut.committed.map(({ changes }) => changes)).toEqual(rows.map(({ changes }) => changes));
     await cut.index.load('lost', '');
-    expect(cut.heads.peek('lost', '')?.minSeq).toBe(25);
+    expect(cut.headRevisions.peek('lost', '')?.minRevision).toBe(25);
   } finally {
     await cut.close();
     await pool.end();
@@ -170,7 +172,7 @@ test('a commit whose answer is lost is found by its id, also of deletes and excl
   }
 });
 
-test('a write whose deadline passes in flight is unknown, and its shard is read by Postgres until then', async () => {
+test('a write whose deadline passes in flight is unknown, and its shard is read by Postgres until then (W3)', async () => {
   const shard = shardOf('late');
   await services.writer.write(shard, [{ op: 'insert', tuple: tuple('first') }], meta);
   await services.index.load('late', '');
@@ -183,7 +185,7 @@ test('a write whose deadline passes in flight is unknown, and its shard is read 
     deadlineMs,
   });
   await expect(late).rejects.toMatchObject({ reason: 'WRITE_OUTCOME_UNKNOWN' });
-  expect(services.heads.peek('late', '')).toBeUndefined();
+  expect(services.headRevisions.peek('late', '')).toBeUndefined();
   const queued = services.writer.write(shard, [{ op: 'insert', tuple: tuple('queued') }], {
     ...meta,
     deadlineMs: performance.timeOrigin + performance.now() + 50,
@@ -191,7 +193,7 @@ test('a write whose deadline passes in flight is unknown, and its shard is read 
   await expect(queued).rejects.toMatchObject({ reason: 'DEADLINE_EXCEEDED' });
   await blocker.query('commit');
   blocker.release();
-  await expect.poll(() => services.heads.peek('late', '')?.minSeq).toBe(2);
+  await expect.poll(() => services.headRevisions.peek('late', '')?.minRevision).toBe(2);
   expect(await tupleCount('late')).toBe(2);
 });
 
@@ -209,16 +211,20 @@ test('a full queue refuses', async () => {
   ).rejects.toMatchObject({ reason: 'SHUTTING_DOWN' });
 });
 
-test('an exclusive transaction takes its turn, writes rows and tuples together, or nothing', async () => {
+test('an exclusive transaction takes its turn, writes rows and tuples together, or nothing (W1)', async () => {
   const shard = shardOf('exclusive');
   const before = services.writer.write(shard, [{ op: 'insert', tuple: tuple('a') }], meta);
   const inside = services.writer.exclusive([shard], meta, async (transaction) => {
     await transaction.client.query('create table kept (n int)');
-    const { seq } = await transaction.write(shard, [{ op: 'insert', tuple: tuple('b') }], meta);
-    return seq;
+    const { revision } = await transaction.write(
+      shard,
+      [{ op: 'insert', tuple: tuple('b') }],
+      meta,
+    );
+    return revision;
   });
   const after = services.writer.write(shard, [{ op: 'delete', tuple: tuple('b') }], meta);
-  expect([(await before).seq, await inside, (await after).seq]).toEqual([1, 2, 3]);
+  expect([(await before).revision, await inside, (await after).revision]).toEqual([1, 2, 3]);
   await expect(
     services.writer.exclusive([shard], meta, async (transaction) => {
       await transaction.write(shard, [{ op: 'insert', tuple: tuple('c') }], meta);
@@ -228,10 +234,10 @@ test('an exclusive transaction takes its turn, writes rows and tuples together, 
   ).rejects.toThrow('changed its mind');
   expect(await tupleCount('exclusive')).toBe(1);
   const told = services.committed.filter(({ projectId }) => projectId === 'exclusive');
-  expect(told.map(({ seq }) => seq)).toEqual([1, 2, 3]);
+  expect(told.map(({ revision }) => revision)).toEqual([1, 2, 3]);
 });
 
-test('a statement that does not end holds no shutdown', async () => {
+test('a statement that does not end holds no shutdown (L3)', async () => {
   const pool = createPool(database.target, { max: 2, applicationName: 'held' });
   const held = await createTestServices({ ...database, pool });
   const shard = shardOf('held');

@@ -1,16 +1,23 @@
 import type { ShardKey, TupleChange } from '../model/relation-tuple.ts';
 import type { Preparation, WriteTransaction } from './exclusive-writer.ts';
 import type { WriteMeta } from './ports.ts';
+import type { UpdateMode } from './update-modes.ts';
 import type { WriteResult } from './write-group.ts';
 
 /** How use cases write tuples; TupleWriter is what does it. */
 export interface TupleWrites {
   /**
    * Applies `updates` (validated; an identity at most once) to a shard, all or nothing, and resolves
-   * after the commit. Errors: QUEUE_FULL, SHUTTING_DOWN, DEADLINE_EXCEEDED, STORE_UNAVAILABLE,
+   * after the commit. `modes`, one for each update, ask something of what is stored: see UpdateMode. Errors:
+   * TUPLE_EXISTS, TUPLE_DIFFERS, TUPLE_MISSING (by its modes: nothing was written); QUEUE_FULL, SHUTTING_DOWN, DEADLINE_EXCEEDED, STORE_UNAVAILABLE,
    * WRITE_OUTCOME_UNKNOWN.
    */
-  write(shard: ShardKey, updates: readonly TupleChange[], meta: WriteMeta): Promise<WriteResult>;
+  write(
+    shard: ShardKey,
+    updates: readonly TupleChange[],
+    meta: WriteMeta,
+    modes?: readonly UpdateMode[],
+  ): Promise<WriteResult>;
   /**
    * Runs `work` in one transaction that holds the given shards (locked in sorted order before it
    * starts), after everything that waits for them. What it writes through its argument is published

@@ -66,24 +66,25 @@ function payloadOf(one: RelationTuple): string[] {
 
 /** The slow, obvious one: a map per tenant, one write after the other. */
 class Reference {
-  readonly seqs = [0, 0, 0];
-  readonly tuples = [0, 1, 2].map(() => new Map<string, { payload: string[]; seq: number }>());
-  readonly log = [0, 1, 2].map(() => [] as { seq: number; changes: string[] }[]);
+  readonly revisions = [0, 0, 0];
+  readonly tuples = [0, 1, 2].map(() => new Map<string, { payload: string[]; revision: number }>());
+  readonly log = [0, 1, 2].map(() => [] as { revision: number; changes: string[] }[]);
 
-  apply({ tenant, updates }: Step): { seq: number; changes: string[] | null } {
-    const tuples = this.tuples[tenant] as Map<string, { payload: string[]; seq: number }>;
+  apply({ tenant, updates }: Step): { revision: number; changes: string[] | null } {
+    const tuples = this.tuples[tenant] as Map<string, { payload: string[]; revision: number }>;
     const effective = updates.filter(
       ({ op, tuple: one }) => op === 'insert' || tuples.has(keyOf(one)),
     );
-    if (effective.length === 0) return { seq: this.seqs[tenant] as number, changes: null };
-    const seq = ((this.seqs[tenant] as number) += 1);
+    if (effective.length === 0)
+      return { revision: this.revisions[tenant] as number, changes: null };
+    const revision = ((this.revisions[tenant] as number) += 1);
     for (const { op, tuple: one } of effective) {
-      if (op === 'insert') tuples.set(keyOf(one), { payload: payloadOf(one), seq });
+      if (op === 'insert') tuples.set(keyOf(one), { payload: payloadOf(one), revision });
       else tuples.delete(keyOf(one));
     }
     const changes = effective.map(describe);
-    this.log[tenant]?.push({ seq, changes });
-    return { seq, changes };
+    this.log[tenant]?.push({ revision, changes });
+    return { revision, changes };
   }
 }
 
@@ -97,7 +98,7 @@ function toWrite(projectId: string, { tenant, updates }: Step): ShardWrite {
     updates,
     meta: { rpc: 'Test', actingUserId: null, requestId: 'r', deadlineMs: Infinity },
     commitId: ids.uuid(),
-    stamp: ids.stamp(),
+    forkId: ids.forkId(),
   };
 }
 
@@ -120,7 +121,7 @@ async function storedTuples(projectId: string, tenant: number): Promise<unknown>
         payload: [row.expires_at_us, row.condition_name, row.condition_params].map((v) =>
           String(v ?? undefined),
         ),
-        seq: row.seq,
+        revision: row.seq,
       },
     ]),
   );
@@ -134,7 +135,7 @@ test('any grouping leaves what writing one by one leaves', async () => {
       fc.asyncProperty(groups, async (grouped) => {
         const projectId = `p${run++}`;
         const reference = new Reference();
-        const stamps = new Map<string, string>();
+        const forkIds = new Map<string, string>();
         for (const group of grouped) {
           const writes = group.map((one) => toWrite(projectId, one));
           const plan = planGroup(writes);
@@ -146,9 +147,9 @@ test('any grouping leaves what writing one by one leaves', async () => {
             const expected = reference.apply(group[index] as Step);
             const changes =
               result.changes === null ? null : unpackChanges(result.changes).map(describe);
-            expect({ seq: result.seq, changes }).toEqual(expected);
+            expect({ revision: result.revision, changes }).toEqual(expected);
             const write = writes[index] as ShardWrite;
-            if (changes !== null) stamps.set(write.shard.tenantId, write.stamp);
+            if (changes !== null) forkIds.set(write.shard.tenantId, write.forkId);
           });
           const again = await writeGroup(client, null, argumentsOfResend(plan), 10_000);
           expect(again.was_applied).toBe(results.some(({ changes }) => changes !== null));
@@ -162,17 +163,17 @@ test('any grouping leaves what writing one by one leaves', async () => {
             [projectId, `t${tenant}`],
           );
           expect(
-            log.rows.map(({ seq, changes }) => ({
-              seq,
+            log.rows.map(({ seq: revision, changes }) => ({
+              revision,
               changes: unpackChanges(changes).map(describe),
             })),
           ).toEqual(reference.log[tenant]);
-          const head = await client.query(
+          const headRevision = await client.query(
             'select seq::int, stamp::text from shard where project_id = $1 and tenant_id = $2',
             [projectId, `t${tenant}`],
           );
-          expect(head.rows[0]?.seq ?? 0).toBe(reference.seqs[tenant]);
-          expect(head.rows[0]?.stamp ?? '0').toBe(stamps.get(`t${tenant}`) ?? '0');
+          expect(headRevision.rows[0]?.seq ?? 0).toBe(reference.revisions[tenant]);
+          expect(headRevision.rows[0]?.stamp ?? '0').toBe(forkIds.get(`t${tenant}`) ?? '0');
         }
       }),
       { numRuns: RUNS },
@@ -201,7 +202,7 @@ test('an empty group of deletes leaves no record and no shard seq', async () => 
     });
     const plan = planGroup([write]);
     const [result] = readGroupResults(plan, await writeGroup(client, null, plan.values, 10_000));
-    expect(result).toMatchObject({ seq: 0, changes: null });
+    expect(result).toMatchObject({ revision: 0, changes: null });
     const { rows } = await client.query(`select 1 from tuple_change where project_id = 'nothing'`);
     expect(rows).toEqual([]);
   } finally {

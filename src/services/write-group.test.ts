@@ -12,7 +12,7 @@ function write(shard: string, ...updates: readonly string[]): ShardWrite {
     updates: updates.map(changeOf),
     meta: { rpc: 'rpc', actingUserId: null, requestId: `r${number}`, deadlineMs: Infinity },
     commitId: `c${number}`,
-    stamp: `${number}00`,
+    forkId: `${number}00`,
   };
 }
 
@@ -105,13 +105,13 @@ describe('planGroup', () => {
     const plan = planGroup(writes, (projectId) => (projectId === 'p' ? 7 : 0));
     expect(plan.shardOfWrite).toEqual([3, 2, 1, 3, 2]);
     expect(plan.offsets).toEqual([1, 1, 0, 2, 1]);
-    const [isResend, projects, tenants, rules, counts, stamps, shardOf] = plan.values;
+    const [isResend, projects, tenants, rules, counts, forkIds, shardOf] = plan.values;
     expect([isResend, projects, tenants]).toEqual([false, '{"p","p","q"}', '{"a","b","a"}']);
     expect(rules).toBe('{7,7,0}');
     expect([counts, shardOf]).toEqual(['{0,1,2}', '{3,2,1,3,2}']);
-    // The stamp of a shard is that of its last write that has an effect for sure.
-    const stampOf = (back: number): string => `${made - back}00`;
-    expect(stamps).toBe(`{0,${stampOf(3)},${stampOf(1)}}`);
+    // The fork id of a shard is that of its last write that has an effect for sure.
+    const forkIdOf = (back: number): string => `${made - back}00`;
+    expect(forkIds).toBe(`{0,${forkIdOf(3)},${forkIdOf(1)}}`);
   });
 
   test('only the last state of a tuple is stored, with what it carries', () => {
@@ -185,7 +185,7 @@ describe('planGroup', () => {
       '{"anne",NULL}',
       `{"r${a}","r${b}"}`,
     ]);
-    // A shard without an effect for sure keeps the stamp that it has.
+    // A shard without an effect for sure keeps the fork id that it has.
     expect(plan.values.slice(4, 6)).toEqual(['{1,0}', `{${a}00,0}`]);
     expect(plan.values[14]).toBe(`{"${(plan.changes[0] ?? '').replaceAll('"', '\\"')}",NULL}`);
   });
@@ -217,7 +217,7 @@ describe('readGroupResults', () => {
   test('each write has the seq of its shard at its place', () => {
     const plan = planned();
     const results = readGroupResults(plan, row);
-    expect(results.map(({ epoch, seq }) => [epoch, seq])).toEqual([
+    expect(results.map(({ epoch, revision }) => [epoch, revision])).toEqual([
       [8, 91],
       [7, 40],
       [8, 92],
@@ -232,7 +232,7 @@ describe('readGroupResults', () => {
     const plan = planned();
     const decided = { offsets: '1,1,2', effects: '1,1,0', made_changes: [null, '[9]', null] };
     const results = readGroupResults(plan, { ...row, ...decided });
-    expect(results.map(({ seq, changes }) => [seq, changes])).toEqual([
+    expect(results.map(({ revision, changes }) => [revision, changes])).toEqual([
       [91, plan.changes[0]],
       [41, '[9]'],
       [92, null],

@@ -15,33 +15,40 @@ import {
   textArray,
 } from '../store/sql/write-group.ts';
 import type { WriteMeta } from './ports.ts';
+import { NUMBER_OF_MODE, type UpdateMode } from './update-modes.ts';
 
-/** One request's writes to one shard: applied together or not at all, under a seq of its own. */
+/** One request's writes to one shard: applied together or not at all, under a revision of its own. */
 export type ShardWrite = {
   readonly shard: ShardKey;
   /** At least one; an identity at most once. */
   readonly updates: readonly TupleChange[];
+  /** One for each update; absent: all are plain. Then it shares no tuple with another of its group (ModeGuard). */
+  readonly modes?: readonly UpdateMode[] | undefined;
   readonly meta: WriteMeta;
   /** UUID made by this process: recognizes the write when its answer was lost. */
   readonly commitId: string;
   /** Decimal text of a random signed 64-bit number. */
-  readonly stamp: string;
+  readonly forkId: string;
 };
 
-/** What became of a write. Without an effect, seq is the one reached before it. */
+/** What became of a write. Without an effect, revision is the one reached before it. */
 export type WriteResult = {
   readonly epoch: number;
-  readonly seq: number;
+  readonly revision: number;
   /** The change row's text, or null where the write had no effect. */
   readonly changes: string | null;
   /** Of the project's settings, under which it was committed. */
   readonly settingsVersion: number;
+  /** Where its modes kept it from being written: the position of the update, from 1; see `refusalOfModes` for 0. */
+  readonly refusedAt?: number | undefined;
 };
 
 /** Arguments for the database, and what is needed to read its answer. */
 export type PlannedGroup = {
   readonly values: (string | boolean)[];
   readonly hints: WriteGroupHints;
+  /** What gatehouse_write_modes takes besides; undefined: no write has modes. */
+  readonly modeValues: readonly string[] | undefined;
   readonly shardOfWrite: readonly number[];
   readonly changes: readonly (string | null)[];
   /** Effective writes of its shard up to each write; final unless the database decides effects. */
@@ -56,6 +63,9 @@ type Final = {
   shard: number;
   tuple: TupleChange['tuple'];
   subject: SubjectColumns;
+  /** Position of the update in its write, 1 is the first. */
+  at: number;
+  mode: UpdateMode;
 };
 
 const NO_VALUES = '{}';
@@ -64,6 +74,8 @@ const NO_VALUES = '{}';
 const EFFECT_NONE = 0;
 const EFFECT_SURE = 1;
 const EFFECT_IF_STORED = -1;
+/** Exactly if it is not stored; gatehouse_write_modes takes this one's negative position among the inserts, less one. */
+const EFFECT_UNLESS_SAME = -2;
 
 /**
  * Arguments with which gatehouse_write applies `writes` in order, each as if it came alone. Effects
@@ -74,9 +86,25 @@ const EFFECT_IF_STORED = -1;
  */
 export function planGroup(
   writes: readonly ShardWrite[],
+  rulesOf?: (projectId: string) => number,
+  areNew?: boolean,
+): PlannedGroup {
+  const steps = planSteps(writes, rulesOf, areNew);
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/** Updates that one step looks at. */
+const STEP_UPDATES = 256;
+
+/** `planGroup` in steps, each of at most one write of some hundred updates or one column of all of them. */
+export function* planSteps(
+  writes: readonly ShardWrite[],
   rulesOf: (projectId: string) => number = noRules,
   areNew = true,
-): PlannedGroup {
+): Generator<undefined, PlannedGroup> {
   const shards = new ShardTable(writes);
   const finals = new Map<string, Final>();
   const made = new MadeChanges();
@@ -84,45 +112,56 @@ export function planGroup(
   const applied: string[] = [];
   const changes: (string | null)[] = [];
   const counts = Array.from({ length: shards.count + 1 }, () => 0);
-  const stamps = Array.from({ length: shards.count + 1 }, () => '0');
-  writes.forEach((write, index) => {
+  const forkIds = Array.from({ length: shards.count + 1 }, () => '0');
+  let hasModes = false;
+  for (const [index, write] of writes.entries()) {
     const shard = shards.positionOf[index] as number;
-    const effects = write.updates.map((update) => effectOf(finals, shard, index + 1, update));
-    const isUnsure = effects.includes(EFFECT_IF_STORED);
-    const packed = isUnsure ? null : packEffective(write.updates, effects);
-    if (isUnsure) made.add(index + 1, write.updates, effects);
+    const effects: number[] = [];
+    const { modes } = write;
+    if (modes !== undefined) hasModes = true;
+    for (const update of write.updates) {
+      const mode = modes?.[effects.length] ?? 'plain';
+      effects.push(effectOf(finals, shard, index + 1, update, effects.length + 1, mode));
+      if (effects.length % STEP_UPDATES === 0) yield;
+    }
+    const isUnsure = effects.includes(EFFECT_IF_STORED) || effects.includes(EFFECT_UNLESS_SAME);
+    const packed = isUnsure ? null : yield* packEffective(write.updates, effects);
+    if (isUnsure) yield* made.add(index + 1, write, effects);
     if (packed !== null) {
       counts[shard] = (counts[shard] as number) + 1;
-      stamps[shard] = write.stamp;
+      forkIds[shard] = write.forkId;
     }
     offsets.push(counts[shard] as number);
     applied.push(packed === null ? 'f' : 't');
     changes.push(packed);
-  });
+  }
+  const inserts = yield* insertArguments(finals);
+  const positions = hasModes ? positionsOfInserts(finals) : NO_POSITIONS;
   const values = [
     false,
     textArray(shards.sorted.map((key) => key.projectId)),
     textArray(shards.sorted.map((key) => key.tenantId)),
     plainArray(shards.sorted.map((key) => rulesOf(key.projectId))),
     plainArray(counts.slice(1)),
-    plainArray(stamps.slice(1)),
+    plainArray(forkIds.slice(1)),
     plainArray(shards.positionOf),
     plainArray(writes.map((write) => write.commitId)),
-    plainArray(writes.map((write) => write.stamp)),
+    plainArray(writes.map((write) => write.forkId)),
     textArray(writes.map((write) => write.meta.rpc)),
     textArray(writes.map((write) => write.meta.actingUserId)),
     textArray(writes.map((write) => write.meta.requestId)),
     plainArray(offsets),
     plainArray(applied),
     textArray(changes),
-    ...made.toArguments(),
-    ...insertArguments(finals),
-    ...deleteArguments(finals),
+    ...(yield* made.toArguments(positions)),
+    ...inserts,
+    ...(yield* deleteArguments(finals)),
   ];
   assert(values.length === WRITE_GROUP_ARGUMENTS, 'arguments of gatehouse_write');
   const areLoneDeletes = made.areLoneDeletes && made.count === finals.size;
   const hints = { areNew, areLoneDeletes };
-  return { values, hints, shardOfWrite: shards.positionOf, changes, offsets };
+  const modeValues = hasModes ? modeArguments(finals) : undefined;
+  return { values, hints, modeValues, shardOfWrite: shards.positionOf, changes, offsets };
 }
 
 function noRules(): number {
@@ -142,13 +181,17 @@ export function readGroupResults(group: PlannedGroup, row: WriteGroupRow): Write
   const bases = row.bases.split(',');
   const offsets = row.offsets?.split(',') ?? group.offsets;
   const effects = row.effects?.split(',');
+  const refused = row.refused_at?.split(',');
   return group.shardOfWrite.map((shard, index) => {
     const changes = group.changes[index] ?? row.made_changes?.[index] ?? null;
     return {
       epoch: Number(epochs[shard - 1]),
-      seq: Number(bases[shard - 1]) + Number(offsets[index]),
+      revision: Number(bases[shard - 1]) + Number(offsets[index]),
       changes: effects === undefined || effects[index] === '1' ? changes : null,
       settingsVersion: Number(settings[shard - 1] ?? 0),
+      ...(refused === undefined || refused[index] === '0'
+        ? {}
+        : { refusedAt: Number(refused[index]) }),
     };
   });
 }
@@ -178,32 +221,48 @@ class ShardTable {
   }
 }
 
-/** Decides an update's effect as far as the group tells, and records its identity's new state. */
+/** Decides an update's effect as far as the group says, and records its identity's new state. */
 function effectOf(
   finals: Map<string, Final>,
   shard: number,
   write: number,
   update: TupleChange,
+  at: number,
+  mode: UpdateMode,
 ): number {
   const { tuple } = update;
   const subject = subjectToColumns(tuple.subject);
   const key = `${shard}\u0000${tuple.namespace}\u0000${tuple.objectId}\u0000${tuple.relation}\u0000${subject[0]}\u0000${subject[1]}\u0000${subject[2]}`;
   const before = finals.get(key);
   const isInsert = update.op === 'insert';
-  finals.set(key, { isInsert, write, shard, tuple, subject });
+  finals.set(key, { isInsert, write, shard, tuple, subject, at, mode });
+  if (mode !== 'plain') {
+    assert(before === undefined, 'a write with modes shares no tuple with another of its group');
+    return mode === 'identical' ? EFFECT_UNLESS_SAME : EFFECT_SURE;
+  }
   if (isInsert) return EFFECT_SURE;
   if (before === undefined) return EFFECT_IF_STORED;
   return before.isInsert ? EFFECT_SURE : EFFECT_NONE;
 }
 
-function packEffective(updates: readonly TupleChange[], effects: readonly number[]): string | null {
-  const effective = updates.filter((_, index) => effects[index] === EFFECT_SURE);
-  return effective.length === 0 ? null : `[${effective.map(packChange).join(',')}]`;
+function* packEffective(
+  updates: readonly TupleChange[],
+  effects: readonly number[],
+): Generator<undefined, string | null> {
+  const packed: string[] = [];
+  for (const [index, update] of updates.entries()) {
+    if (effects[index] !== EFFECT_SURE) continue;
+    packed.push(packChange(update));
+    if (packed.length % STEP_UPDATES === 0) yield;
+  }
+  return packed.length === 0 ? null : `[${packed.join(',')}]`;
 }
 
 /** The g_ arrays: every update of the writes whose effect the database decides. */
 class MadeChanges {
   readonly #write: number[] = [];
+  /** Positions of the updates in their writes. */
+  readonly #at: number[] = [];
   readonly #effect: number[] = [];
   readonly #packed: string[] = [];
   readonly #identity: string[][] = [[], [], [], [], [], []];
@@ -215,23 +274,31 @@ class MadeChanges {
     return this.#write.length;
   }
 
-  add(write: number, updates: readonly TupleChange[], effects: readonly number[]): void {
-    updates.forEach((update, index) => {
+  *add(
+    write: number,
+    { updates }: ShardWrite,
+    effects: readonly number[],
+  ): Generator<undefined, void> {
+    for (const [index, update] of updates.entries()) {
       this.#write.push(write);
+      this.#at.push(index + 1);
       this.#effect.push(effects[index] as number);
       if (effects[index] !== EFFECT_IF_STORED) this.areLoneDeletes = false;
       this.#packed.push(packChange(update));
       pushIdentity(this.#identity, update.tuple, subjectToColumns(update.tuple.subject));
-    });
+      if (this.#write.length % STEP_UPDATES === 0) yield;
+    }
   }
 
-  toArguments(): string[] {
-    return [
-      plainArray(this.#write),
-      plainArray(this.#effect),
-      textArray(this.#packed),
-      ...this.#identity.map(textArray),
-    ];
+  *toArguments(positions: InsertPositions): Generator<undefined, string[]> {
+    for (const [index, effect] of this.#effect.entries()) {
+      if (effect !== EFFECT_UNLESS_SAME) continue;
+      const position = positions.get(positionKey(this.#write[index], this.#at[index]));
+      assert(position !== undefined, 'what may be stored already is an insert');
+      this.#effect[index] = -1 - position;
+    }
+    const made = [plainArray(this.#write), plainArray(this.#effect), textArray(this.#packed)];
+    return [...made, ...(yield* textArrays(this.#identity))];
   }
 }
 
@@ -248,7 +315,17 @@ function pushIdentity(
   columns[5]?.push(subject[2]);
 }
 
-function insertArguments(finals: Map<string, Final>): string[] {
+/** One literal a step. */
+function* textArrays(columns: readonly string[][]): Generator<undefined, string[]> {
+  const literals: string[] = [];
+  for (const column of columns) {
+    if (column.length >= STEP_UPDATES) yield;
+    literals.push(textArray(column));
+  }
+  return literals;
+}
+
+function* insertArguments(finals: Map<string, Final>): Generator<undefined, string[]> {
   const writes: number[] = [];
   const identity: string[][] = [[], [], [], [], [], []];
   const expires: (string | null)[] = [];
@@ -266,10 +343,11 @@ function insertArguments(finals: Map<string, Final>): string[] {
     expires.push(expiresAtUs?.toString() ?? null);
     conditions.push(conditionName ?? null);
     parameters.push(final.tuple.conditionParams ?? null);
+    if (writes.length % STEP_UPDATES === 0) yield;
   }
   return [
     plainArray(writes),
-    ...identity.map(textArray),
+    ...(yield* textArrays(identity)),
     // Shorter arrays are filled with nulls.
     hasExpiry ? plainArray(expires) : NO_VALUES,
     hasCondition ? textArray(conditions) : NO_VALUES,
@@ -277,13 +355,51 @@ function insertArguments(finals: Map<string, Final>): string[] {
   ];
 }
 
-function deleteArguments(finals: Map<string, Final>): string[] {
+/** Where inserts with a mode stand among all inserts, 1 is the first, by write and update. */
+type InsertPositions = ReadonlyMap<string, number>;
+
+const NO_POSITIONS: InsertPositions = new Map();
+
+function positionKey(write: number | undefined, at: number | undefined): string {
+  return `${write} ${at}`;
+}
+
+function positionsOfInserts(finals: Map<string, Final>): InsertPositions {
+  const positions = new Map<string, number>();
+  let position = 0;
+  for (const { isInsert, write, at, mode } of finals.values()) {
+    if (!isInsert) continue;
+    position++;
+    if (mode === 'identical') positions.set(positionKey(write, at), position);
+  }
+  return positions;
+}
+
+/** Positions and modes of the inserts and of the deletes, in the order of their arguments. */
+function modeArguments(finals: Map<string, Final>): string[] {
+  const all = [...finals.values()];
+  const inserts = all.filter(({ isInsert }) => isInsert);
+  const deletes = all.filter(({ isInsert }) => !isInsert);
+  const modes = (list: readonly Final[]): string =>
+    plainArray(list.map(({ mode }) => NUMBER_OF_MODE[mode]));
+  const positions = (list: readonly Final[]): string => plainArray(list.map(({ at }) => at));
+  return [
+    positions(inserts),
+    modes(inserts),
+    plainArray(deletes.map(({ write }) => write)),
+    positions(deletes),
+    modes(deletes),
+  ];
+}
+
+function* deleteArguments(finals: Map<string, Final>): Generator<undefined, string[]> {
   const shards: number[] = [];
   const identity: string[][] = [[], [], [], [], [], []];
   for (const final of finals.values()) {
     if (final.isInsert) continue;
     shards.push(final.shard);
     pushIdentity(identity, final.tuple, final.subject);
+    if (shards.length % STEP_UPDATES === 0) yield;
   }
-  return [plainArray(shards), ...identity.map(textArray)];
+  return [plainArray(shards), ...(yield* textArrays(identity))];
 }

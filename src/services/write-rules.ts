@@ -19,9 +19,10 @@ export type ProjectRules = {
  * What tuples must fit, as it is known here. The database has the last word: a statement that writes names the
  * version by which its tuples were looked at, and is refused where it is another one.
  *
- * R1 No tuple is committed that does not fit what was asked for when it was committed: the statement compares
- *    under the lock of the shard. Test: test/faults/typed-models.host.test.ts.
- * R2 No write is refused for rules that were over before it came: those that refuse are asked for anew first.
+ * R1 No tuple is committed that does not fit what was asked for when it was committed: the
+ *    statement compares under the lock of the shard. [test/faults/typed-models.host.test.ts]
+ * R2 No write is refused for rules that were over before it came: those that refuse are asked for
+ *    anew first. [src/services/models/staged-models.pg.test.ts]
  */
 export interface WriteRules {
   /** Those of a project, loaded where they are not known. Errors: those of ProjectService.load. */

@@ -1,4 +1,4 @@
-/** The one reason that needs no room: what nobody foresaw. */
+/** The one reason that needs no module: what nobody foresaw. */
 export type InternalReason = 'INTERNAL';
 
 /** What an AppError looks like on another thread: plain data, rebuilt with `errorFromData`. */
@@ -9,7 +9,7 @@ export type ErrorData<Reason extends string = string> = {
 };
 
 /**
- * The only error class of the project. `Reason` is the union of reasons of the room that creates it, which
+ * The only error class of the project. `Reason` is the union of reasons of the module that creates it, which
  * owns them;
  * what a reason means on a wire is decided where it leaves the process. `cause` is for
  * the log and never leaves it.

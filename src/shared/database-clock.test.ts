@@ -41,7 +41,7 @@ function start(): { machine: Machine; time: DatabaseTime } {
 }
 
 describe('the estimate', () => {
-  test('is the database’s time, whatever the wall clock shows and whenever it is set', () => {
+  test('is the database’s time, whatever the wall clock shows and whenever it is set (I1)', () => {
     const { machine, time } = start();
     machine.skewMs = 30 * DAY_MS;
     machine.sample(time);
@@ -55,7 +55,7 @@ describe('the estimate', () => {
     expect([time.clock.nowMs(), time.steps]).toEqual([machine.databaseMs, 0]);
   });
 
-  test('is uncertain by half the round trip, and by what clocks drift since', () => {
+  test('is uncertain by half the round trip, and by what clocks drift since (I2)', () => {
     const { machine, time } = start();
     expect(time.uncertaintyMs).toBe(Infinity);
     machine.sample(time, 3, 7);
@@ -76,7 +76,7 @@ describe('the estimate', () => {
     expect(time.uncertaintyMs).toBeLessThan(0.101);
   });
 
-  test('follows a database whose clock was set, forward at once', () => {
+  test('follows a database whose clock was set, forward at once (I3)', () => {
     const { machine, time } = start();
     machine.sample(time, 1, 1);
     machine.databaseMs += 5_000;
@@ -115,7 +115,7 @@ describe('the estimate', () => {
   });
 });
 
-test('whatever happens, time never goes back, and is off by no more than it says', () => {
+test('whatever happens, time never goes back, and is off by no more than it says (I4)', () => {
   const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
   const event = fc.oneof(
     fc.record({

@@ -7,12 +7,15 @@ import { type Clock, systemClock } from './clock.ts';
  *
  * I1  Time is the monotonic clock of the machine, which all threads share, plus an offset that one
  *     thread estimates: a wall clock that is wrong, or is set, changes nothing.
- * I2  The offset lies within an interval that every sample confirmed: a sample says that the database's clock
- *     showed `databaseMs` at some moment between `sentMs` and `receivedMs`. Between samples the
- *     interval grows by what clocks drift; samples are cut with it (M. Marzullo, 1984).
- * I3  A sample that the interval contradicts says that the database's clock was set, or is another's since a
- *     failover: it is believed alone.
+ *     [database-clock.test.ts]
+ * I2  The offset lies within an interval that every sample confirmed: a sample says that the
+ *     database's clock showed `databaseMs` at some moment between `sentMs` and `receivedMs`.
+ *     Between samples the interval grows by what clocks drift; samples are cut with it (M.
+ *     Marzullo, 1984). [database-clock.test.ts]
+ * I3  A sample that the interval contradicts says that the database's clock was set, or is
+ *     another's since a failover: it is believed alone. [database-clock.test.ts]
  * I4  Time never goes back, on any thread: it stands still until the database's has come as far.
+ *     [database-clock.test.ts]
  */
 
 /** What two clocks drift apart: twice the 500 ppm by which NTP slews (RFC 5905), the most of a sound clock. */
@@ -21,7 +24,7 @@ const DRIFT = 0.001;
 /** Slots of the shared memory, 8 bytes each; the first holds the version as its lower half. */
 const VERSION = 0;
 const OFFSET = 1;
-const FLOOR = 2;
+const MIN = 2;
 const SLOTS = 3;
 
 /** Between two looks of a thread that has nothing from before at values that are being replaced. */
@@ -47,7 +50,7 @@ export class DatabaseClock implements Clock {
   /** Of what was read last: 0 is nothing yet. */
   #version = 0;
   #offsetMs = 0;
-  #floorMs = -Infinity;
+  #minMs = -Infinity;
 
   /** `base` and `originMs`, which makes its monotonic clock that of the machine, are given in tests. */
   constructor(memory: SharedArrayBuffer, base: Clock = systemClock, originMs = THREAD_ORIGIN_MS) {
@@ -62,11 +65,8 @@ export class DatabaseClock implements Clock {
     const version = Atomics.load(this.#versions, VERSION);
     if (version !== this.#version) this.#read(version);
     if (this.#version === 0) return this.#base.nowMs();
-    const nowMs = Math.max(
-      this.#originMs + this.#base.monotonicMs() + this.#offsetMs,
-      this.#floorMs,
-    );
-    this.#floorMs = nowMs;
+    const nowMs = Math.max(this.#originMs + this.#base.monotonicMs() + this.#offsetMs, this.#minMs);
+    this.#minMs = nowMs;
     return nowMs;
   }
 
@@ -83,11 +83,11 @@ export class DatabaseClock implements Clock {
   /** Whether the values were those of `version` for as long as it took. */
   #take(version: number): boolean {
     const offsetMs = this.#values[OFFSET] as number;
-    const floorMs = this.#values[FLOOR] as number;
+    const minMs = this.#values[MIN] as number;
     if (version % 2 !== 0 || Atomics.load(this.#versions, VERSION) !== version) return false;
     this.#version = version;
     this.#offsetMs = offsetMs;
-    this.#floorMs = Math.max(this.#floorMs, floorMs);
+    this.#minMs = Math.max(this.#minMs, minMs);
     return true;
   }
 
@@ -150,7 +150,7 @@ export class DatabaseTime {
 
   /** For how long time stands still, since it must not go back to what the database shows. */
   get heldMs(): number {
-    return this.#isSet ? Math.max(0, (this.#values[FLOOR] as number) - this.#estimateMs()) : 0;
+    return this.#isSet ? Math.max(0, (this.#values[MIN] as number) - this.#estimateMs()) : 0;
   }
 
   /** Samples that said that the database's clock was set. */
@@ -174,10 +174,10 @@ export class DatabaseTime {
   #publish(offsetMs: number): void {
     // Whatever any thread was given until now lies at or below it, but for what a thread is given during
     // these lines, which that thread remembers itself.
-    const floorMs = this.#isSet ? this.clock.nowMs() : -Infinity;
+    const minMs = this.#isSet ? this.clock.nowMs() : -Infinity;
     Atomics.add(this.#versions, VERSION, 1);
     this.#values[OFFSET] = offsetMs;
-    this.#values[FLOOR] = floorMs;
+    this.#values[MIN] = minMs;
     Atomics.add(this.#versions, VERSION, 1);
   }
 }

@@ -31,7 +31,7 @@ export class IdSource {
   }
 
   /** Decimal text of a random signed 64-bit number. */
-  stamp(): string {
+  forkId(): string {
     return this.#pool.readBigInt64LE(this.#take(8)).toString();
   }
 

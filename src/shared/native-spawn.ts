@@ -40,25 +40,25 @@ export interface NativeChild {
   onExit(listener: (code: number | null, signal: string | null) => void): void;
 }
 
-type Call = (...args: unknown[]) => number;
-type Calls = {
-  readonly spawn: Call;
-  readonly waitpid: Call;
-  readonly pipe2: Call;
-  readonly mkfifo: Call;
-  readonly actionsInit: Call;
-  readonly actionsDestroy: Call;
-  readonly addOpen: Call;
-  readonly addDup2: Call;
-  readonly addChdir: Call;
-  readonly addCloseFrom: Call;
-  readonly attributesInit: Call;
-  readonly attributesDestroy: Call;
-  readonly setFlags: Call;
-  readonly setDefaultSignals: Call;
-  readonly setMask: Call;
+type NativeCall = (...args: unknown[]) => number;
+type NativeCalls = {
+  readonly spawn: NativeCall;
+  readonly waitpid: NativeCall;
+  readonly pipe2: NativeCall;
+  readonly mkfifo: NativeCall;
+  readonly actionsInit: NativeCall;
+  readonly actionsDestroy: NativeCall;
+  readonly addOpen: NativeCall;
+  readonly addDup2: NativeCall;
+  readonly addChdir: NativeCall;
+  readonly addCloseFrom: NativeCall;
+  readonly attributesInit: NativeCall;
+  readonly attributesDestroy: NativeCall;
+  readonly setFlags: NativeCall;
+  readonly setDefaultSignals: NativeCall;
+  readonly setMask: NativeCall;
 };
-type Koffi = { load(library: string): { func(signature: string): Call } };
+type SpawnLibrary = { load(library: string): { func(signature: string): NativeCall } };
 
 /** More than glibc's structures need on any machine (336 bytes at most). */
 const STRUCTURE_BYTES = 1_024;
@@ -71,14 +71,14 @@ const WNOHANG = 1;
 const SIGNAL_BITS = 0x7f;
 const EXIT_SHIFT = 8;
 const EXIT_BITS = 0xff;
-/** Children are looked at so often even when no SIGCHLD tells of them, as in a worker thread. */
+/** Children are looked at so often even when no SIGCHLD reports them, as in a worker thread. */
 const REAP_MS = 100;
 
 const SIGNAL_NAMES: ReadonlyMap<number, string> = new Map(
   Object.entries(system.signals).map(([name, number]) => [number, name]),
 );
 
-let calls: Calls | null | undefined;
+let calls: NativeCalls | null | undefined;
 
 /**
  * Starts a program. Undefined where that cannot be done so (no glibc, the file is not there or no
@@ -156,14 +156,14 @@ export function closePipe(pipe: { readonly readFd: number; readonly writeFd: num
   closeSync(pipe.writeFd);
 }
 
-function loadCalls(): Calls | null {
+function loadCalls(): NativeCalls | null {
   if (calls === undefined) calls = process.platform === 'linux' ? bind() : null;
   return calls;
 }
 
-function bind(): Calls | null {
+function bind(): NativeCalls | null {
   try {
-    const koffi = createRequire(import.meta.url)('koffi') as Koffi;
+    const koffi = createRequire(import.meta.url)('koffi') as SpawnLibrary;
     const libc = koffi.load('libc.so.6');
     const actions = 'void *actions';
     const attributes = 'void *attributes';

@@ -28,7 +28,7 @@ const OF_THIS_PROCESS: StopSources = {
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 /**
- * A function to be called at each signal that tells whether it is the copy of one before: npm passes on
+ * A function to be called at each signal that says whether it is the copy of one before: npm passes on
  * what the terminal has already sent to everybody. That is one within `windowMs` of the last that was none.
  */
 export function createEchoFilter(

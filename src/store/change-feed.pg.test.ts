@@ -8,7 +8,7 @@ import type { ShardKey } from '../model/relation-tuple.ts';
 import {
   type ChangeFeed,
   type ChangeFeedOptions,
-  readHeads,
+  readHeadRevisions,
   startChangeFeed,
 } from './change-feed.ts';
 import { readChanges } from './changes.ts';
@@ -24,14 +24,14 @@ afterEach(async () => {
 afterAll(async () => await database.drop());
 
 const shard = { projectId: 'p', tenantId: 't' };
-type Hint = { readonly shard: ShardKey | null; readonly seq: number };
+type Hint = { readonly shard: ShardKey | null; readonly revision: number };
 
 function start(options: Partial<ChangeFeedOptions> = {}): Hint[] {
   const hints: Hint[] = [];
   const feed = startChangeFeed({
     target: database.target,
     sender: 'test',
-    onHint: (hinted, seq) => void hints.push({ shard: hinted, seq }),
+    onHint: (hinted, revision) => void hints.push({ shard: hinted, revision }),
     ...options,
   });
   feeds.push(feed);
@@ -49,10 +49,10 @@ describe('startChangeFeed', () => {
   it('assumes loss at the start, then passes on what is notified', async () => {
     const hints = start();
     await feeds[0]?.started;
-    expect(hints).toEqual([{ shard: null, seq: 0 }]);
-    const seq = await writeChange(database.pool, shard);
+    expect(hints).toEqual([{ shard: null, revision: 0 }]);
+    const revision = await writeChange(database.pool, shard);
     await until(() => hints.length > 1);
-    expect(hints[1]).toEqual({ shard, seq });
+    expect(hints[1]).toEqual({ shard, revision });
   });
 
   it('takes what it does not understand for a hint to look everywhere', async () => {
@@ -60,7 +60,7 @@ describe('startChangeFeed', () => {
     await feeds[0]?.started;
     await database.pool.query(`notify gatehouse_change, 'what?'`);
     await until(() => hints.length > 1);
-    expect(hints[1]).toEqual({ shard: null, seq: 0 });
+    expect(hints[1]).toEqual({ shard: null, revision: 0 });
   });
 
   it('catches up with every change although its connection is cut at random', async () => {
@@ -72,12 +72,12 @@ describe('startChangeFeed', () => {
       for (;;) {
         const page = await readChanges(database.pool, shard, watermark, 7);
         watermark += page.changes.length;
-        if (watermark === page.head.seq) return;
+        if (watermark === page.headRevision.revision) return;
       }
     };
     start({
-      onHint: (hinted, seq) => {
-        if (hinted === null || seq > watermark) running = running.then(catchUp);
+      onHint: (hinted, revision) => {
+        if (hinted === null || revision > watermark) running = running.then(catchUp);
       },
     });
     await feeds[0]?.started;
@@ -101,9 +101,9 @@ describe('startChangeFeed', () => {
     // What is notified before it listens again is lost; it does listen again.
     let isHeard = false;
     while (!isHeard) {
-      const seq = await writeChange(database.pool, shard);
+      const revision = await writeChange(database.pool, shard);
       await sleep(20);
-      isHeard = hints.some((hint) => hint.seq === seq);
+      isHeard = hints.some((hint) => hint.revision === revision);
     }
   });
 
@@ -113,11 +113,11 @@ describe('startChangeFeed', () => {
     );
     const quiet = { projectId: 'p', tenantId: 'quiet' };
     const unwritten = { projectId: 'p', tenantId: 'unwritten' };
-    const heads = await readHeads(database.pool, [quiet, unwritten]);
-    const { head } = await readChanges(database.pool, unwritten, 0);
-    expect(heads.toSorted((a, b) => b.seq - a.seq)).toEqual([
-      { ...quiet, epoch: head.epoch, seq: 42, stamp: '7' },
-      { ...unwritten, epoch: head.epoch, seq: 0, stamp: '0' },
+    const headRevisions = await readHeadRevisions(database.pool, [quiet, unwritten]);
+    const { headRevision } = await readChanges(database.pool, unwritten, 0);
+    expect(headRevisions.toSorted((a, b) => b.revision - a.revision)).toEqual([
+      { ...quiet, epoch: headRevision.epoch, revision: 42, forkId: '7' },
+      { ...unwritten, epoch: headRevision.epoch, revision: 0, forkId: '0' },
     ]);
   });
 

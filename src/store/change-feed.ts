@@ -10,12 +10,12 @@ export const CHANGE_CHANNEL = 'gatehouse_change';
 
 export type ChangeFeedOptions = {
   readonly target: PostgresTarget;
-  /** Of this process's own notifications, which tell it nothing; '' where it sends none. */
+  /** Of this process's own notifications, which say it nothing; '' where it sends none. */
   readonly sender: string;
   /** Whether a shard may be held here. Hot: asked for each hint of others. Absent: any may be. */
   readonly isHeld?: ((shard: ShardKey) => boolean) | undefined;
-  /** A shard has reached `seq`; null: any shard may have changed. A hint: may repeat, or be old. */
-  readonly onHint: (shard: ShardKey | null, seq: number) => void;
+  /** A shard has reached `revision`; null: any shard may have changed. A hint: may repeat, or be old. */
+  readonly onHint: (shard: ShardKey | null, revision: number) => void;
   /** Called with false once when the LISTEN connection is lost, with true when it is there (again). */
   readonly onConnected?: ((isConnected: boolean) => void) | undefined;
   readonly log?: StoreLog | undefined;
@@ -70,29 +70,29 @@ export function hintReader(
       onHint(null, 0);
       return;
     }
-    for (const { shard, seq } of message.hints) {
+    for (const { shard, revision } of message.hints) {
       if (isHeld !== undefined && !isHeld(shard)) {
         counts.dropped += 1;
       } else {
         counts.held += 1;
-        onHint(shard, seq);
+        onHint(shard, revision);
       }
     }
   };
 }
 
-/** Where a shard stands; one that was never written stands at seq 0. */
-export type HeadRow = ShardKey & {
+/** Where a shard stands; one that was never written stands at revision 0. */
+export type FeedHeadRow = ShardKey & {
   readonly epoch: number;
-  readonly seq: number;
-  readonly stamp: string;
+  readonly revision: number;
+  readonly forkId: string;
 };
 
-/** Heads of the given shards, in any order. Cost: one index lookup each. */
-export async function readHeads(
+/** Head revisions of the given shards, in any order. Cost: one index lookup each. */
+export async function readHeadRevisions(
   pool: Pool,
   shards: readonly ShardKey[],
-): Promise<readonly HeadRow[]> {
+): Promise<readonly FeedHeadRow[]> {
   const { rows } = await pool.query<{
     project_id: string;
     tenant_id: string;
@@ -102,7 +102,7 @@ export async function readHeads(
   }>({
     name: 'read-heads',
     text: `
-      select k.project_id, k.tenant_id, coalesce(s.epoch, deployment_epoch()) as epoch,
+      select k.project_id, k.tenant_id, coalesce(s.epoch, gatehouse_epoch()) as epoch,
         coalesce(s.seq, 0) as seq, coalesce(s.stamp, 0) as stamp
       from unnest($1::text[], $2::text[]) as k (project_id, tenant_id)
         left join shard s on s.project_id = k.project_id and s.tenant_id = k.tenant_id`,
@@ -112,7 +112,7 @@ export async function readHeads(
     projectId: row.project_id,
     tenantId: row.tenant_id,
     epoch: Number(row.epoch),
-    seq: Number(row.seq),
-    stamp: row.stamp,
+    revision: Number(row.seq),
+    forkId: row.stamp,
   }));
 }

@@ -11,7 +11,7 @@ const text = fc.oneof(
 );
 const hint = fc.record({
   shard: fc.record({ projectId: text, tenantId: text }),
-  seq: fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER }),
+  revision: fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER }),
 });
 
 test(`every hint arrives, in payloads that PostgreSQL takes (SEED=${seed})`, () => {
@@ -30,14 +30,14 @@ test(`every hint arrives, in payloads that PostgreSQL takes (SEED=${seed})`, () 
 const named = (count: number): ChangeHint[] =>
   Array.from({ length: count }, (_, i) => ({
     shard: { projectId: 'default', tenantId: `tenant-${i}` },
-    seq: 1_000 + i,
+    revision: 1_000 + i,
   }));
 
 test('hundreds of shards share a payload; what fits into none is left out', () => {
   expect(payloadsOf('s', [])).toEqual([]);
   expect(payloadsOf('s', named(200))).toHaveLength(1);
   expect(payloadsOf('s', named(1_000)).length).toBeLessThan(6);
-  const tooLong = { shard: { projectId: 'p'.repeat(9_000), tenantId: '' }, seq: 1 };
+  const tooLong = { shard: { projectId: 'p'.repeat(9_000), tenantId: '' }, revision: 1 };
   expect(payloadsOf('s', [tooLong, ...named(1)]).flatMap((one) => hintsIn(one)?.hints)).toEqual(
     named(1),
   );
@@ -52,10 +52,11 @@ function parsedByPreviousRelease(payload: string): unknown {
     return undefined;
   }
   if (!Array.isArray(parsed)) return undefined;
-  const [projectId, tenantId, seq] = parsed as readonly unknown[];
+  const [projectId, tenantId, revision] = parsed as readonly unknown[];
   if (typeof projectId !== 'string' || typeof tenantId !== 'string') return undefined;
-  if (typeof seq !== 'number' || !Number.isSafeInteger(seq) || seq < 0) return undefined;
-  return { shard: { projectId, tenantId }, seq };
+  if (typeof revision !== 'number' || !Number.isSafeInteger(revision) || revision < 0)
+    return undefined;
+  return { shard: { projectId, tenantId }, revision };
 }
 
 test('the release before does not understand this one, and so looks at every shard', () => {
@@ -67,7 +68,7 @@ test('the release before does not understand this one, and so looks at every sha
 test('what the release before says is understood', () => {
   const old = JSON.stringify(['p', 't', 7]);
   expect(parsedByPreviousRelease(old)).toBeDefined();
-  const hints = [{ shard: { projectId: 'p', tenantId: 't' }, seq: 7 }];
+  const hints = [{ shard: { projectId: 'p', tenantId: 't' }, revision: 7 }];
   expect(hintsIn(old)).toEqual({ sender: '', hints });
 });
 
@@ -104,7 +105,7 @@ test('hints of this process and of shards that are not held go no further, and a
     {
       sender: 'me',
       isHeld: (shard) => shard.tenantId === 'tenant-3',
-      onHint: (shard, seq) => told.push([shard?.tenantId, seq]),
+      onHint: (shard, revision) => told.push([shard?.tenantId, revision]),
     },
     counts,
   );

@@ -1,7 +1,7 @@
 import type { ShardKey } from '../model/relation-tuple.ts';
 
-/** A shard has reached a seq. */
-export type ChangeHint = { readonly shard: ShardKey; readonly seq: number };
+/** A shard has reached a revision. */
+export type ChangeHint = { readonly shard: ShardKey; readonly revision: number };
 
 /** What one notification says. */
 export type HintMessage = {
@@ -15,8 +15,8 @@ const PAYLOAD_BYTES_MAX = 7_999;
 
 /*
  * Payloads, by release; whoever does not understand one looks at every shard that it holds.
- * 1: one hint, `["project","tenant",seq]`.
- * 2: hints of one tick of one instance, `{"from":"sender","at":["project","tenant",seq,…]}`. To 1 it is something
+ * 1: one hint, `["project","tenant",revision]`.
+ * 2: hints of one tick of one instance, `{"from":"sender","at":["project","tenant",revision,…]}`. To 1 it is something
  *    that it does not understand.
  */
 
@@ -35,8 +35,8 @@ export function payloadsOf(sender: string, hints: readonly ChangeHint[]): readon
     parts = [];
     bytes = emptyBytes;
   };
-  for (const { shard, seq } of hints) {
-    const part = `${JSON.stringify(shard.projectId)},${JSON.stringify(shard.tenantId)},${seq}`;
+  for (const { shard, revision } of hints) {
+    const part = `${JSON.stringify(shard.projectId)},${JSON.stringify(shard.tenantId)},${revision}`;
     const partBytes = Buffer.byteLength(part) + 1;
     if (emptyBytes + partBytes > PAYLOAD_BYTES_MAX) continue;
     if (bytes + partBytes > PAYLOAD_BYTES_MAX) end();
@@ -47,7 +47,7 @@ export function payloadsOf(sender: string, hints: readonly ChangeHint[]): readon
   return payloads;
 }
 
-/** How the payloads of a sender begin: enough to tell one's own without reading it. */
+/** How the payloads of a sender begin: enough to say one's own without reading it. */
 export function prefixOf(sender: string): string {
   return `{"from":"${sender}","at":`;
 }
@@ -78,10 +78,11 @@ function triplesIn(values: readonly unknown[]): readonly ChangeHint[] | undefine
   for (let i = 0; i < values.length; i += 3) {
     const projectId = values[i];
     const tenantId = values[i + 1];
-    const seq = values[i + 2];
+    const revision = values[i + 2];
     if (typeof projectId !== 'string' || typeof tenantId !== 'string') return undefined;
-    if (typeof seq !== 'number' || !Number.isSafeInteger(seq) || seq < 0) return undefined;
-    hints.push({ shard: { projectId, tenantId }, seq });
+    if (typeof revision !== 'number' || !Number.isSafeInteger(revision) || revision < 0)
+      return undefined;
+    hints.push({ shard: { projectId, tenantId }, revision });
   }
   return hints;
 }

@@ -19,11 +19,11 @@ test('each of many has the page that it has alone', async () => {
   await database.pool.query(`update shard set retained_from = 3 where tenant_id = 't5'`);
   await database.pool.query(`delete from tuple_change where tenant_id = 't5' and seq < 3`);
   const asks = [0, 1, 2, 3, 4, 5, 99].flatMap((i) =>
-    [0, 1, 3, 5].map((afterSeq) => ({ shard: shard(i), afterSeq })),
+    [0, 1, 3, 5].map((afterRevision) => ({ shard: shard(i), afterRevision })),
   );
   const pages = await readChangesOfMany(database.pool, asks);
-  for (const [index, { shard: asked, afterSeq }] of asks.entries()) {
-    expect(pages[index]).toEqual(await readChanges(database.pool, asked, afterSeq));
+  for (const [index, { shard: asked, afterRevision }] of asks.entries()) {
+    expect(pages[index]).toEqual(await readChanges(database.pool, asked, afterRevision));
   }
   expect(await readChangesOfMany(database.pool, [])).toEqual([]);
 });
@@ -37,15 +37,15 @@ test('one that is far behind has a whole beginning, one that is too large has no
     `update tuple_change set changes = '["' || repeat('x', 3000000) || '"]' where tenant_id = 't101'`,
   );
   const pages = await readChangesOfMany(database.pool, [
-    { shard: far, afterSeq: 10 },
-    { shard: large, afterSeq: 0 },
-    { shard: near, afterSeq: 0 },
-    { shard: large, afterSeq: 1 },
+    { shard: far, afterRevision: 10 },
+    { shard: large, afterRevision: 0 },
+    { shard: near, afterRevision: 0 },
+    { shard: large, afterRevision: 1 },
   ]);
   const [ofFar, ofLarge, ofNear, ofLargeAgain] = pages;
-  const seqs = ofFar?.changes.map(({ seq }) => seq) ?? [];
-  expect(seqs).toEqual(Array.from(seqs, (_, i) => 11 + i));
-  expect(ofFar?.head.seq).toBe(100);
+  const revisions = ofFar?.changes.map(({ revision }) => revision) ?? [];
+  expect(revisions).toEqual(Array.from(revisions, (_, i) => 11 + i));
+  expect(ofFar?.headRevision.revision).toBe(100);
   expect(ofLarge?.changes).toHaveLength(1);
   expect(ofNear?.changes).toHaveLength(1);
   // The first row of a shard lies as near as those of the others; there was room for one of the two.

@@ -4,7 +4,7 @@ import { assert } from '../shared/assert.ts';
 import type { ChangePage, StoredChange } from './changes.ts';
 
 /** What one of many shards is asked for. */
-export type ChangesAsk = { readonly shard: ShardKey; readonly afterSeq: number };
+export type ChangesAsk = { readonly shard: ShardKey; readonly afterRevision: number };
 
 /** Shards of one query at most: their pages are applied in one go, within the slice of a worker (2 ms). */
 export const CHANGES_ASKS_MAX = 64;
@@ -13,7 +13,7 @@ const ROWS_PER_SHARD = 64;
 /** Of one query: the rows that lie nearest after what is known come first. */
 const BYTES_MAX = 4 * 1024 * 1024;
 
-// One statement, hence one snapshot: head, retention and changes of a shard belong together. As in
+// One statement, hence one snapshot: head revision, retention and changes of a shard belong together. As in
 // readChanges (changes.ts), but for many shards with few changes each.
 const TEXT = `
   select m.n::int as n, m.epoch, m.head_seq, m.head_stamp, m.retained_from, m.head_settings,
@@ -29,7 +29,7 @@ const TEXT = `
       sum(octet_length(c.changes)) over (order by c.seq - h.after_seq, h.n) as bytes_so_far
     from (
       select k.n, k.project_id, k.tenant_id, k.after_seq,
-        coalesce(s.epoch, deployment_epoch()) as epoch, coalesce(s.seq, 0) as head_seq,
+        coalesce(s.epoch, gatehouse_epoch()) as epoch, coalesce(s.seq, 0) as head_seq,
         coalesce(s.stamp, 0) as head_stamp, coalesce(s.retained_from, 1) as retained_from,
         coalesce(s.settings_version, 0) as head_settings
       from unnest($1::text[], $2::text[], $3::bigint[])
@@ -45,7 +45,7 @@ const TEXT = `
   ) m
   order by m.n, m.seq`;
 
-type Row = {
+type ChangesOfManyRow = {
   readonly n: number;
   readonly epoch: string;
   readonly head_seq: string;
@@ -60,7 +60,7 @@ type Row = {
 };
 
 /**
- * The changes of many shards after their seqs, in the order of the asks, each as `readChanges` gives a
+ * The changes of many shards after their revisions, in the order of the asks, each as `readChanges` gives a
  * page of it. Undefined: there was no room for any of a shard's changes, ask for it alone.
  * Errors: whatever the driver throws (pg-errors.ts). Cost: one prepared statement, about three lookups by key for
  * each shard; at most about 4 MiB.
@@ -70,13 +70,13 @@ export async function readChangesOfMany(
   asks: readonly ChangesAsk[],
 ): Promise<readonly (ChangePage | undefined)[]> {
   assert(asks.length <= CHANGES_ASKS_MAX, 'asks of one query');
-  const { rows } = await client.query<Row>({
+  const { rows } = await client.query<ChangesOfManyRow>({
     name: 'read-changes-of-many',
     text: TEXT,
     values: [
       asks.map(({ shard }) => shard.projectId),
       asks.map(({ shard }) => shard.tenantId),
-      asks.map(({ afterSeq }) => afterSeq),
+      asks.map(({ afterRevision }) => afterRevision),
     ],
   });
   const pages: (ChangePage | undefined)[] = [];
@@ -85,32 +85,32 @@ export async function readChangesOfMany(
     while (rows[end]?.n === rows[at]?.n) end += 1;
     const ask = asks[pages.length];
     assert(ask !== undefined && rows[at]?.n === pages.length + 1, 'every ask has its rows');
-    pages.push(pageOf(ask.afterSeq, rows.slice(at, end)));
+    pages.push(pageOf(ask.afterRevision, rows.slice(at, end)));
     at = end;
   }
   assert(pages.length === asks.length, 'every ask has a page');
   return pages;
 }
 
-function pageOf(afterSeq: number, rows: readonly Row[]): ChangePage | undefined {
-  const first = rows[0] as Row; // of a group, which is never empty
-  const head = {
+function pageOf(afterRevision: number, rows: readonly ChangesOfManyRow[]): ChangePage | undefined {
+  const first = rows[0] as ChangesOfManyRow; // of a group, which is never empty
+  const headRevision = {
     epoch: Number(first.epoch),
-    seq: Number(first.head_seq),
-    stamp: first.head_stamp,
+    revision: Number(first.head_seq),
+    forkId: first.head_stamp,
     retainedFrom: Number(first.retained_from),
     settingsVersion: Number(first.head_settings),
   };
   const changes: StoredChange[] = [];
-  for (const { seq, stamp, settings_version, changes: packed } of rows) {
-    if (seq === null || packed === null) break;
-    // A gap is for readChanges to be told of, which asks for this shard alone.
-    if (Number(seq) !== afterSeq + changes.length + 1) return undefined;
+  for (const { seq: revision, stamp: forkId, settings_version, changes: packed } of rows) {
+    if (revision === null || packed === null) break;
+    // A gap is for readChanges to be notified of, which asks for this shard alone.
+    if (Number(revision) !== afterRevision + changes.length + 1) return undefined;
     const settingsVersion = Number(settings_version);
-    changes.push({ seq: Number(seq), stamp, settingsVersion, changes: packed });
+    changes.push({ revision: Number(revision), forkId, settingsVersion, changes: packed });
   }
-  const isPruned = afterSeq + 1 < head.retainedFrom;
-  if (!isPruned && afterSeq < head.seq && changes.length === 0) return undefined;
-  const stampAtStart = afterSeq === 0 ? '0' : (first.stamp_at_start ?? undefined);
-  return { head, stampAtStart, changes };
+  const isPruned = afterRevision + 1 < headRevision.retainedFrom;
+  if (!isPruned && afterRevision < headRevision.revision && changes.length === 0) return undefined;
+  const forkIdAtStart = afterRevision === 0 ? '0' : (first.stamp_at_start ?? undefined);
+  return { headRevision, forkIdAtStart, changes };
 }

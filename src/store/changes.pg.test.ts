@@ -19,12 +19,14 @@ describe('readChanges', () => {
   it('answers an empty head for a shard that was never written', async () => {
     const page = await readChanges(database.pool, { projectId: 'p', tenantId: 'none' }, 0);
     expect(page).toMatchObject({
-      head: { seq: 0, stamp: '0', retainedFrom: 1 },
-      stampAtStart: '0',
+      headRevision: { revision: 0, forkId: '0', retainedFrom: 1 },
+      forkIdAtStart: '0',
       changes: [],
     });
-    expect(page.head.epoch).toBeGreaterThan(0);
-    expect(mustReload({ epoch: page.head.epoch, seq: 0, stamp: '0' }, page)).toBe(false);
+    expect(page.headRevision.epoch).toBeGreaterThan(0);
+    expect(mustReload({ epoch: page.headRevision.epoch, revision: 0, forkId: '0' }, page)).toBe(
+      false,
+    );
   });
 
   it('pages from any watermark to the head', async () => {
@@ -34,24 +36,24 @@ describe('readChanges', () => {
     }
     const seen: string[] = [];
     let watermark = {
-      epoch: (await readChanges(database.pool, shard, 0)).head.epoch,
-      seq: 0,
-      stamp: '0',
+      epoch: (await readChanges(database.pool, shard, 0)).headRevision.epoch,
+      revision: 0,
+      forkId: '0',
     };
     for (;;) {
-      const page = await readChanges(database.pool, shard, watermark.seq, 3);
+      const page = await readChanges(database.pool, shard, watermark.revision, 3);
       expect(page.changes.length).toBeLessThanOrEqual(3);
       expect(mustReload(watermark, page)).toBe(false);
       if (page.changes.length === 0) {
         break;
       }
-      for (const { seq, stamp, changes } of page.changes) {
+      for (const { revision, forkId, changes } of page.changes) {
         seen.push(changes);
-        watermark = { ...watermark, seq, stamp };
+        watermark = { ...watermark, revision, forkId };
       }
     }
-    const { head } = await readChanges(database.pool, shard, watermark.seq);
-    expect(head).toMatchObject(watermark);
+    const { headRevision } = await readChanges(database.pool, shard, watermark.revision);
+    expect(headRevision).toMatchObject(watermark);
     expect(seen).toEqual(Array.from({ length: 10 }, (_, i) => `[${i + 1}]`));
   });
 
@@ -59,19 +61,23 @@ describe('readChanges', () => {
     const big = { projectId: 'p', tenantId: 'big' };
     const text = `["${'x'.repeat(3 * 1024 * 1024)}"]`;
     for (let i = 0; i < 4; i++) await writeChange(database.pool, big, text);
-    expect((await readChanges(database.pool, big, 0)).changes.map((c) => c.seq)).toEqual([1, 2]);
-    expect((await readChanges(database.pool, big, 2)).changes.map((c) => c.seq)).toEqual([3, 4]);
+    expect((await readChanges(database.pool, big, 0)).changes.map((c) => c.revision)).toEqual([
+      1, 2,
+    ]);
+    expect((await readChanges(database.pool, big, 2)).changes.map((c) => c.revision)).toEqual([
+      3, 4,
+    ]);
   });
 
   it('says reload for another epoch, a head below, or another stamp', async () => {
     const page = await readChanges(database.pool, shard, 5);
-    const good = { epoch: page.head.epoch, seq: 5, stamp: page.stampAtStart ?? '' };
+    const good = { epoch: page.headRevision.epoch, revision: 5, forkId: page.forkIdAtStart ?? '' };
     expect(mustReload(good, page)).toBe(false);
     expect(mustReload({ ...good, epoch: good.epoch + 1 }, page)).toBe(true);
-    expect(mustReload({ ...good, stamp: '1' }, page)).toBe(true);
+    expect(mustReload({ ...good, forkId: '1' }, page)).toBe(true);
     const ahead = await readChanges(database.pool, shard, 11);
     expect(ahead.changes).toEqual([]);
-    expect(mustReload({ ...good, seq: 11 }, ahead)).toBe(true);
+    expect(mustReload({ ...good, revision: 11 }, ahead)).toBe(true);
   });
 
   it('stops at a gap instead of skipping it', async () => {
@@ -88,17 +94,17 @@ describe('pruneChanges', () => {
     const rule = { ageMaxMs: 3_600_000, countMax: 4, ageMinMs: 0 };
     expect(await pruneChanges(database.pool, rule)).toBeGreaterThanOrEqual(12);
     const behind = await readChanges(database.pool, shard, 5);
-    expect(behind.head.retainedFrom).toBe(7);
+    expect(behind.headRevision.retainedFrom).toBe(7);
     expect(behind.changes).toEqual([]);
-    const stampOf = (seq: number): string => before.changes[seq - 1]?.stamp ?? '';
-    const epoch = before.head.epoch;
-    expect(mustReload({ epoch, seq: 5, stamp: stampOf(5) }, behind)).toBe(true);
-    // At the border the changes are there, but the stamp of the watermark is not: reload as well.
+    const forkIdOf = (revision: number): string => before.changes[revision - 1]?.forkId ?? '';
+    const epoch = before.headRevision.epoch;
+    expect(mustReload({ epoch, revision: 5, forkId: forkIdOf(5) }, behind)).toBe(true);
+    // At the border the changes are there, but the fork id of the watermark is not: reload as well.
     const border = await readChanges(database.pool, shard, 6);
-    expect(border.changes.map((change) => change.seq)).toEqual([7, 8, 9, 10]);
-    expect(mustReload({ epoch, seq: 6, stamp: stampOf(6) }, border)).toBe(true);
+    expect(border.changes.map((change) => change.revision)).toEqual([7, 8, 9, 10]);
+    expect(mustReload({ epoch, revision: 6, forkId: forkIdOf(6) }, border)).toBe(true);
     const inside = await readChanges(database.pool, shard, 7);
-    expect(mustReload({ epoch, seq: 7, stamp: stampOf(7) }, inside)).toBe(false);
+    expect(mustReload({ epoch, revision: 7, forkId: forkIdOf(7) }, inside)).toBe(false);
     expect(await pruneChanges(database.pool, rule)).toBe(0);
   });
 
@@ -108,11 +114,11 @@ describe('pruneChanges', () => {
     );
     await pruneChanges(database.pool, { ageMaxMs: 3_600_000, countMax: 1_000, ageMinMs: 60_000 });
     const page = await readChanges(database.pool, neighbour, 10);
-    expect(page.head).toMatchObject({ seq: 10, retainedFrom: 11 });
-    expect(mustReload({ ...page.head }, page)).toBe(false);
+    expect(page.headRevision).toMatchObject({ revision: 10, retainedFrom: 11 });
+    expect(mustReload({ ...page.headRevision }, page)).toBe(false);
     await writeChange(database.pool, neighbour);
     const next = await readChanges(database.pool, neighbour, 10);
-    expect(next.changes.map((change) => change.seq)).toEqual([11]);
+    expect(next.changes.map((change) => change.revision)).toEqual([11]);
   });
 
   it('keeps young rows whatever their number', async () => {
@@ -136,11 +142,11 @@ describe('ChangeRetention', () => {
     let retainedFrom = 1;
     while (retainedFrom !== 4) {
       await sleep(5);
-      ({ retainedFrom } = (await readChanges(database.pool, kept, 5)).head);
+      ({ retainedFrom } = (await readChanges(database.pool, kept, 5)).headRevision);
     }
     await retention.stop();
     await writeChange(database.pool, kept);
     await sleep(20);
-    expect((await readChanges(database.pool, kept, 6)).head.retainedFrom).toBe(4);
+    expect((await readChanges(database.pool, kept, 6)).headRevision.retainedFrom).toBe(4);
   });
 });

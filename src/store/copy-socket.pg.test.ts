@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(async () => await database.drop());
 
-/** A sum of what was read that tells rows and columns apart, in no order. */
+/** A sum of what was read that distinguishes rows and columns, in no order. */
 class Sums {
   rows = 0;
   total = 0;
@@ -129,7 +129,7 @@ async function expectWhole(pool: Pool, expected: Sums): Promise<void> {
   }
 }
 
-it('reads the rows past the driver, and gives the connection back as it was', async () => {
+it('reads the rows past the driver, and gives the connection back as it was (I2)', async () => {
   const expected = await expectedSums();
   expect(expected.rows).toBe(ROWS);
   const pool = createPool(database.target, { max: 1, applicationName: 'test' });
@@ -145,7 +145,7 @@ it('reads the rows past the driver, and gives the connection back as it was', as
   await pool.end();
 });
 
-it('finds the same rows wherever the bytes are cut', async () => {
+it('finds the same rows wherever the bytes are cut (I1)', async () => {
   const expected = await expectedSums();
   const seed = Math.trunc(Math.random() * 2 ** 31);
   let state = seed;

@@ -22,15 +22,16 @@ type CopyTaker = {
  * an event: twice the time of cutting rows. The driver has the beginning and the end: it reads the
  * first chunk, and whatever is no CopyData message, and never sees a message twice or half of one.
  *
- * I1 While the socket is taken over, the bytes kept from the driver begin where the last message that it was given ended:
- *    that one was a CopyData message (`seen`), and lay in the chunk that has just been read.
- * I2 It goes back at the border of two messages, after the driver was given the rest of the one that it had the beginning of.
- * Test: copy-socket.pg.test.ts.
+ * I1 While the socket is adopted, the bytes kept from the driver begin where the last message
+ *    that it was given ended: that one was a CopyData message (`seen`), and lay in the chunk that
+ *    has just been read. [copy-socket.pg.test.ts]
+ * I2 It goes back at the border of two messages, after the driver was given the rest of the one
+ *    that it had the beginning of. [copy-socket.pg.test.ts]
  */
 export class CopySocket {
   readonly #stream: Connection['stream'];
   readonly #taker: CopyTaker;
-  /** The driver's listeners while the socket is taken over. */
+  /** The driver's listeners while the socket is adopted. */
   #driver: OnData[] = [];
   #seen: Buffer | undefined;
   /** The driver has these bytes, the beginning of a message; behind them what it lacks of it. */
@@ -69,7 +70,7 @@ export class CopySocket {
     return this.#state === 'held';
   }
 
-  /** No more bytes are wanted: the connection ends, or has been given back. */
+  /** No more bytes are wanted: the connection ends, or has been released. */
   stop(): void {
     this.#stream.off('data', this.#onData);
     for (const listener of this.#driver) this.#stream.on('data', listener);
@@ -80,7 +81,7 @@ export class CopySocket {
   readonly #onData = (chunk: Buffer): void => {
     switch (this.#state) {
       case 'watching':
-        this.#takeOver(chunk);
+        this.#adopt(chunk);
         break;
       case 'taken':
         this.#read(this.#left.length === 0 ? chunk : Buffer.concat([this.#left, chunk]));
@@ -94,7 +95,7 @@ export class CopySocket {
   };
 
   /** Called behind the driver, which has read all whole messages of the chunk. */
-  #takeOver(chunk: Buffer): void {
+  #adopt(chunk: Buffer): void {
     const seen = this.#seen;
     this.#seen = undefined;
     if (seen === undefined || seen.buffer !== chunk.buffer) return;
@@ -116,7 +117,7 @@ export class CopySocket {
     while (bytes.length - at >= HEADER_BYTES) {
       if (bytes[at] !== COPY_DATA) {
         this.#taker.flush();
-        if (this.#state === 'taken') this.#giveBack(bytes.subarray(at));
+        if (this.#state === 'taken') this.#release(bytes.subarray(at));
         return;
       }
       const end = at + 1 + bytes.readUInt32BE(at + 1);
@@ -144,7 +145,7 @@ export class CopySocket {
     this.#taker.flush();
   }
 
-  #giveBack(rest: Buffer): void {
+  #release(rest: Buffer): void {
     const driver = this.#driver;
     const missing = this.#missing;
     this.#left = NOTHING;

@@ -100,8 +100,8 @@ test.each([
     `insert into tuple_change (project_id, tenant_id, seq, stamp, commit_id, rpc, request_id, changes)
      values ('p', 't', 3, 7, gen_random_uuid(), '', '', '[]')`,
   );
-  const commit = { projectId: 'p', tenantId: 't', epoch, seq: 3, stamp: '7' };
-  one?.watch.committed([{ ...commit, epoch: epoch - 1, seq: 99 }, commit]);
+  const commit = { projectId: 'p', tenantId: 't', epoch, revision: 3, forkId: '7' };
+  one?.watch.committed([{ ...commit, epoch: epoch - 1, revision: 99 }, commit]);
   await one?.watch.check(await connect());
   expect(await epochOf()).toBe(epoch);
   await database.pool.query(loss);

@@ -12,7 +12,7 @@ const COMMITS_MAX = 10_000;
 
 /**
  * The history of the database that this process works on. Every new connection is checked before it is used: on another
- * history (a failover, a restore, an older copy of the files) a new epoch is opened first, and `onNewHistory` told.
+ * history (a failover, a restore, an older copy of the files) a new epoch is opened first, and `onNewHistory` reported.
  * A connection to a server that is still on a history before is refused.
  */
 export class DeploymentWatch {
@@ -59,12 +59,12 @@ export class DeploymentWatch {
 
   /** These are acknowledged: a server that lacks one of them has lost history. */
   committed(commits: readonly (SeenCommit & { readonly epoch: number })[]): void {
-    for (const { projectId, tenantId, epoch, seq, stamp } of commits) {
+    for (const { projectId, tenantId, epoch, revision, forkId } of commits) {
       // Of a history that is over by now.
       if (epoch < this.epoch) continue;
       const key = keyOf({ projectId, tenantId });
       this.#commits.delete(key);
-      this.#commits.set(key, { projectId, tenantId, seq, stamp });
+      this.#commits.set(key, { projectId, tenantId, revision, forkId });
     }
     for (const key of this.#commits.keys()) {
       if (this.#commits.size <= COMMITS_MAX) break;

@@ -16,7 +16,7 @@ export type Deployment = {
   readonly epoch: number;
 };
 
-type Row = {
+type DeploymentRow = {
   readonly stored_identifier: string | null;
   readonly stored_timeline: number | null;
   readonly identifier: string;
@@ -35,7 +35,7 @@ export type SeenHistory = {
 };
 
 /** A commit that was acknowledged. */
-export type SeenCommit = ShardKey & { readonly seq: number; readonly stamp: string };
+export type SeenCommit = ShardKey & { readonly revision: number; readonly forkId: string };
 
 /**
  * Reads the deployment row, made at the first call. When the server is not the one, or not on the
@@ -50,7 +50,7 @@ export async function readDeployment(
   log: StoreLog = silentLog,
   seen?: SeenHistory,
 ): Promise<Deployment> {
-  const { rows } = await client.query<Row>(
+  const { rows } = await client.query<DeploymentRow>(
     `select d.system_identifier as stored_identifier, d.timeline as stored_timeline,
        c.system_identifier::text as identifier, d.epoch::text as epoch,
        pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::text as log_bytes,
@@ -79,7 +79,7 @@ export async function readDeployment(
 
 /**
  * Starts a new epoch for every shard. By itself only after a failover or restore; to be called by
- * hand after a cold copy, which nothing in the database tells from its original.
+ * hand after a cold copy, which nothing in the database says from its original.
  * Returns the new epoch. Cost: one update of every shard row; waits for writes in progress.
  */
 export async function startNewEpoch(client: pg.ClientBase): Promise<number> {
@@ -89,13 +89,13 @@ export async function startNewEpoch(client: pg.ClientBase): Promise<number> {
 }
 
 /** Whether the server is not the one, or not on the timeline, of the row. */
-function isOther(row: Row): boolean {
+function isOther(row: DeploymentRow): boolean {
   return row.stored_identifier !== row.identifier || row.stored_timeline !== row.timeline;
 }
 
 async function isOlder(
   client: pg.ClientBase,
-  row: Row,
+  row: DeploymentRow,
   seen: SeenHistory | undefined,
 ): Promise<boolean> {
   if (seen === undefined || Number(row.epoch) !== seen.epoch) return false;
@@ -114,8 +114,8 @@ async function isOlder(
     [
       seen.commits.map((commit) => commit.projectId),
       seen.commits.map((commit) => commit.tenantId),
-      seen.commits.map((commit) => commit.seq),
-      seen.commits.map((commit) => commit.stamp),
+      seen.commits.map((commit) => commit.revision),
+      seen.commits.map((commit) => commit.forkId),
     ],
   );
   return rows[0]?.is_lost === true;

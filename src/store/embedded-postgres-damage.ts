@@ -24,11 +24,11 @@ export function logError(
   log: LogPosition,
   cause?: unknown,
 ): AppError<StoreReason> {
-  const message = `${problem}; its log ${log.path} says:\n${telling(log)}`;
+  const message = `${problem}; its log ${log.path} says:\n${reporting(log)}`;
   return new AppError<StoreReason>('STORE_UNAVAILABLE', message, {}, cause);
 }
 
-function telling({ path, start }: LogPosition): string {
+function reporting({ path, start }: LogPosition): string {
   let bytes: Buffer;
   try {
     bytes = readFileSync(path);

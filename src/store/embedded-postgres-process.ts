@@ -134,7 +134,7 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Whether `pid` works in the data directory, as every PostgreSQL process does; undefined: cannot be told. */
+/** Whether `pid` works in the data directory, as every PostgreSQL process does; undefined: cannot be reported. */
 export function worksIn(pid: number, dataDirectory: string): boolean | undefined {
   if (process.platform !== 'linux') return undefined;
   try {

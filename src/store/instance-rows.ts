@@ -1,6 +1,6 @@
 import type { ClientBase } from 'pg';
 
-/** Channel on which instances tell each other that rows of `instance` changed. */
+/** Channel on which instances notify each other that rows of `instance` changed. */
 export const INSTANCE_CHANNEL = 'gatehouse_instance';
 
 /** What the database says of a registration. */
@@ -21,7 +21,7 @@ export type Registration = {
   readonly databaseUs: bigint;
 };
 
-type Row = {
+type InstanceRow = {
   readonly is_member: boolean;
   readonly is_shared: boolean;
   readonly can_write: boolean;
@@ -50,7 +50,7 @@ export async function registerInstance(
     readonly isExclusive: boolean;
   },
 ): Promise<Registration> {
-  const { rows } = await client.query<Row>(
+  const { rows } = await client.query<InstanceRow>(
     `select ${COLUMNS} from gatehouse_register($1::uuid, $2, $3, $4::float8, $5::uuid[], $6::boolean)`,
     [
       instance.id,
@@ -75,7 +75,7 @@ export async function renewInstance(
   id: string,
   leaseMs: number,
 ): Promise<Registration | undefined> {
-  const { rows } = await client.query<Row>({
+  const { rows } = await client.query<InstanceRow>({
     name: 'renew_instance',
     text: `select ${COLUMNS} from gatehouse_renew($1::uuid, $2::float8)`,
     values: [id, leaseMs],
@@ -83,7 +83,7 @@ export async function renewInstance(
   return registrationOf(rows[0]);
 }
 
-/** Tells all that this instance has left the alone mode of `term`. */
+/** Notifies all that this instance has left the alone mode of `term`. */
 export async function acknowledgeShared(
   client: ClientBase,
   id: string,
@@ -114,7 +114,7 @@ export async function leaveInstances(client: ClientBase, id: string): Promise<vo
   await client.query('select gatehouse_leave($1::uuid)', [id]);
 }
 
-function registrationOf(row: Row | undefined): Registration | undefined {
+function registrationOf(row: InstanceRow | undefined): Registration | undefined {
   if (row?.is_member !== true) return undefined;
   return {
     isShared: row.is_shared,

@@ -12,7 +12,7 @@ export type MemberConnectionOptions = {
   /** Then a release that must be alone is waited for a while, and named in the error. */
   readonly isFirst: boolean;
   readonly prepare?: ((client: Client) => Promise<unknown>) | undefined;
-  /** Rows of instances have changed; told by this one. */
+  /** Rows of instances have changed; reported by this one. */
   readonly onNotice: (instanceId: string | undefined) => void;
   readonly onEnd: (client: Client) => void;
   readonly log: StoreLog;
@@ -49,7 +49,7 @@ export async function connectMember(options: MemberConnectionOptions): Promise<C
   try {
     await client.connect();
     await applyTimeouts(client, options.target, settings);
-    // So that the server lets go of the lock soon after our machine is gone.
+    // So that the server releases the lock soon after our machine is gone.
     await client.query(
       'set tcp_keepalives_idle = 5; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3',
     );

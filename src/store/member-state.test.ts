@@ -107,7 +107,7 @@ describe('a renewal', () => {
     expect(renew(ALONE, undefined)).toEqual({ ...NOBODY, former: ['z', 'a'] });
   });
 
-  test('extends the claim from before it was sent, by less than the lease', () => {
+  test('extends the claim from before it was sent, by less than the lease (M6)', () => {
     expect(renew({ ...ALONE, claimUntilMs: 5 }, ROW_ALONE)).toEqual(ALONE);
   });
 

@@ -4,13 +4,17 @@ import type { Registration } from './instance-rows.ts';
  * What an instance knows of its registration. Pure: the protocol itself, explored whole by
  * test/membership/. Each function gives the state after an event.
  *
- * M1 A registration has an id of its own, never used again.
+ * M1 A registration has an id of its own, never used again. [test/membership/protocol.test.ts]
  * M2 It commits nothing before every other row was in shared mode, or removed after its lease.
+ *    [test/membership/protocol.test.ts]
  * M3 While it answers from memory alone its row says so, and no other instance may write.
+ *    [test/membership/protocol.test.ts]
  * M4 It says that it left alone mode only after it has, and names the term that it left.
- * M5 It is alone only after every other row was gone and, then, every write let in had ended; what it
- *    knew of shards before counts for nothing.
+ *    [test/membership/protocol.test.ts]
+ * M5 It is alone only after every other row was gone and, then, every write let in had ended; what
+ *    it knew of shards before counts for nothing. [test/membership/protocol.test.ts]
  * M6 Alone counts from before the last renewal was sent, and ends before the row may be removed.
+ *    [test/membership/protocol.test.ts] [member-state.test.ts]
  */
 export type MemberState = {
   /** Of the present registration; undefined: none. */

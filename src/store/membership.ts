@@ -24,6 +24,7 @@ import {
   registering,
   renewed,
 } from './member-state.ts';
+import { Pause } from './pause.ts';
 import { isRetryable, isSilence, refusalIn } from './pg-errors.ts';
 import type { PostgresTarget } from './pool.ts';
 import { storeError } from './store-error.ts';
@@ -112,8 +113,7 @@ export class Membership {
   #renewAtMs = 0;
   /** Before, it does not try to become alone. */
   #patientUntilMs = 0;
-  #wake: (() => void) | undefined;
-  #isWoken = false;
+  readonly #pause = new Pause();
   #mode: MemberMode = 'none';
   #counts = { renewals: 0, losses: 0, fences: 0, refusals: 0 };
 
@@ -185,7 +185,7 @@ export class Membership {
     return this.#isSilent;
   }
 
-  /** From now on these are told. */
+  /** From now on these are reported. */
   watch(events: MembershipEvents): void {
     this.#events = { ...this.#events, ...events };
   }
@@ -207,7 +207,7 @@ export class Membership {
         this.#log('warn', 'instance_lease_not_renewed', { error: String(error) });
       }
     }
-    this.#tell();
+    this.#report();
     this.#running = this.#run();
   }
 
@@ -220,7 +220,7 @@ export class Membership {
     if (this.#isLeaving) throw unavailable();
     const waiter = Promise.withResolvers<void>();
     this.#waiting.add(waiter);
-    this.#wakeUp();
+    this.#pause.wake();
     await waiter.promise;
   }
 
@@ -230,15 +230,15 @@ export class Membership {
     if (id === null || this.#state.id !== id) return;
     this.#log('warn', 'instance_write_refused', { instance: id });
     this.#lose(id);
-    this.#tell();
-    this.#wakeUp();
+    this.#report();
+    this.#pause.wake();
   }
 
   /** Gives the registration back: the last thing to do, after all writes have ended. Idempotent. */
   async leave(): Promise<void> {
     if (this.#isLeaving) return;
     this.#isLeaving = true;
-    this.#wakeUp();
+    this.#pause.wake();
     await this.#running;
     const { id } = this.#state;
     this.#state = NOBODY;
@@ -249,7 +249,7 @@ export class Membership {
       if (id !== undefined) await leaveInstances(client, id).catch(() => undefined);
       await client.end().catch(() => undefined);
     }
-    this.#tell(unavailable());
+    this.#report(unavailable());
   }
 
   async #begin(): Promise<void> {
@@ -274,7 +274,7 @@ export class Membership {
         client ??= await this.#reconnect();
         if (this.#isDue()) await this.#turn(client);
         this.#isSilent = false;
-        this.#tell();
+        this.#report();
         if (!this.#isUnsettled()) await this.#sleep(this.#renewAtMs - this.#nowMs());
       } catch (error) {
         this.#isSilent = isSilence(error);
@@ -282,20 +282,25 @@ export class Membership {
         this.#events.onFailed?.(error);
         if (client !== undefined && refusalIn(error) !== undefined) {
           // The server answers, on this connection as on the next one.
-          this.#tell(asAppError(error));
-          this.#isWoken = false;
+          this.#report(asAppError(error));
+          this.#pause.isWoken = false;
           await this.#sleep(RETRY_MS);
           continue;
         }
         // A connection that does not answer is as good as lost.
         if (client !== undefined) this.#drop(client);
-        // Writes that wait are told only once the database cannot be reached again either.
-        this.#tell(client === undefined ? asAppError(error) : undefined);
+        // Writes that wait are reported only once the database cannot be reached again either.
+        this.#report(client === undefined ? asAppError(error) : undefined);
         // A wake from before this attempt was answered by it: a server that refuses is not asked without a pause.
-        this.#isWoken = false;
+        this.#pause.isWoken = false;
         if (!wasConnected) await this.#sleep(RETRY_MS);
       }
     }
+  }
+
+  /** Until then, or until woken. */
+  async #sleep(ms: number): Promise<void> {
+    if (!this.#isLeaving) await this.#pause.wait(ms);
   }
 
   #next(): NextStatement {
@@ -309,7 +314,7 @@ export class Membership {
   }
 
   #isDue(): boolean {
-    return this.#isUnsettled() || this.#isWoken || this.#nowMs() >= this.#renewAtMs;
+    return this.#isUnsettled() || this.#pause.isWoken || this.#nowMs() >= this.#renewAtMs;
   }
 
   /** One statement. */
@@ -317,7 +322,7 @@ export class Membership {
     const state = this.#state;
     const leaseMs = this.#leaseMs;
     const sentMs = this.#nowMs();
-    this.#isWoken = false;
+    this.#pause.isWoken = false;
     this.#renewAtMs = sentMs + leaseMs / RENEWALS;
     switch (this.#next()) {
       case 'register':
@@ -394,11 +399,11 @@ export class Membership {
       isFirst,
       prepare: this.#options.prepare,
       onNotice: (about) => {
-        if (about !== this.#state.id) this.#wakeUp();
+        if (about !== this.#state.id) this.#pause.wake();
       },
       onEnd: (client) => {
         this.#drop(client);
-        this.#wakeUp();
+        this.#pause.wake();
       },
       log: this.#log,
     });
@@ -407,7 +412,7 @@ export class Membership {
   async #reconnect(): Promise<Client> {
     const client = await this.#connect(false);
     this.#client = client;
-    this.#isWoken = true;
+    this.#pause.isWoken = true;
     this.#log('info', 'instance_connection_remade', {});
     return client;
   }
@@ -415,11 +420,11 @@ export class Membership {
   #drop(client: Client): void {
     if (this.#client === client) this.#client = undefined;
     client.end().catch(() => undefined);
-    this.#tell();
+    this.#report();
   }
 
-  /** Tells those who watch of a change, and those who wait that something is different. */
-  #tell(failure?: AppError): void {
+  /** Notifies those who watch of a change, and those who wait that something is different. */
+  #report(failure?: AppError): void {
     const { mode } = this;
     if (mode !== this.#mode) {
       this.#log('info', 'instance_mode', { mode, before: this.#mode, others: this.others });
@@ -433,28 +438,11 @@ export class Membership {
     }
     this.#waiting.clear();
   }
-
-  #wakeUp(): void {
-    this.#isWoken = true;
-    this.#wake?.();
-  }
-
-  /** Until then, or until woken. */
-  async #sleep(ms: number): Promise<void> {
-    if (this.#isWoken || this.#isLeaving || ms <= 0) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, ms);
-    timer.unref();
-    this.#wake = resolve;
-    await promise;
-    clearTimeout(timer);
-    this.#wake = undefined;
-  }
 }
 
 function asAppError(error: unknown): AppError {
-  const told = storeError(error);
-  return told instanceof AppError ? told : unavailable();
+  const reported = storeError(error);
+  return reported instanceof AppError ? reported : unavailable();
 }
 
 function unavailable(): AppError {

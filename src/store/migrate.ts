@@ -6,6 +6,7 @@ import { type Deployment, readDeployment } from './deployment.ts';
 import { type MigrationFile, readMigrationFiles } from './migration-files.ts';
 import { applyMigrations, type LockWait, withMigrationLock } from './migration-runner.ts';
 import { assertKnownEnough } from './migration-table.ts';
+import { takeOverReplaced } from './migration-takeover.ts';
 import { type PostgresTarget, clientConfig } from './pool.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
 import type { StoreReason } from './store-reason.ts';
@@ -38,8 +39,9 @@ const LOCK_WAIT: LockWait = { lockTimeoutMs: 500, pauseMs: 1_000, giveUpMs: 600_
  * Brings the schema up to date and the deployment row with it, waiting for any other process that
  * does the same. Pending files run in one transaction, but for indexes that are built concurrently.
  * A schema with migrations that this release does not know will do if each of them says so
- * (migration-files.ts). Errors: STORE_UNAVAILABLE when one does not, when a table could not be locked
- * for ten minutes, or for a standby. Cost: a few queries when there is nothing to do.
+ * (migration-files.ts). A schema from before 0.1.0 is adopted (migration-takeover.ts). Errors:
+ * STORE_UNAVAILABLE when one does not, when a table could not be locked for ten minutes, for a standby,
+ * or a schema in between. Cost: a few queries when there is nothing to do.
  */
 export function migrate(target: PostgresTarget, options: MigrateOptions = {}): Promise<Deployment> {
   const log = options.log ?? silentLog;
@@ -78,10 +80,14 @@ async function migrated<T>(
     await assertPrimary(client);
     const files = readMigrationFiles(directory);
     const known = files.map(({ name }) => name);
-    await assertKnownEnough(client, known, table, silentLog);
-    await withMigrationLock(client, () => runPending(client, files, options));
+    const replaced = files.flatMap(({ replaces }) => replaces);
+    await assertKnownEnough(client, { known, replaced }, table, silentLog);
+    await withMigrationLock(client, async () => {
+      await takeOverReplaced(client, files, { table, log });
+      await runPending(client, files, options);
+    });
     // Looked at again: while we waited for the lock, a newer release may have migrated.
-    await assertKnownEnough(client, known, table, log);
+    await assertKnownEnough(client, { known, replaced: [] }, table, log);
     return await andThen(client);
   } finally {
     await client.end();

@@ -14,15 +14,18 @@ export type MigrationFile = {
   readonly runsBeside: string;
   /** The index that the file builds concurrently, outside of any transaction; undefined: a usual file. */
   readonly concurrentIndex: string | undefined;
+  /** Files that stood in its place before they were made one, in order; none of them is kept. */
+  readonly replaces: readonly string[];
 };
 
 const NAME = /^\d{4}_[a-z0-9_]+$/;
 const RUNS_BESIDE = /^-- Runs beside: (\S+)$/m;
+const REPLACES = /^-- Replaces: (\S+)$/gm;
 const CONCURRENTLY = /^-- Concurrently: (\S+)$/m;
 
 /**
  * The migrations of a directory (not of those below), in order. The header of a file is its leading
- * comment lines; of these `-- Runs beside: NAME` and `-- Concurrently: INDEX` are read.
+ * comment lines; of these `-- Runs beside: NAME`, `-- Concurrently: INDEX` and `-- Replaces: NAME` are read.
  * Errors: throws for a header that cannot be true, which a test finds. Cost: reads every file.
  */
 export function readMigrationFiles(directory: string): readonly MigrationFile[] {
@@ -37,7 +40,9 @@ export function readMigrationFiles(directory: string): readonly MigrationFile[] 
     const runsBeside = RUNS_BESIDE.exec(header)?.[1] ?? name;
     assert(names.includes(runsBeside), 'a release is named by a migration that exists');
     assert(runsBeside <= name, 'a release beside a migration is older than it');
-    return { name, path, runsBeside, concurrentIndex: CONCURRENTLY.exec(header)?.[1] };
+    const replaces = [...header.matchAll(REPLACES)].map(([, replaced]) => replaced ?? '');
+    assert(!replaces.some((replaced) => names.includes(replaced)), 'what is replaced is not kept');
+    return { name, path, runsBeside, concurrentIndex: CONCURRENTLY.exec(header)?.[1], replaces };
   });
 }
 

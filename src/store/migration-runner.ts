@@ -48,7 +48,7 @@ export async function withMigrationLock(client: Client, work: () => Promise<void
   try {
     await work();
   } finally {
-    // Also let go by the end of the connection.
+    // Also released by the end of the connection.
     await client.query('select pg_advisory_unlock($1::bigint)', lock).catch(() => undefined);
   }
 }

@@ -26,33 +26,53 @@ export async function appliedMigrations(
   return new Set(rows.map(({ name }) => name));
 }
 
-/** Notes beside which release each file may be, before the first of them is run. Idempotent. */
+/**
+ * Notes beside which release each file may be, before the first of them is run. Idempotent. Nothing is
+ * noted of a file that may be beside none: names from before 0.1.0 sort among those from after it.
+ */
 export async function recordBeside(
   client: Client,
   files: readonly MigrationFile[],
   table: string,
 ): Promise<void> {
   await client.query(BESIDE);
+  const admitting = files.filter(({ name, runsBeside }) => runsBeside !== name);
   await client.query(
-    `insert into public.schema_beside (migration_table, migration, runs_beside)
+    `with alone as (
+       delete from public.schema_beside b where b.migration_table = $1 and b.migration = any ($4::text[])
+     )
+     insert into public.schema_beside (migration_table, migration, runs_beside)
      select $1, m.name, m.beside from unnest($2::text[], $3::text[]) m (name, beside)
      on conflict (migration_table, migration) do update set runs_beside = excluded.runs_beside`,
-    [table, files.map(({ name }) => name), files.map(({ runsBeside }) => runsBeside)],
+    [
+      table,
+      admitting.map(({ name }) => name),
+      admitting.map(({ runsBeside }) => runsBeside),
+      files.filter((file) => !admitting.includes(file)).map(({ name }) => name),
+    ],
   );
 }
 
+/** Names of the files that a release has, in order, and of those that it would adopt. */
+export type KnownMigrations = {
+  readonly known: readonly string[];
+  readonly replaced: readonly string[];
+};
+
 /**
- * Passes when every migration that was run is known, or may be beside a release that knows `known`.
- * Errors: STORE_UNAVAILABLE, naming the others.
+ * Passes when every migration that was run is known or replaced, or may be beside a release that knows
+ * `known`. Errors: STORE_UNAVAILABLE, naming the others.
  */
 export async function assertKnownEnough(
   client: Client,
-  known: readonly string[],
+  { known, replaced }: KnownMigrations,
   table: string,
   log: StoreLog,
 ): Promise<void> {
   const applied = await appliedMigrations(client, table);
-  const unknown = [...applied].filter((name) => !known.includes(name)).toSorted();
+  const unknown = [...applied]
+    .filter((name) => !known.includes(name) && !replaced.includes(name))
+    .toSorted();
   if (unknown.length === 0) return;
   const beside = await besideOf(client, table);
   const newest = known.at(-1) ?? '';

@@ -12,11 +12,16 @@ test.each([
   ['53100', 'ERROR', 'refused', 'disk_full', 'STORE_FULL'],
   ['25006', 'ERROR', 'refused', 'read_only', 'STORE_READ_ONLY'],
   ['42501', 'ERROR', 'refused', 'rights_missing', 'STORE_RIGHTS_MISSING'],
+  // In another language, and at a connect.
+  ['25006', 'FEHLER', 'refused', 'read_only', 'STORE_READ_ONLY'],
+  ['42501', 'ERREUR', 'refused', 'rights_missing', 'STORE_RIGHTS_MISSING'],
+  ['42501', 'FATAL', 'refused', 'rights_missing', 'STORE_RIGHTS_MISSING'],
   ['28000', 'FATAL', 'refused', 'login_refused', 'STORE_LOGIN_REFUSED'],
   ['28P01', 'FATAL', 'refused', 'login_refused', 'STORE_LOGIN_REFUSED'],
   // The server ends itself: whether a commit is done is not known.
   ['53100', 'PANIC', 'unavailable', undefined, 'STORE_UNAVAILABLE'],
   ['53100', 'FATAL', 'unavailable', undefined, 'STORE_UNAVAILABLE'],
+  ['53100', 'FEHLER', 'unavailable', undefined, 'STORE_UNAVAILABLE'],
   ['53300', 'FATAL', 'unavailable', undefined, 'STORE_UNAVAILABLE'],
 ] as const)('%s %s is %s', (code, severity, failure, refusal, reason) => {
   const error = errorOf(code, severity);

@@ -28,15 +28,18 @@ export const PG_REFUSALS = ['disk_full', 'read_only', 'rights_missing', 'login_r
 export type PgRefusal = (typeof PG_REFUSALS)[number];
 
 const RETRYABLE = new Set(['40001', '40P01', '55P03', '40003']);
-/**
- * Of a statement. With more than ERROR the server ends the session, or itself: a full disk of its log is a PANIC, after which the
- * outcome of a commit is not known. A server that speaks another language is not understood, and taken for one that went.
- */
+/** Reported by their SQLSTATE alone, in whatever language: nothing was done, at a connect or by a statement. */
 const REFUSALS: ReadonlyMap<string, PgRefusal> = new Map([
-  ['53100', 'disk_full'],
   ['25006', 'read_only'],
   ['42501', 'rights_missing'],
 ]);
+/**
+ * disk_full: the same SQLSTATE for a table that cannot grow, which is an ERROR and applies nothing, and for the log that cannot, which is
+ * a PANIC, after which the outcome of a commit is not known. Only the severity distinguishes them, whose word the driver has in the
+ * language of the server. A word that is not known is taken for the worse.
+ */
+const DISK_FULL = '53100';
+const APPLIES_NOTHING = 'ERROR';
 /** Of a connect, before anything was sent: a role without login among them. */
 const LOGIN_REFUSALS = new Set(['28000', '28P01']);
 const TIMEOUTS = new Set(['57014', '25P03', '25P04']);
@@ -62,9 +65,9 @@ const DAMAGE = new Set(['XX001', 'XX002']);
 const DRIVER_SILENT =
   /timeout exceeded when trying to connect|connection timeout|timeout expired|Query read timeout/i;
 
-/** Of gatehouse_refuse (migrations/0004). */
+/** Of gatehouse_refuse (migrations/0001_authorization.sql). */
 const FENCED = 'GH002';
-/** Of gatehouse_refuse_rules (migrations/0006). */
+/** Of gatehouse_refuse_rules (migrations/0001_authorization.sql). */
 const OUTDATED = 'GH003';
 
 /** Five characters, or '' for errors that did not come from the server. */
@@ -83,9 +86,9 @@ export function refusalIn(error: unknown): PgRefusal | undefined {
   const state = sqlState(error);
   if (state === '') return undefined;
   if (LOGIN_REFUSALS.has(state)) return 'login_refused';
-  return (error as { readonly severity?: unknown }).severity === 'ERROR'
-    ? REFUSALS.get(state)
-    : undefined;
+  if (state !== DISK_FULL) return REFUSALS.get(state);
+  const { severity } = error as { readonly severity?: unknown };
+  return severity === APPLIES_NOTHING ? 'disk_full' : undefined;
 }
 
 /** Classifies what the driver threw. Cost: a few lookups, for failed statements only. */
@@ -175,6 +178,6 @@ export function isSeatRefusal(error: unknown): boolean {
 }
 
 /** Whether gatehouse_import_part or another step of an import refused: a later attempt goes on with it. */
-export function isTakenOver(error: unknown): boolean {
+export function isAdopted(error: unknown): boolean {
   return sqlState(error) === 'GH010';
 }

@@ -9,7 +9,7 @@ const ANSWER_TIMEOUT_MS = 10_000;
 
 /**
  * Finds out whether a pooler such as PgBouncer stands between us and PostgreSQL, whose process ids are then not those
- * that were told at the connect, and whether sessions are ours there: locks, LISTEN, prepared statements and settings need
+ * that were reported at the connect, and whether sessions are ours there: locks, LISTEN, prepared statements and settings need
  * that. Returns the target as it is to be used. Errors: STORE_UNAVAILABLE, with what to set, for a pooler that hands its
  * connections out by transaction or statement, and for one that gives only one; those of the driver.
  * Cost: a connection, two where there is a pooler.
@@ -18,8 +18,8 @@ export async function examineTarget(target: PostgresTarget): Promise<PostgresTar
   if (!('connectionString' in target)) return target;
   const one = await connect(target);
   try {
-    const told = (one as unknown as { readonly processID: number | null }).processID;
-    if (told === null || (await backendOf(one)) === told) return target;
+    const reported = (one as unknown as { readonly processID: number | null }).processID;
+    if (reported === null || (await backendOf(one)) === reported) return target;
     const other = await connect(target);
     try {
       await assertOwnSessions(one, other);

@@ -33,7 +33,7 @@ export type QueryLinkOptions = {
   readonly log?: StoreLog | undefined;
 };
 
-/** A server that hangs answers nothing and refuses nothing: only a time-out of our own tells. */
+/** A server that hangs answers nothing and refuses nothing: only a time-out of our own says. */
 const ANSWER_TIMEOUT_MS = 1_000;
 const TIMEOUTS = {
   statementTimeoutMs: ANSWER_TIMEOUT_MS,
@@ -45,12 +45,12 @@ const RETRY_MS_MAX = 250;
 
 /** Opens the connection and keeps it open, for as long as it takes, until `stop`. */
 export function startQueryLink(options: QueryLinkOptions): QueryLink {
-  const link = new Link(options);
+  const link = new LinkState(options);
   link.start();
   return link;
 }
 
-class Link implements QueryLink {
+class LinkState implements QueryLink {
   readonly #options: QueryLinkOptions;
   readonly #log: StoreLog;
   #client: Client | null = null;

@@ -16,7 +16,7 @@ export type RetentionRule = {
 const BATCH_ROWS_MAX = 500;
 const SHARDS_PER_ROUND_MAX = 200;
 
-// Both find the last seq that may go for each of some shards.
+// Both find the last revision that may go for each of some shards.
 const FIND_BY_AGE = `
   select project_id, tenant_id, max(seq)::text as up_to from (
     select project_id, tenant_id, seq from tuple_change
@@ -54,10 +54,14 @@ const PRUNE = `
     order by c.seq limit $4::bigint
   ))`;
 
-type Found = { readonly project_id: string; readonly tenant_id: string; readonly up_to: string };
+type FoundShard = {
+  readonly project_id: string;
+  readonly tenant_id: string;
+  readonly up_to: string;
+};
 
 /**
- * Deletes change rows that the rule lets go, in small transactions, until none is left or `signal`
+ * Deletes change rows that the rule releases, in small transactions, until none is left or `signal`
  * aborts. A reader that was further behind must reload (changes.ts). Returns the rows deleted.
  */
 export async function pruneChanges(
@@ -67,12 +71,12 @@ export async function pruneChanges(
 ): Promise<number> {
   let total = 0;
   for (;;) {
-    const byAge = await pool.query<Found>(FIND_BY_AGE, [
+    const byAge = await pool.query<FoundShard>(FIND_BY_AGE, [
       Math.max(rule.ageMaxMs, rule.ageMinMs),
       BATCH_ROWS_MAX * 20,
       SHARDS_PER_ROUND_MAX,
     ]);
-    const byCount = await pool.query<Found>(FIND_BY_COUNT, [
+    const byCount = await pool.query<FoundShard>(FIND_BY_COUNT, [
       rule.countMax,
       rule.ageMinMs,
       SHARDS_PER_ROUND_MAX,

@@ -12,13 +12,13 @@ export type WorkName = keyof typeof LOCK_OBJECTS;
 /** `elsewhere`: another instance, or another run here, is at it. */
 export type WorkOutcome = 'done' | 'elsewhere' | 'failed';
 
-/** So that the server lets go of the locks soon after our machine is gone. */
+/** So that the server releases the locks soon after our machine is gone. */
 const KEEPALIVES =
   'set tcp_keepalives_idle = 5; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3';
 
 export type SharedWorkOptions = {
   readonly target: PostgresTarget;
-  /** Told of the end of each run. */
+  /** Notified of the end of each run. */
   readonly onRun?: ((name: WorkName, outcome: WorkOutcome) => void) | undefined;
   readonly log?: StoreLog | undefined;
 };
@@ -121,7 +121,7 @@ class Session {
     try {
       return { value: await work(this.#lost.signal) };
     } finally {
-      // A connection that is lost has let go of it.
+      // A connection that is lost has released it.
       if (!this.isLost) await this.#client.query('select pg_advisory_unlock($1, $2)', key);
     }
   }

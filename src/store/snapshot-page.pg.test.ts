@@ -47,7 +47,7 @@ test('pages hold every row of the shard once, in the order of the bytes of their
     ),
     { numRuns: 20 },
   );
-}, 60_000);
+}, 120_000);
 
 test('a page of large rows ends early, and the next one goes on behind it', async () => {
   await database.pool.query('truncate relation_tuple');

@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 import type { ShardKey } from '../model/relation-tuple.ts';
-import type { ShardHead } from './changes.ts';
+import type { HeadRevision } from './changes.ts';
 import { SNAPSHOT_COLUMNS, rowsText, streamRows } from './snapshot.ts';
 
 /** Columns that identify a tuple within its shard, in the order of the primary key. */
@@ -8,9 +8,9 @@ const KEY = SNAPSHOT_COLUMNS.slice(0, 6);
 /** A page ends after the row that reaches this size, so that its memory is bounded. */
 const PAGE_BYTES_MAX = 1024 * 1024;
 
-/** Rows of a shard in the order of their keys, which is that of their bytes, as the state of one seq. */
+/** Rows of a shard in the order of their keys, which is that of their bytes, as the state of one revision. */
 export type SnapshotPage = {
-  readonly head: ShardHead;
+  readonly headRevision: HeadRevision;
   /** Row i has its columns as `SnapshotSink.row` says, with its bounds from `bounds[18 i]` on. */
   readonly bytes: Uint8Array;
   readonly bounds: Int32Array;
@@ -31,7 +31,7 @@ export async function readSnapshotPage(
   signal?: AbortSignal,
 ): Promise<SnapshotPage> {
   const rows = new PageRows();
-  const head = await streamRows(
+  const headRevision = await streamRows(
     pool,
     (client) => {
       const from = (after ?? []).map((text) => client.escapeLiteral(text)).join(', ');
@@ -41,7 +41,7 @@ export async function readSnapshotPage(
     { begin: () => undefined, row: (bytes, bounds) => rows.add(bytes, bounds) },
     signal,
   );
-  return rows.page(head, limit);
+  return rows.page(headRevision, limit);
 }
 
 /** Copies rows, which are valid while they are handed over only. */
@@ -65,7 +65,7 @@ class PageRows {
     this.#rows += 1;
   }
 
-  page(head: ShardHead, limit: number): SnapshotPage {
+  page(headRevision: HeadRevision, limit: number): SnapshotPage {
     const bytes = Buffer.concat(this.#parts);
     const bounds = Int32Array.from(this.#bounds);
     const width = SNAPSHOT_COLUMNS.length * 2;
@@ -74,6 +74,6 @@ class PageRows {
     const next = isEnd
       ? null
       : KEY.map((_, i) => bytes.toString('utf8', bounds[last + 2 * i], bounds[last + 2 * i + 1]));
-    return { head, bytes, bounds, rows: this.#rows, next };
+    return { headRevision, bytes, bounds, rows: this.#rows, next };
   }
 }

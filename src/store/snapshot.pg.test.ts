@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type TestDatabase, createTestDatabase } from '../../test/support/postgres.ts';
 import { writeChange } from '../../test/support/write-change.ts';
-import type { ShardHead } from './changes.ts';
+import type { HeadRevision } from './changes.ts';
 import { SNAPSHOT_COLUMNS, loadSnapshot } from './snapshot.ts';
 
 let database: TestDatabase;
@@ -13,9 +13,9 @@ afterAll(async () => await database.drop());
 type Rows = (string | null)[][];
 
 /** Rows as text, for comparison. */
-function collect(rows: Rows, begun: ShardHead[] = []) {
+function collect(rows: Rows, begun: HeadRevision[] = []) {
   return {
-    begin: (head: ShardHead) => void begun.push(head),
+    begin: (headRevision: HeadRevision) => void begun.push(headRevision),
     row: (bytes: Uint8Array, bounds: Int32Array) => {
       const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
       rows.push(
@@ -52,12 +52,12 @@ describe('loadSnapshot', () => {
     );
     await writeChange(database.pool, shard);
     const read: Rows = [];
-    const begun: ShardHead[] = [];
-    const head = await loadSnapshot(database.pool, shard, collect(read, begun));
+    const begun: HeadRevision[] = [];
+    const headRevision = await loadSnapshot(database.pool, shard, collect(read, begun));
     const byText = (a: unknown[], b: unknown[]): number => (String(a) < String(b) ? -1 : 1);
     expect(read.toSorted(byText)).toEqual(rows.toSorted(byText));
-    expect(head).toMatchObject({ seq: 1, retainedFrom: 1 });
-    expect(begun).toEqual([head]);
+    expect(headRevision).toMatchObject({ revision: 1, retainedFrom: 1 });
+    expect(begun).toEqual([headRevision]);
   });
 
   it('is one state: rows and position agree while writers go on', async () => {
@@ -67,10 +67,10 @@ describe('loadSnapshot', () => {
       for (let i = 1; writing; i++) {
         const client = await database.pool.connect();
         await client.query('begin');
-        const seq = await writeChange(client, shard);
+        const revision = await writeChange(client, shard);
         await client.query(
           `insert into relation_tuple values ('p', 'busy', 'doc', $1, 'viewer', '', 'u', '', null, null, null, $2)`,
-          [`d${i}`, seq],
+          [`d${i}`, revision],
         );
         await client.query('commit');
         client.release();
@@ -78,8 +78,8 @@ describe('loadSnapshot', () => {
     })();
     for (let i = 0; i < 30; i++) {
       const rows: Rows = [];
-      const head = await loadSnapshot(database.pool, shard, collect(rows));
-      expect(rows).toHaveLength(head.seq);
+      const headRevision = await loadSnapshot(database.pool, shard, collect(rows));
+      expect(rows).toHaveLength(headRevision.revision);
     }
     writing = false;
     await writer;

@@ -2,7 +2,7 @@ import type { ClientBase, Connection, Pool, Submittable } from 'pg';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
-import type { ShardHead } from './changes.ts';
+import type { HeadRevision } from './changes.ts';
 import { CopyRowParser, readCopyRow } from './copy-row-parser.ts';
 import { CopySocket } from './copy-socket.ts';
 import type { StoreReason } from './store-reason.ts';
@@ -23,7 +23,7 @@ export const SNAPSHOT_COLUMNS = [
 /** Where the rows of a snapshot go. Called synchronously; what is given is valid during the call. */
 export interface SnapshotSink {
   /** Called once, before the first row: the position that the rows are the state of. */
-  begin(head: ShardHead): void;
+  begin(headRevision: HeadRevision): void;
   /**
    * One tuple. Column i is `bytes` from `bounds[2i]` to `bounds[2i + 1]`, UTF-8 text, but for
    * expires_at_us (column 6), a big-endian 64-bit integer. A null column has start -1 and end -1.
@@ -53,7 +53,7 @@ export function loadSnapshot(
   shard: ShardKey,
   sink: SnapshotSink,
   signal?: AbortSignal,
-): Promise<ShardHead> {
+): Promise<HeadRevision> {
   return streamRows(pool, (client) => snapshotText(client, shard), sink, signal);
 }
 
@@ -63,20 +63,20 @@ export async function streamRows(
   textOf: (client: ClientBase) => string,
   sink: SnapshotSink,
   signal?: AbortSignal,
-): Promise<ShardHead> {
-  const shape = { heads: 1, columns: SNAPSHOT_COLUMNS.length };
-  const [head] = await streamHeadsAndRows(pool, textOf, shape, sink, signal);
-  return head as ShardHead; // as many as were asked for
+): Promise<HeadRevision> {
+  const shape = { headRevisions: 1, columns: SNAPSHOT_COLUMNS.length };
+  const [headRevision] = await streamHeadRevisionsAndRows(pool, textOf, shape, sink, signal);
+  return headRevision as HeadRevision; // as many as were asked for
 }
 
-/** As `streamRows`, of a text that asks for `heads` heads, which are returned in their order, and rows of so many columns. */
-export async function streamHeadsAndRows(
+/** As `streamRows`, of a text that asks for `headRevisions` head revisions, which are returned in their order, and rows of so many columns. */
+export async function streamHeadRevisionsAndRows(
   pool: Pool,
   textOf: (client: ClientBase) => string,
-  shape: { readonly heads: number; readonly columns: number },
+  shape: { readonly headRevisions: number; readonly columns: number },
   sink: Partial<SnapshotSink> & Pick<SnapshotSink, 'row'>,
   signal?: AbortSignal,
-): Promise<readonly ShardHead[]> {
+): Promise<readonly HeadRevision[]> {
   const client = await pool.connect();
   let broken: Error | undefined;
   const onError = (error: Error): void => {
@@ -85,7 +85,7 @@ export async function streamHeadsAndRows(
   client.on('error', onError);
   try {
     const text = textOf(client);
-    return await new Promise<readonly ShardHead[]>((resolve, reject) => {
+    return await new Promise<readonly HeadRevision[]>((resolve, reject) => {
       client.query(new SnapshotQuery(text, shape, sink, signal, resolve, reject));
     });
   } catch (error) {
@@ -107,36 +107,40 @@ function snapshotText(client: ClientBase, shard: ShardKey): string {
   return rowsText(client, shard, 'set local statement_timeout = 0;', '');
 }
 
-/** Head and rows of a shard in one snapshot: `first` is run before them, `clauses` end the query of the rows. */
+/**
+ * Head revision and rows of a shard in one snapshot: `first` is run before them, `clauses` end the query of the rows, which have
+ * the columns `more` behind those of a snapshot.
+ */
 export function rowsText(
   client: ClientBase,
   { projectId, tenantId }: ShardKey,
   first: string,
   clauses: string,
+  more: readonly string[] = [],
 ): string {
   const project = client.escapeLiteral(projectId);
   const tenant = client.escapeLiteral(tenantId);
   return `begin isolation level repeatable read, read only;
     ${first}
-    select coalesce(s.epoch, deployment_epoch())::text, coalesce(s.seq, 0)::text,
+    select coalesce(s.epoch, gatehouse_epoch())::text, coalesce(s.seq, 0)::text,
       coalesce(s.stamp, 0)::text, coalesce(s.retained_from, 1)::text,
       coalesce(s.settings_version, 0)::text
     from (values (1)) one left join shard s on s.project_id = ${project} and s.tenant_id = ${tenant};
-    copy (select ${SNAPSHOT_COLUMNS.join(', ')} from relation_tuple t
+    copy (select ${[...SNAPSHOT_COLUMNS, ...more].join(', ')} from relation_tuple t
       where project_id = ${project} and tenant_id = ${tenant} ${clauses}) to stdout (format binary);
     commit`;
 }
 
 /**
- * A query for `client.query` that takes the heads, then the rows of COPY as they arrive. (pg-copy-streams gathers
+ * A query for `client.query` that takes the head revisions, then the rows of COPY as they arrive. (pg-copy-streams gathers
  * them in a stream of buffers, which must be cut into rows again: 3 times the time.)
  */
 class SnapshotQuery implements Submittable {
   readonly #text: string;
   readonly #sink: Partial<SnapshotSink> & Pick<SnapshotSink, 'row'>;
-  readonly #headCount: number;
+  readonly #headRevisionCount: number;
   readonly #signal: AbortSignal | undefined;
-  readonly #resolve: (heads: readonly ShardHead[]) => void;
+  readonly #resolve: (headRevisions: readonly HeadRevision[]) => void;
   readonly #reject: (error: unknown) => void;
   readonly #parser: CopyRowParser;
   readonly #columns: number;
@@ -146,7 +150,7 @@ class SnapshotQuery implements Submittable {
   #rows = 0;
   #connection: Connection | undefined;
   #socket: CopySocket | undefined;
-  readonly #heads: ShardHead[] = [];
+  readonly #headRevisions: HeadRevision[] = [];
   #failed = false;
   #paused = false;
   #sliceStartMs = 0;
@@ -154,14 +158,14 @@ class SnapshotQuery implements Submittable {
 
   constructor(
     text: string,
-    shape: { readonly heads: number; readonly columns: number },
+    shape: { readonly headRevisions: number; readonly columns: number },
     sink: Partial<SnapshotSink> & Pick<SnapshotSink, 'row'>,
     signal: AbortSignal | undefined,
-    resolve: (heads: readonly ShardHead[]) => void,
+    resolve: (headRevisions: readonly HeadRevision[]) => void,
     reject: (error: unknown) => void,
   ) {
     this.#text = text;
-    this.#headCount = shape.heads;
+    this.#headRevisionCount = shape.headRevisions;
     this.#sink = sink;
     this.#signal = signal;
     this.#resolve = resolve;
@@ -192,22 +196,23 @@ class SnapshotQuery implements Submittable {
     // Five columns of text.
   }
 
-  /** Only the heads come as rows, before the COPY. */
+  /** Only the head revisions come as rows, before the COPY. */
   handleDataRow({ fields }: { readonly fields: readonly (string | null)[] }): void {
     if (this.#failed) return;
-    const [epoch, seq, stamp, retainedFrom, settingsVersion] = fields;
+    const [epoch, revision, forkId, retainedFrom, settingsVersion] = fields;
     try {
-      const isOne = this.#heads.length < this.#headCount && typeof stamp === 'string';
+      const isOne =
+        this.#headRevisions.length < this.#headRevisionCount && typeof forkId === 'string';
       assert(isOne, 'a shard has one head');
-      const head = {
+      const headRevision = {
         epoch: Number(epoch),
-        seq: Number(seq),
-        stamp,
+        revision: Number(revision),
+        forkId,
         retainedFrom: Number(retainedFrom),
         settingsVersion: Number(settingsVersion),
       };
-      this.#heads.push(head);
-      this.#sink.begin?.(head);
+      this.#headRevisions.push(headRevision);
+      this.#sink.begin?.(headRevision);
     } catch (error) {
       this.#fail(error);
     }
@@ -293,7 +298,7 @@ class SnapshotQuery implements Submittable {
     this.#socket?.stop();
     this.#signal?.removeEventListener('abort', this.#onAbort);
     if (this.#failed) return;
-    if (this.#heads.length === this.#headCount) this.#resolve(this.#heads);
+    if (this.#headRevisions.length === this.#headRevisionCount) this.#resolve(this.#headRevisions);
     else this.#reject(new Error('a snapshot without its head'));
   }
 

@@ -1,8 +1,8 @@
 import type { ClientBase, Pool } from 'pg';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import { assert } from '../shared/assert.ts';
-import type { ShardHead } from './changes.ts';
-import { SNAPSHOT_COLUMNS, streamHeadsAndRows } from './snapshot.ts';
+import type { HeadRevision } from './changes.ts';
+import { SNAPSHOT_COLUMNS, streamHeadRevisionsAndRows } from './snapshot.ts';
 
 /** Shards of one query at most. */
 export const SNAPSHOTS_MAX = 128;
@@ -17,7 +17,7 @@ export interface SmallSnapshotSink {
 
 /**
  * Loads many shards with few tuples each in one query, from one snapshot; `sinks` has one for each of them. Returns the
- * heads in their order; undefined: the shard has more rows than SNAPSHOT_ROWS_MAX, what its sink has got is not all, ask for it alone.
+ * head revisions in their order; undefined: the shard has more rows than SNAPSHOT_ROWS_MAX, what its sink has got is not all, ask for it alone.
  * Errors: as `loadSnapshot`, and then of all of them. Cost: one round trip, a look-up by key for each shard, O(rows).
  */
 export async function loadSnapshotsOfMany(
@@ -25,15 +25,15 @@ export async function loadSnapshotsOfMany(
   shards: readonly ShardKey[],
   sinks: readonly SmallSnapshotSink[],
   signal?: AbortSignal,
-): Promise<readonly (ShardHead | undefined)[]> {
+): Promise<readonly (HeadRevision | undefined)[]> {
   assert(shards.length <= SNAPSHOTS_MAX && sinks.length === shards.length, 'shards of one query');
   const counts = new Int32Array(shards.length);
   // The number of the shard comes behind the columns of its row.
   const at = SNAPSHOT_COLUMNS.length * 2;
-  const heads = await streamHeadsAndRows(
+  const headRevisions = await streamHeadRevisionsAndRows(
     pool,
     (client) => textOf(client, shards),
-    { heads: shards.length, columns: SNAPSHOT_COLUMNS.length + 1 },
+    { headRevisions: shards.length, columns: SNAPSHOT_COLUMNS.length + 1 },
     {
       row: (bytes, bounds) => {
         const from = bounds[at] as number;
@@ -47,7 +47,9 @@ export async function loadSnapshotsOfMany(
     },
     signal,
   );
-  return heads.map((head, n) => ((counts[n] as number) > SNAPSHOT_ROWS_MAX ? undefined : head));
+  return headRevisions.map((headRevision, n) =>
+    (counts[n] as number) > SNAPSHOT_ROWS_MAX ? undefined : headRevision,
+  );
 }
 
 /** COPY takes no parameters. */
@@ -59,7 +61,7 @@ function textOf(client: ClientBase, shards: readonly ShardKey[]): string {
   const keys = `unnest(${projects}::text[], ${tenants}::text[]) with ordinality k (project_id, tenant_id, n)`;
   const columns = SNAPSHOT_COLUMNS.map((column) => `r.${column}`).join(', ');
   return `begin isolation level repeatable read, read only;
-    select coalesce(s.epoch, deployment_epoch())::text, coalesce(s.seq, 0)::text,
+    select coalesce(s.epoch, gatehouse_epoch())::text, coalesce(s.seq, 0)::text,
       coalesce(s.stamp, 0)::text, coalesce(s.retained_from, 1)::text,
       coalesce(s.settings_version, 0)::text
     from ${keys} left join shard s on s.project_id = k.project_id and s.tenant_id = k.tenant_id

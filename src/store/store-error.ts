@@ -10,7 +10,7 @@ const REFUSALS: Readonly<Record<PgRefusal, readonly [reason: StoreReason, text: 
 };
 
 /**
- * What a caller is told of an error of the driver: the reason of its own that a refusal has, STORE_UNAVAILABLE for trouble
+ * What a caller is notified of an error of the driver: the reason of its own that a refusal has, STORE_UNAVAILABLE for trouble
  * that may pass by itself; anything else as it is.
  */
 export function storeError(error: unknown): unknown {

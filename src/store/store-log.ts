@@ -1,9 +1,9 @@
-/** How the store tells what happened: one event name a line, plain fields. Wired to the logger by main. */
+/** How the store says what happened: one event name a line, plain fields. Wired to the logger by main. */
 export type StoreLog = (
   level: 'info' | 'warn' | 'error',
   event: string,
   fields: Readonly<Record<string, unknown>>,
 ) => void;
 
-/** Tells nobody. */
+/** Notifies nobody. */
 export const silentLog: StoreLog = () => undefined;

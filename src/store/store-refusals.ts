@@ -11,7 +11,7 @@ export class StoreRefusals {
   #latest: PgRefusal | undefined;
   #latestMs = 0;
 
-  /** `nowMs` is the monotonic clock. `onBegun` is told of each refusal that did not last already. */
+  /** `nowMs` is the monotonic clock. `onBegun` is notified of each refusal that did not last already. */
   constructor(nowMs: () => number, onBegun: (refusal: PgRefusal, error: unknown) => void) {
     this.#nowMs = nowMs;
     this.#onBegun = onBegun;

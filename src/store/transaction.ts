@@ -8,7 +8,7 @@ const RETRY_DELAY_MS = 5;
 
 /**
  * Runs `work` between BEGIN and COMMIT on one connection of the pool and returns its value. A
- * failure rolls back and is thrown; a connection that may be broken is not given back.
+ * failure rolls back and is thrown; a connection that may be broken is not released.
  * The outcome of a COMMIT that failed with `isUnavailable` is unknown: see commit ids.
  */
 export async function inTransaction<T>(

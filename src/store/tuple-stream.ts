@@ -1,14 +1,17 @@
 import type { ClientBase, Pool } from 'pg';
 import type { ShardKey } from '../model/relation-tuple.ts';
-import type { ShardHead } from './changes.ts';
-import { SNAPSHOT_COLUMNS, rowsText, streamRows } from './snapshot.ts';
+import type { HeadRevision } from './changes.ts';
+import { SNAPSHOT_COLUMNS, rowsText, streamHeadRevisionsAndRows } from './snapshot.ts';
 
 /** Columns that identify a tuple within its shard, in the order of the primary key. */
 const KEY = SNAPSHOT_COLUMNS.slice(0, 6)
   .map((column) => `t.${column}`)
   .join(', ');
+/** Behind the columns of a snapshot: when the tuple was written, in microseconds since the epoch, or null. */
+const WRITTEN_AT = '(extract(epoch from t.written_at) * 1000000)::bigint';
+const COLUMNS = SNAPSHOT_COLUMNS.length + 1;
 /** Numbers that bound the columns of one row. */
-export const ROW_BOUNDS = SNAPSHOT_COLUMNS.length * 2;
+export const ROW_BOUNDS = COLUMNS * 2;
 /** A page ends after the row that reaches either. */
 const PAGE_ROWS = 512;
 const PAGE_BYTES = 256 * 1024;
@@ -18,8 +21,11 @@ const PAGES_AHEAD_MAX = 2;
 /** Rows of a shard in the order of their keys. */
 export type TuplePage = {
   /** The position that the rows are the state of. */
-  readonly head: ShardHead;
-  /** Column c of row i is `bytes` from `bounds[ROW_BOUNDS i + 2c]` to the bound after it, as `SnapshotSink.row` says. */
+  readonly headRevision: HeadRevision;
+  /**
+   * Column c of row i is `bytes` from `bounds[ROW_BOUNDS i + 2c]` to the bound after it, as `SnapshotSink.row` says; the last column
+   * is when it was written, as that of its expiry.
+   */
   readonly bytes: Buffer;
   readonly bounds: Int32Array;
   readonly rows: number;
@@ -39,7 +45,7 @@ export type StreamedTuples = {
 
 /**
  * Streams tuples of a shard in the order of their keys from one snapshot: at least one page, which may be empty. Memory holds
- * a few pages, however slow the reader is; the connection is given back when the last one was taken, or the reader
+ * a few pages, however slow the reader is; the connection is released when the last one was taken, or the reader
  * stops. Errors: SHARD_UNAVAILABLE when `signal` aborts or the reader stalls; the driver's.
  * Cost: measured in docs/benchmarks.md; a connection and a snapshot for its duration.
  */
@@ -57,9 +63,11 @@ export async function* streamTuples(
     // However long it takes, the reader is waited for.
     const byKey = isByKey ? 'set local enable_sort = off;' : '';
     const first = `set local statement_timeout = 0; ${byKey}`;
-    return rowsText(client, shard, first, `${clauses(client)}${behind} order by ${KEY}`);
+    const ordered = `${clauses(client)}${behind} order by ${KEY}`;
+    return rowsText(client, shard, first, ordered, [WRITTEN_AT]);
   };
-  const streaming = streamRows(pool, textOf, pages, stop).then(
+  const shape = { headRevisions: 1, columns: COLUMNS };
+  const streaming = streamHeadRevisionsAndRows(pool, textOf, shape, pages, stop).then(
     () => pages.end(),
     (error: unknown) => pages.fail(error),
   );
@@ -80,7 +88,7 @@ class PageQueue {
   readonly #ready: TuplePage[] = [];
   readonly #stallMs: number;
   readonly #stall = new AbortController();
-  #head: ShardHead | undefined;
+  #headRevision: HeadRevision | undefined;
   #bytes = Buffer.allocUnsafe(PAGE_BYTES);
   #bounds = new Int32Array(PAGE_ROWS * ROW_BOUNDS);
   #size = 0;
@@ -100,8 +108,8 @@ class PageQueue {
     return this.#stall.signal;
   }
 
-  begin(head: ShardHead): void {
-    this.#head = head;
+  begin(headRevision: HeadRevision): void {
+    this.#headRevision = headRevision;
   }
 
   row(bytes: Uint8Array, bounds: Int32Array): void {
@@ -165,9 +173,14 @@ class PageQueue {
   }
 
   #flush(): void {
-    if (this.#head === undefined) return;
+    if (this.#headRevision === undefined) return;
     const bytes = this.#bytes.subarray(0, this.#size);
-    this.#ready.push({ head: this.#head, bytes, bounds: this.#bounds, rows: this.#rows });
+    this.#ready.push({
+      headRevision: this.#headRevision,
+      bytes,
+      bounds: this.#bounds,
+      rows: this.#rows,
+    });
     this.#bytes = Buffer.allocUnsafe(PAGE_BYTES);
     this.#bounds = new Int32Array(PAGE_ROWS * ROW_BOUNDS);
     this.#size = 0;

@@ -21,11 +21,12 @@ import { WorkspaceService } from '../../src/gen/workspace/v1/workspace_service_p
 import { callHttp2, envelope } from '../support/http2-calls.ts';
 import { type Instance, startInstance } from '../support/instance.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { byLength } from '../support/test-length.ts';
 import { markOf, messageOf, requestTo, type Target } from './any-request.ts';
 
 /* No scope lets anything of another project or tenant be read, written or counted: by any method, on either path. */
 
-const RUNS = 12 * Number(process.env['FUZZ_RUNS'] ?? 1);
+const RUNS = byLength(3, 12) * Number(process.env['FUZZ_RUNS'] ?? 1);
 const CALLS = 24;
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 const TOKEN = 'scoped-token';

@@ -205,16 +205,16 @@ test('what lacks a claim, is of others, or is signed in another way does not cou
   expect(asked.filter((url) => url !== '/keys')).toEqual([]);
 });
 
-test('streams end when their JWT expires', async () => {
+test('streams end when their JWT expires (C4)', async () => {
   const bearer = await token({ exp: inSeconds(4) });
   const headers = { authorization: `Bearer ${bearer}` };
   const events = await fetch(`${service.baseUrl}/v1/watch?tenant_id=acme`, { headers });
   expect(events.status).toBe(200);
   expect(await events.text()).toContain('event: error\ndata: {"code":"unauthenticated"');
   expect(await check(bearer)).toBe(401);
-}, 60_000);
+}, 120_000);
 
-test('keys are followed in the background, and those that are gone take their JWTs along', async () => {
+test('keys are followed in the background, and those that are gone take their JWTs along (C4)', async () => {
   const old = await token({ exp: inSeconds(600) });
   const next = await token({ exp: inSeconds(600) }, second);
   // Found by its algorithm, as there is one such key.

@@ -14,6 +14,7 @@ import { delimiter, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Service, startService } from '../support/service.ts';
+import { inLong, inShort } from '../support/test-length.ts';
 
 /* docs/clients.md, as it stands there: each example makes its client of proto/, and prints what it is let to see. */
 
@@ -85,7 +86,7 @@ function nodes(): readonly string[] {
 }
 
 describe('a client in', () => {
-  test.skipIf(!has('curl'))('curl', async () => {
+  inShort(test).skipIf(!has('curl'))('curl', async () => {
     const script = blocksUnder('curl').get('sh') ?? '';
     expect(await output('.', 'sh', '-euc', script)).toBe('true');
   });
@@ -110,7 +111,7 @@ describe('a client in', () => {
     TIMEOUT_MS,
   );
 
-  test.skipIf(!has('go'))(
+  inLong(test).skipIf(!has('go'))(
     'Go',
     async () => {
       const blocks = blocksUnder('Go');
@@ -124,7 +125,7 @@ describe('a client in', () => {
     TIMEOUT_MS,
   );
 
-  test.skipIf(process.env['PYTHON_GRPC'] === undefined)(
+  inLong(test).skipIf(process.env['PYTHON_GRPC'] === undefined)(
     'Python with PYTHON_GRPC',
     async () => {
       const blocks = blocksUnder('Python');

@@ -3,8 +3,9 @@
 // stdout, and ends the process when it is done.
 import { createRegistry, fromBinary, toBinary, create } from '@bufbuild/protobuf';
 import { ConnectError } from '@connectrpc/connect';
-import { createConnectAdapter } from '../../src/gateway/connect/adapter.ts';
-import { codeOfReason } from '../../src/gateway/connect/connect-error.ts';
+import { AUTHZ_ERRORS } from '../../src/gateway/connect/connect-error.ts';
+import { malformedMessage } from '../../src/gateway/connect/malformed-message.ts';
+import { createConnectAdapter } from '../../src/http/connect/adapter.ts';
 import { createHttpServer } from '../../src/http/http-server.ts';
 import { conformanceRoutes } from './conformance-service.ts';
 import {
@@ -22,7 +23,12 @@ const adapter = createConnectAdapter({
   compressMinBytes: 1,
   registry: createRegistry(file_connectrpc_conformance_v1_service),
   // The suite compares details one by one, so the ErrorInfo that the product adds is left out.
-  presentError: (error) => new ConnectError(error.message, codeOfReason(error.reason)),
+  errors: {
+    ...AUTHZ_ERRORS,
+    connectErrorFromAppError: (error) =>
+      new ConnectError(error.message, AUTHZ_ERRORS.codeOfReason(error.reason)),
+  },
+  malformed: malformedMessage,
   report: ({ rpc, error }) => {
     process.stderr.write(`${rpc}: ${error instanceof Error ? error.stack : String(error)}\n`);
   },

@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest';
 import { requestLimits } from '../../src/authz/request-limits.ts';
 import { assertJsonBounds } from '../../src/decoding/json-bounds.ts';
 import { isWithoutUnknown, MessageDecoder } from '../../src/decoding/message-decoder.ts';
-import { runInSlices, SliceQueue } from '../../src/decoding/slice-queue.ts';
 import { PreviewModelRequestSchema } from '../../src/gen/gatehouse/v1/model_service_pb.ts';
 import {
   CheckRequestSchema as QueryCheckRequestSchema,
@@ -15,6 +14,7 @@ import {
   CheckRequestSchema,
 } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import { AppError } from '../../src/shared/app-error.ts';
+import { runInSlices, SliceQueue } from '../../src/shared/slice-queue.ts';
 import { INPUTS } from './messages.ts';
 
 const limits = requestLimits({ maxBatchItems: 10_000, maxWriteUpdates: 1_000 });

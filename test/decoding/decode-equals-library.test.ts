@@ -10,9 +10,10 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { MessageDecoder } from '../../src/decoding/message-decoder.ts';
 import { AppError } from '../../src/shared/app-error.ts';
+import { byLength } from '../support/test-length.ts';
 import { INPUTS, jsonTextOf } from './messages.ts';
 
-const RUNS = Number(process.env['FUZZ_RUNS'] ?? 400);
+const RUNS = Number(process.env['FUZZ_RUNS'] ?? byLength(80, 400));
 const SEED = Number(process.env['SEED'] ?? Date.now() % 1_000_000_000);
 process.stdout.write(`decode-equals-library: SEED=${SEED}\n`);
 

@@ -37,6 +37,7 @@ function expiryOf(expiresAtUs: bigint): string {
 
 function subjectJson(subject: Subject): object {
   if (subject.kind === 'wildcard') return { wildcard: true };
+  if (subject.kind === 'wildcardOf') return { wildcard_of: subject.namespace };
   if (subject.kind === 'user') return { user_id: subject.userId };
   const { namespace, objectId, relation } = subject;
   return { set: { namespace, object_id: objectId, relation } };
@@ -186,4 +187,4 @@ test('three instances: each answers with what any of them wrote, and its token h
     for (const one of others) await one.stop();
   }
   expect(others.flatMap((one) => one.failures)).toEqual([]);
-}, 60_000);
+}, 120_000);

@@ -280,10 +280,12 @@ describe('BatchCheck', () => {
       { question: question('plan', user('bob')) },
     ];
     const answer = await query(instance, 'BatchCheck', { scope, items });
-    const results = answer.body['results'] as { allowed: boolean; error: string }[];
+    const results = answer.body['results'] as { error: string; error_reason: string }[];
     expect(results[0]).toMatchObject({ allowed: false });
     expect(results[0]?.error).toContain('exceeded the read budget of 100');
+    expect(results[0]?.error_reason).toBe('BUDGET_EXHAUSTED');
     expect(results[1]).toEqual({
+      error_reason: '',
       allowed: true,
       undecided: false,
       error: '',

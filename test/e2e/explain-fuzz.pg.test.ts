@@ -53,6 +53,7 @@ const awkward = awkwardValues([
   'mallory',
   { user_id: 'ann' },
   { wildcard: true },
+  { wildcard_of: 'doc' },
   { set: { namespace: 'doc', object_id: 'plan' } },
 ]);
 const FIELDS =

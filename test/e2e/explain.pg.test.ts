@@ -492,4 +492,4 @@ test('three instances explain what any of them wrote', async () => {
     for (const one of others) await one.stop();
   }
   expect(others.flatMap((one) => one.failures)).toEqual([]);
-}, 60_000);
+}, 120_000);

@@ -13,6 +13,7 @@ import {
   ListSubjectsResponseSchema,
   StreamObjectsRequestSchema,
   StreamObjectsResponseSchema,
+  UsersetMode,
 } from '../../src/gen/gatehouse/v1/query_service_pb.ts';
 import { instanceForFile } from '../support/instance.ts';
 import { awkwardValues, jsonPatches, patched } from '../support/json-patches.ts';
@@ -53,14 +54,18 @@ const awkward = awkwardValues([
 ]);
 const FIELDS =
   'project_id tenant_id namespace object_id relation user_id set scope object_ids relations page_size page_token ' +
-  'page_token context unknown contextual_tuples condition_name constructor at_least_consistency_token';
+  'page_token userset_mode context unknown contextual_tuples condition_name constructor at_least_consistency_token';
 const patches = jsonPatches(FIELDS.split(' '), awkward);
 
 function bodyOf(method: Method): Record<string, unknown> {
   const guest = { ...stored[0], subject: { user_id: 'guest' } };
   const group = { set: { namespace: 'group', object_id: 'g', relation: 'member' } };
   const conditional = { ...stored[1], subject: group, condition_name: 'age_at_least' };
-  const scope = { contextual_tuples: [guest, conditional], context: { age: 20 } };
+  const scope = {
+    contextual_tuples: [guest, conditional],
+    context: { age: 20 },
+    userset_mode: 'USERSET_MODE_EXACT',
+  };
   const object = { namespace: 'doc', object_id: 'plan', scope };
   const subject = { user_id: 'mallory' };
   if (method === 'ListSubjects') return { ...object, relation: 'viewer', page_size: 2 };
@@ -160,7 +165,11 @@ describe(`protobuf over Connect and gRPC (SEED=${seed})`, () => {
   metadata.set('authorization', `Bearer ${instance.token}`);
   const subject = { kind: { case: 'userId' as const, value: '0123456789' } };
   const tuple = { namespace: 'doc', objectId: 'plan', relation: 'viewer', subject };
-  const scope = { contextualTuples: [tuple], context: { age: 20 } };
+  const scope = {
+    contextualTuples: [tuple],
+    context: { age: 20 },
+    usersetMode: UsersetMode.EXACT,
+  };
   const objects = { namespace: 'doc', relation: 'viewer', subject, scope };
   const object = { namespace: 'doc', objectId: 'plan', scope };
   const valid = {

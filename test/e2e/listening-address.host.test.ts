@@ -9,6 +9,7 @@ import {
   spawnService,
   watchService,
 } from '../support/child-service.ts';
+import { byLength, inLong, inShort } from '../support/test-length.ts';
 
 /** Reached by what listens on every address, and not by what listens on 127.0.0.1. */
 const OTHER_ADDRESS = '127.0.0.2';
@@ -50,7 +51,6 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
   'notification service': {
     args: ['src/notify/main.ts'],
     env: {
-      NOTIFY_STORE_DRIVER: 'memory',
       NOTIFY_INTERNAL_PORT: '0',
       NOTIFY_CLIENT_PORT: '0',
       NOTIFY_METRICS_PORT: '0',
@@ -98,6 +98,7 @@ async function start(
     HOME: dir,
     GATEWAY_DATA_DIR: join(dir, 'authz'),
     GATEWAY_DRAIN_MS: '0',
+    NOTIFY_DATA_DIR: join(dir, 'notify'),
     NOTIFY_DRAIN_MS: '0',
     RUNNER_WORKSPACE: join(dir, 'project'),
     ...program.env,
@@ -127,8 +128,17 @@ function reach(host: string, port: number): Promise<string> {
 const warningsOf = (log: readonly LogLine[]): readonly LogLine[] =>
   log.filter(({ msg }) => msg === 'listens_without_tls');
 
-describe.each(Object.entries(PROGRAMS))('%s', { timeout: 120_000 }, (_name, program) => {
-  test('a credential alone opens no address, of metrics neither', async () => {
+/** Its instances start as the one service does. */
+const TWICE = 'two instances';
+
+/** Its every test is short. */
+const FIRST = 'authorization service';
+const named = Object.entries(PROGRAMS).filter(([name]) => name !== byLength(TWICE, FIRST));
+
+describe.each(named)('%s', { timeout: 120_000 }, (name, program) => {
+  const inFirst = name === TWICE ? inLong(test) : inShort(test);
+
+  inFirst('a credential alone opens no address, of metrics neither', async () => {
     const { ports, log } = await start(program, {});
     for (const port of ports) {
       expect(await reach('127.0.0.1', port)).toBe('taken');
@@ -137,7 +147,7 @@ describe.each(Object.entries(PROGRAMS))('%s', { timeout: 120_000 }, (_name, prog
     expect(warningsOf(log)).toEqual([]);
   });
 
-  test('a set address opens all ports, and the start warns once of plain text', async () => {
+  inFirst('a set address opens all ports, and the start warns once of plain text', async () => {
     const { ports, log } = await start(program, { [program.hostSetting]: '0.0.0.0' });
     for (const port of ports) expect(await reach(OTHER_ADDRESS, port)).toBe('taken');
     const warnings = warningsOf(log);
@@ -147,7 +157,8 @@ describe.each(Object.entries(PROGRAMS))('%s', { timeout: 120_000 }, (_name, prog
     expect(warnings[0]?.['detail']).toContain(`${program.proxySetting}=true`);
   });
 
-  test('nobody is warned where a proxy is stated', async () => {
+  const inOne = name === FIRST ? inShort(test) : inLong(test);
+  inOne('nobody is warned where a proxy is stated', async () => {
     const env = { [program.hostSetting]: '0.0.0.0', [program.proxySetting]: 'true' };
     const { log } = await start(program, env);
     expect(warningsOf(log)).toEqual([]);

@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { isAlive, readPidFile, stopServer } from '../../src/store/embedded-postgres-process.ts';
+import { byLength, inLong, inShort } from '../support/test-length.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const workflow = (pidFile: string): string => `on: workflow_dispatch
@@ -19,7 +20,7 @@ jobs:
 
 let dir: string;
 let workspace: string;
-const started: ChildProcess[] = [];
+const programs: Program[] = [];
 
 beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), 'gatehouse-npm-'));
@@ -29,7 +30,7 @@ beforeEach(() => {
 });
 afterEach(async () => {
   // What a failed test has left: npm's group, then the servers, which have groups of their own.
-  for (const { pid = 0 } of started.splice(0)) signalAlive(-pid, 'SIGKILL');
+  for (const { pid } of programs.splice(0)) signalAlive(-pid, 'SIGKILL');
   for (const name of ['authz', 'notify']) {
     const lock = join(dir, name, 'postgres.lock');
     const owner = existsSync(lock) ? Number(readFileSync(lock, 'utf8')) : 0;
@@ -71,7 +72,6 @@ function run(
       NOTIFY_INTERNAL_PORT: '0',
       NOTIFY_CLIENT_PORT: '0',
       NOTIFY_METRICS_PORT: '0',
-      NOTIFY_STORE_DRIVER: 'postgres',
       NOTIFY_DATA_DIR: join(dir, 'notify'),
       NOTIFY_STREAM_SECRET: 'a-secret-of-this-test',
       NOTIFY_DRAIN_MS: '50',
@@ -81,13 +81,14 @@ function run(
       ...env,
     },
   });
-  started.push(npm);
   let text = '';
   for (const stream of [npm.stdout, npm.stderr]) stream.on('data', (chunk) => (text += chunk));
   const ended = new Promise<number | NodeJS.Signals | null>((done) => {
     npm.once('exit', (code, signal) => done(code ?? signal));
   });
-  return { npm, pid: npm.pid ?? 0, output: () => text, ended };
+  const started = { npm, pid: npm.pid ?? 0, output: () => text, ended };
+  programs.push(started);
+  return started;
 }
 
 function signalAlive(pid: number, signal: NodeJS.Signals): void {
@@ -98,14 +99,18 @@ function signalAlive(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** Waits for a fact, unless the program ends first. */
+/** Waits for a fact, unless the program ends first. Fails before a test does, with what the programs printed. */
 async function until(fact: () => boolean, program?: Program): Promise<void> {
+  const last = Date.now() + 90_000;
   while (!fact()) {
     const end = program?.npm.exitCode ?? program?.npm.signalCode ?? undefined;
     if (end !== undefined) throw new Error(`npm ended with ${end}:\n${program?.output()}`);
+    if (Date.now() > last) throw new Error(`waits for ${fact.toString()}:\n${printed()}`);
     await sleep(10);
   }
 }
+
+const printed = (): string => programs.map(({ output }) => output()).join('\n');
 
 /** Waits for the processes of a service: itself and its PostgreSQL. */
 async function processesOf(name: 'authz' | 'notify'): Promise<number[]> {
@@ -128,6 +133,7 @@ async function expectStopped(
 ): Promise<void> {
   expect(pids.filter((pid) => !isAlive(pid))).toEqual([]);
   process.kill(target, 'SIGTERM');
+  await until(() => program.npm.exitCode !== null || program.npm.signalCode !== null);
   expect(await program.ended).toBe(0);
   expect(pids.filter((pid) => isAlive(pid))).toEqual([]);
 }
@@ -137,7 +143,7 @@ const TARGETS = [
   ['the process group', (pid: number) => -pid],
 ] as const;
 
-describe.each(TARGETS)('SIGTERM to %s', { timeout: 60_000 }, (_name, targetOf) => {
+inLong(describe).each(TARGETS)('SIGTERM to %s', { timeout: 120_000 }, (_name, targetOf) => {
   it('stops the authorization service and its PostgreSQL', async () => {
     const program = npmRun('start');
     await until(() => program.output().includes('"ready"'), program);
@@ -147,27 +153,27 @@ describe.each(TARGETS)('SIGTERM to %s', { timeout: 60_000 }, (_name, targetOf) =
   it('stops all three', async () => {
     const program = npmRun('start:all', workspace);
     await until(() => program.output().split('"ready"').length > 2, program);
-    await until(() => program.output().split('"server_listen"').length > 2, program);
+    await until(() => program.output().split('"server_listen"').length > 3, program);
     const services = [await processesOf('authz'), await processesOf('notify')];
     const pids = [...services.flat(), await runnerProcess()];
     await expectStopped(program, targetOf(program.pid), pids);
   });
 });
 
-describe("SIGTERM to npm's own process", { timeout: 60_000 }, () => {
-  it('stops the notification service and its PostgreSQL', async () => {
+describe("SIGTERM to npm's own process", { timeout: 120_000 }, () => {
+  inLong(it)('stops the notification service and its PostgreSQL', async () => {
     const program = npmRun('start:notify');
-    await until(() => program.output().split('"server_listen"').length > 2, program);
+    await until(() => program.output().split('"server_listen"').length > 3, program);
     await expectStopped(program, program.pid, await processesOf('notify'));
   });
 
-  it('stops the runner', async () => {
+  inLong(it)('stops the runner', async () => {
     const program = npmRun('start:runner', workspace);
     await until(() => program.output().includes('"ready"'), program);
     await expectStopped(program, program.pid, [await runnerProcess()]);
   });
 
-  it("cancels a run of the runner's command, whose step ends", async () => {
+  inShort(it)("cancels a run of the runner's command, whose step ends", async () => {
     const program = npmRun('runner', 'run', 'ci', '--workspace', workspace);
     const file = join(dir, 'step');
     await until(() => existsSync(file) && readFileSync(file, 'utf8').endsWith('\n'), program);
@@ -205,7 +211,7 @@ async function expectEndsWithNpm(
 }
 
 describe('npm is sent a signal that it does not pass on', { timeout: 120_000 }, () => {
-  it.each([
+  inLong(it).each([
     ["npm's own process", 'SIGHUP', (pid: number) => pid],
     ["npm's own process", 'SIGKILL', (pid: number) => pid],
     ['the process group', 'SIGHUP', (pid: number) => -pid],
@@ -220,37 +226,43 @@ describe('npm is sent a signal that it does not pass on', { timeout: 120_000 }, 
     expect(await next.ended).toBe(0);
   });
 
-  it.each(['SIGHUP', 'SIGKILL'] as const)('%s: one service stops in order', async (signal) => {
-    const program = npmRun('start');
-    await until(() => program.output().includes('"ready"'), program);
-    await expectEndsWithNpm(program, program.pid, signal, await processesOf('authz'));
-    await until(() => program.output().includes('"stopped"'));
-    expect(program.output()).toContain(`end of npm (process ${program.pid})`);
-  });
+  inLong(it).each(['SIGHUP', 'SIGKILL'] as const)(
+    '%s: one service stops in order',
+    async (signal) => {
+      const program = npmRun('start');
+      await until(() => program.output().includes('"ready"'), program);
+      await expectEndsWithNpm(program, program.pid, signal, await processesOf('authz'));
+      await until(() => program.output().includes('"stopped"'));
+      expect(program.output()).toContain(`end of npm (process ${program.pid})`);
+    },
+  );
 
-  it.each(['SIGHUP', 'SIGKILL'] as const)('%s: all three services stop', async (signal) => {
-    const program = npmRun('start:all', workspace);
-    await until(() => program.output().split('"ready"').length > 2, program);
-    await until(() => program.output().split('"server_listen"').length > 3, program);
-    const services = [await processesOf('authz'), await processesOf('notify')];
-    const pids = [...services.flat(), await runnerProcess()];
-    await expectEndsWithNpm(program, program.pid, signal, pids);
-  });
+  it.each(byLength(['SIGKILL'] as const, ['SIGHUP'] as const))(
+    '%s: all three services stop',
+    async (signal) => {
+      const program = npmRun('start:all', workspace);
+      await until(() => program.output().split('"ready"').length > 2, program);
+      await until(() => program.output().split('"server_listen"').length > 3, program);
+      const services = [await processesOf('authz'), await processesOf('notify')];
+      const pids = [...services.flat(), await runnerProcess()];
+      await expectEndsWithNpm(program, program.pid, signal, pids);
+    },
+  );
 
-  it('SIGKILL: the notification service and its PostgreSQL stop', async () => {
+  inLong(it)('SIGKILL: the notification service and its PostgreSQL stop', async () => {
     const program = npmRun('start:notify');
     await until(() => program.output().split('"server_listen"').length > 3, program);
     await expectEndsWithNpm(program, program.pid, 'SIGKILL', await processesOf('notify'));
   });
 
-  it('SIGKILL: the runner stops', async () => {
+  inLong(it)('SIGKILL: the runner stops', async () => {
     const program = npmRun('start:runner', workspace);
     await until(() => program.output().includes('"ready"'), program);
     await expectEndsWithNpm(program, program.pid, 'SIGKILL', [await runnerProcess()]);
   });
 });
 
-describe('a service that was started directly', { timeout: 120_000 }, () => {
+inShort(describe)('a service that was started directly', { timeout: 120_000 }, () => {
   /** As one types it: the shell ends, and the service is nobody's child. */
   async function inBackground(): Promise<Program & { readonly service: number }> {
     const program = run(['sh', '-c', `"${process.execPath}" src/main.ts & echo "pid=$!"`], {
@@ -278,10 +290,14 @@ describe('a service that was started directly', { timeout: 120_000 }, () => {
   });
 });
 
-it('a terminal that is closed stops npm and the service in order', async () => {
-  const words = ['script', '-qfec', 'npm run --silent start', '/dev/null'];
-  const program = run(words, {});
-  await until(() => program.output().includes('ready at http://127.0.0.1:'), program);
-  const pids = await processesOf('authz');
-  await expectEndsWithNpm(program, program.pid, 'SIGKILL', pids);
-}, 120_000);
+inLong(it)(
+  'a terminal that is closed stops npm and the service in order',
+  async () => {
+    const words = ['script', '-qfec', 'npm run --silent start', '/dev/null'];
+    const program = run(words, {});
+    await until(() => program.output().includes('ready at http://127.0.0.1:'), program);
+    const pids = await processesOf('authz');
+    await expectEndsWithNpm(program, program.pid, 'SIGKILL', pids);
+  },
+  120_000,
+);

@@ -7,6 +7,7 @@ import {
   BatchCheckResponseSchema,
   CheckRequestSchema,
   CheckResponseSchema,
+  UsersetMode,
   WhatIfRequestSchema,
   WhatIfResponseSchema,
 } from '../../src/gen/gatehouse/v1/query_service_pb.ts';
@@ -68,6 +69,7 @@ const FIELDS = [
   'context',
   'scope',
   'contextual_tuples',
+  'userset_mode',
   'items',
   'updates',
   'questions',
@@ -89,6 +91,7 @@ function bodyOf(method: (typeof METHODS)[number]): Record<string, unknown> {
       },
     ],
     context: { age: 20 },
+    userset_mode: 'USERSET_MODE_EXACT',
   };
   const tuple = { ...stored, object_id: 'third' };
   const changes = [
@@ -182,7 +185,11 @@ describe(`protobuf over Connect and gRPC (SEED=${seed})`, { timeout }, () => {
     relation: 'viewer',
     subject: { kind: { case: 'userId' as const, value: 'mallory' } },
   };
-  const scope = { contextualTuples: [protoTuple('plan')], context: { scope: 'a' } };
+  const scope = {
+    contextualTuples: [protoTuple('plan')],
+    context: { scope: 'a' },
+    usersetMode: UsersetMode.EXACT,
+  };
   const valid = {
     Check: toBinary(CheckRequestSchema, create(CheckRequestSchema, { scope, question })),
     BatchCheck: toBinary(

@@ -11,16 +11,14 @@ import { Terminal } from '../support/terminal.ts';
  * The commands of README.md for the runner and for notifications, typed as they are written but for the project's
  * place and the ports, which are free ones: and what README.md says of them.
  */
-const TIMEOUT_MS = 90_000;
-const WAIT = { timeout: 60_000, interval: 50 };
+const TIMEOUT_MS = 120_000;
+const WAIT = { timeout: 120_000, interval: 50 };
 const RUNNER = { PORT: '0', RUNNER_DISK_FLOOR_BYTES: '0' };
 const NOTIFY = {
   NOTIFY_INTERNAL_PORT: '0',
   NOTIFY_CLIENT_PORT: '0',
   NOTIFY_METRICS_PORT: '0',
   NOTIFY_DRAIN_MS: '0',
-  // No database to start and to stop: what README.md says of the stream is the same.
-  NOTIFY_STORE_DRIVER: 'memory',
 };
 
 /** A project whose workflow `ci` has this as its one step. */
@@ -110,7 +108,9 @@ test(
     const [block = ''] = shellBlocks('Send notifications');
     const lines = block.trim().split('\n');
     const [start = ''] = lines;
-    const server = await Terminal.open(NOTIFY);
+    const dataDir = await mkdtemp(join(tmpdir(), 'gatehouse-readme-'));
+    onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
+    const server = await Terminal.open({ ...NOTIFY, NOTIFY_DATA_DIR: dataDir });
     server.type(start);
     const defaults = loadNotifySettings({});
     const ports = new Map([

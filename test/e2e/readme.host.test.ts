@@ -12,7 +12,7 @@ beforeAll(async () => {
   service = await startService({
     env: { GATEWAY_SERVICE_AUTH_TOKENS: '', GATEWAY_WATCH_STREAMS: '8' },
   });
-}, 90_000);
+}, 120_000);
 afterAll(async () => {
   await service.stop();
 });
@@ -33,7 +33,7 @@ test.each([
     const { stdout, stderr } = await promisify(execFile)(
       'bash',
       ['--norc', '-euo', 'pipefail', '-c', script.replaceAll('localhost:8080', service.address)],
-      { timeout: 60_000, env: { ...process.env, npm_config_loglevel: 'error' } },
+      { timeout: 120_000, env: { ...process.env, npm_config_loglevel: 'error' } },
     );
     expect(stderr).toBe('');
     expect(stdout.trim().split('\n')).toEqual(expected);

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { instanceForFile } from '../support/instance.ts';
 import { type Body, Tenant, reasonOf } from '../support/management.ts';
+import { sharedInstance } from '../support/shared-instance.ts';
 
 /* Seats through HTTP, by the gateways with and without the hot path. */
-const { instance } = await instanceForFile();
+const instance = await sharedInstance();
 let tenants = 0;
 
 /** One tenant by both gateways. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { instanceForFile } from '../support/instance.ts';
 import { call } from '../support/service.ts';
+import { sharedInstance } from '../support/shared-instance.ts';
 
 /* Every case of test/conformance/spicedb.json over HTTP, each in a project with its own model. */
 type Check = {
@@ -32,13 +32,13 @@ const CASES = JSON.parse(
 const WRITES_AT_ONCE = 1000;
 const CALLS_AT_ONCE = 16;
 
-const { instance } = await instanceForFile();
+const instance = await sharedInstance();
 
 test('there are cases', () => {
   expect(CASES.length).toBeGreaterThan(70);
 });
 
-test.each(CASES.map((one, index) => [one.name, one, `case-${index}`] as const))(
+test.each(CASES.map((one, index) => [one.name, one, `${instance.projectId}-${index}`] as const))(
   '%s',
   async (_name, one, projectId) => {
     const scope = await prepare(one, projectId);

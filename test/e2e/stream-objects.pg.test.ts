@@ -75,7 +75,7 @@ describe('a long stream', () => {
     ]).flat();
     const body = { tenant_id: 'many', updates: restored };
     expect((await call(instance, 'AuthzService/WriteRelationTuples', body)).status).toBe(200);
-  }, 60_000);
+  }, 120_000);
 
   test.each([
     ['Connect over HTTP/1.1', overHttp1],

@@ -35,7 +35,7 @@ async function refusalAt(port: string): Promise<string> {
 function notifyAt(port: string) {
   const child = spawnService(['src/notify/main.ts'], {
     PATH: process.env['PATH'],
-    NOTIFY_STORE_DRIVER: 'memory',
+    NOTIFY_DATA_DIR: join(dir, 'notify'),
     NOTIFY_INTERNAL_PORT: '0',
     NOTIFY_CLIENT_PORT: '0',
     NOTIFY_METRICS_PORT: port,

@@ -1,11 +1,10 @@
 import { expect, test } from 'vitest';
-import { instanceForFile } from '../support/instance.ts';
 import { query } from '../support/query-call.ts';
 import { call } from '../support/service.ts';
+import { newProject, sharedInstance } from '../support/shared-instance.ts';
 
 /* Tuples of a request must fit a model that says who may be a subject, as those that are written must. */
-const { instance } = await instanceForFile();
-const project_id = 'typed';
+const instance = await sharedInstance();
 const model_json = JSON.stringify({
   namespaces: {
     doc: {
@@ -19,12 +18,7 @@ const model_json = JSON.stringify({
     },
   },
 });
-const created = await call(instance, 'AdminService/CreateProject', {
-  id: project_id,
-  name: project_id,
-  model_json,
-});
-expect(created.status).toBe(200);
+const project_id = await newProject(instance, { model_json });
 
 const asked = {
   namespace: 'doc',
@@ -77,7 +71,6 @@ test('a delete of what no longer fits is admitted, as in a write', async () => {
 });
 
 test('conditions that the model declares decide contextual tuples, too', async () => {
-  const id = 'declared';
   const expression = 'network in allowed && now < until';
   const parameters = {
     network: 'string',
@@ -89,9 +82,7 @@ test('conditions that the model declares decide contextual tuples, too', async (
     conditions: { from_network: { parameters, expression } },
     namespaces: { doc: { relations: { viewer: {} } } },
   });
-  const settings = { id, name: id, model_json: declared };
-  const made = await call(instance, 'AdminService/CreateProject', settings);
-  expect(made.status, JSON.stringify(made.body)).toBe(200);
+  const id = await newProject(instance, { model_json: declared });
   const tuple = {
     ...asked,
     condition_name: 'from_network',

@@ -66,7 +66,7 @@ it('an instance that is ready has loaded what the one before was asked for last'
   const third = await start({ GATEWAY_WARM_UP_SECONDS: '0' });
   expect(await figure(third, 'gatehouse_index_shards')).toBe(0);
   await third.stop();
-}, 60_000);
+}, 120_000);
 
 it('a large tenant that was loaded just before the end, even a violent one, is warm at the next start', async () => {
   const recent = async (): Promise<readonly string[]> =>

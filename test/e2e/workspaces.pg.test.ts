@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { instanceForFile } from '../support/instance.ts';
 import { Tenant } from '../support/management.ts';
+import { newProject, sharedInstance } from '../support/shared-instance.ts';
 
-const { instance } = await instanceForFile();
+const instance = await sharedInstance();
 let tenants = 0;
 
 /** A tenant of the test's own. */
@@ -32,7 +32,7 @@ describe('a workspace', () => {
       id: expect.stringMatching(
         /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
       ) as string,
-      project_id: 'default',
+      project_id: instance.projectId,
       tenant_id: tenant.scope.tenant_id,
       slug: 'unicode-strasse-7',
       display_name: 'Ünïcode Straße 7',
@@ -447,11 +447,9 @@ describe('suspension', () => {
 
 describe('DeprovisionUser and ExportSubjectGrants', () => {
   test('agree with what was written, across tenants', async () => {
-    const project = 'subject-rights';
+    const project = await newProject(instance);
     const first = new Tenant(instance, 'one', project);
     const second = new Tenant(instance, 'two', project);
-    const unscoped = { project_id: undefined, tenant_id: undefined };
-    await first.call('', 'AdminService/CreateProject', { ...unscoped, id: project, name: 'n' });
     const expected: string[] = [];
     const ids: string[] = [];
     for (const tenant of [first, second]) {

@@ -5,24 +5,24 @@ import { BoundModel } from '../../src/engine/bound/bound-model.ts';
 import { CHECK_ALLOWED, CHECK_DENIED } from '../../src/engine/bound/evaluator-api.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
 import {
-  CHAIN_COUNTS,
-  CHAIN_ENTRIES,
-  CHAIN_READS,
-  CHAIN_WEIGHT,
-  ChainCache,
-} from '../../src/engine/hot/chain-cache.ts';
-import {
-  CLOSURE_NONE,
-  ClosureCache,
-  isInClosure,
-  SUMMARY_OPEN,
-} from '../../src/engine/hot/closure-cache.ts';
+  ANCESTORS_COUNTS,
+  ANCESTORS_ENTRIES,
+  ANCESTORS_READS,
+  ANCESTORS_WEIGHT,
+  AncestorCache,
+} from '../../src/engine/hot/ancestor-cache.ts';
 import { HotModel, type HotState } from '../../src/engine/hot/hot-model.ts';
 import {
-  LINE_COUNTS,
-  LINE_ENTRIES,
-  LINE_HEIGHT,
-  LINE_OPAQUE,
+  MEMBERSHIPS_NONE,
+  MembershipCache,
+  isMember,
+  SUMMARY_OPEN,
+} from '../../src/engine/hot/membership-cache.ts';
+import {
+  ROW_COUNTS,
+  ROW_ENTRIES,
+  ROW_HEIGHT,
+  ROW_OPAQUE,
   ObjectCache,
 } from '../../src/engine/hot/object-cache.ts';
 import { parseModel } from '../../src/model/namespace-model.ts';
@@ -62,16 +62,16 @@ function indexOf(...tuples: readonly string[]): TupleIndex {
 
 type Caches = {
   readonly model: HotModel;
-  readonly closures: ClosureCache;
+  readonly memberships: MembershipCache;
   readonly objects: ObjectCache;
-  readonly chains: ChainCache;
+  readonly chains: AncestorCache;
 };
 
 function cachesOf(index: TupleIndex, bytesMax = 1 << 16): Caches {
   const model = new HotModel(new BoundModel(MODEL, index));
-  const closures = new ClosureCache(index, model, bytesMax);
-  const objects = new ObjectCache(index, model, closures, bytesMax);
-  return { model, closures, objects, chains: new ChainCache(model, objects, bytesMax) };
+  const memberships = new MembershipCache(index, model, bytesMax);
+  const objects = new ObjectCache(index, model, memberships, bytesMax);
+  return { model, memberships, objects, chains: new AncestorCache(model, objects, bytesMax) };
 }
 
 function stateOf(index: TupleIndex, model: HotModel, namespace: string, relation: string) {
@@ -123,7 +123,12 @@ function sorted(form: Form): Form {
 type Level = Form & { weight: number; reads: number; words: number; isOpaque: boolean };
 
 /** An object in a state as the index has it, without any cache that was used before. */
-function levelOf(index: TupleIndex, { model, closures }: Caches, entity: number, state: HotState) {
+function levelOf(
+  index: TupleIndex,
+  { model, memberships }: Caches,
+  entity: number,
+  state: HotState,
+) {
   const level: Level = {
     users: [],
     groups: [],
@@ -146,7 +151,7 @@ function levelOf(index: TupleIndex, { model, closures }: Caches, entity: number,
     const count = index.readSets(node, 0, chunk, 0);
     for (const child of chunk.subarray(0, count)) {
       if ((action & 1) !== 0) {
-        const height = closures.summaryOf(child);
+        const height = memberships.summaryOf(child);
         if (height === SUMMARY_OPEN) level.isOpaque = true;
         level.groups.push(child);
         level.weight += height;
@@ -263,32 +268,32 @@ test(`lines and chains say what the index says, also after changes (SEED=${seed}
             const entity = entityOf(index, 'folder', id);
             if (entity === 0) continue;
             const level = levelOf(index, fresh, entity, state);
-            const at = caches.objects.lineOf(entity, state);
+            const at = caches.objects.rowOf(entity, state);
             const { lines } = caches.objects;
-            const counts = lines[at + LINE_COUNTS] as number;
-            if (counts !== LINE_OPAQUE) {
+            const counts = lines[at + ROW_COUNTS] as number;
+            if (counts !== ROW_OPAQUE) {
               const { users, groups, children } = sorted(level);
-              expect(formOf(index, lines, at + LINE_ENTRIES, counts)).toEqual({
+              expect(formOf(index, lines, at + ROW_ENTRIES, counts)).toEqual({
                 users,
                 groups,
                 children,
               });
-              expect((lines[at + LINE_HEIGHT] as number) + state.weight).toBe(level.weight);
+              expect((lines[at + ROW_HEIGHT] as number) + state.weight).toBe(level.weight);
             }
-            expect(counts === LINE_OPAQUE).toBe(level.words > LINE_WORDS_MAX);
+            expect(counts === ROW_OPAQUE).toBe(level.words > LINE_WORDS_MAX);
             const chain = chainOf(index, fresh, entity, state);
-            const top = caches.chains.chainOf(entity, state);
+            const top = caches.chains.ancestorsOf(entity, state);
             const words = caches.chains.lines;
-            const all = words[top + CHAIN_COUNTS] as number;
-            expect([id, all === LINE_OPAQUE]).toEqual([id, chain === undefined]);
+            const all = words[top + ANCESTORS_COUNTS] as number;
+            expect([id, all === ROW_OPAQUE]).toEqual([id, chain === undefined]);
             if (chain === undefined) continue;
             const { users, groups } = chain;
-            expect(formOf(index, words, top + CHAIN_ENTRIES, all)).toEqual({
+            expect(formOf(index, words, top + ANCESTORS_ENTRIES, all)).toEqual({
               users,
               groups,
               children: [],
             });
-            expect([words[top + CHAIN_WEIGHT], words[top + CHAIN_READS]]).toEqual([
+            expect([words[top + ANCESTORS_WEIGHT], words[top + ANCESTORS_READS]]).toEqual([
               chain.weight,
               chain.reads,
             ]);
@@ -339,8 +344,8 @@ describe('ChainCache', () => {
   }
   const countsOf = (index: TupleIndex, caches: Caches): number => {
     const state = stateOf(index, caches.model, 'folder', 'viewer');
-    const at = caches.chains.chainOf(entityOf(index, 'folder', 'f0'), state);
-    return caches.chains.lines[at + CHAIN_COUNTS] as number;
+    const at = caches.chains.ancestorsOf(entityOf(index, 'folder', 'f0'), state);
+    return caches.chains.lines[at + ANCESTORS_COUNTS] as number;
   };
 
   test.each([
@@ -351,7 +356,7 @@ describe('ChainCache', () => {
     [7, 3, undefined], // more users than a chain has
   ])('%i folders with %i users each', (length, usersEach, users) => {
     const index = ladder(length, usersEach);
-    expect(countsOf(index, cachesOf(index))).toBe(users ?? LINE_OPAQUE);
+    expect(countsOf(index, cachesOf(index))).toBe(users ?? ROW_OPAQUE);
   });
 
   /** Folders above each other; of each: users, whether a list of nine more, groups. */
@@ -384,7 +389,7 @@ describe('ChainCache', () => {
     [[group, [0, false, 2], crowd, crowd, crowd, four, four, four], undefined],
   ] as const)('%j', (levels, counts) => {
     const index = tower(levels);
-    expect(countsOf(index, cachesOf(index))).toBe(counts ?? LINE_OPAQUE);
+    expect(countsOf(index, cachesOf(index))).toBe(counts ?? ROW_OPAQUE);
   });
 
   test('a full one sees changes of each of its objects', () => {
@@ -403,11 +408,11 @@ describe('ChainCache', () => {
   test('what one of its objects leaves to the index, the chain does, too', () => {
     const index = ladder(3, 1);
     index.applyChange('insert', { ...keyOf('folder:f2#editor@user:u'), expiresAtUs: 1n });
-    expect(countsOf(index, cachesOf(index))).toBe(LINE_OPAQUE);
+    expect(countsOf(index, cachesOf(index))).toBe(ROW_OPAQUE);
     const open = ladder(3, 1);
     open.applyChange('insert', keyOf('folder:f2#viewer@folder:far#viewer'));
     open.applyChange('insert', keyOf('folder:f2#editor@*'));
-    expect(countsOf(open, cachesOf(open))).toBe(LINE_OPAQUE);
+    expect(countsOf(open, cachesOf(open))).toBe(ROW_OPAQUE);
   });
 
   test('what is noted of one leaves the one beside it alone', () => {
@@ -422,8 +427,8 @@ describe('ChainCache', () => {
     const caches = cachesOf(index);
     const state = stateOf(index, caches.model, 'folder', 'viewer');
     const usersOf = (n: number): number[] => {
-      const at = caches.chains.chainOf(entityOf(index, 'folder', `${n}-0`), state);
-      return [...caches.chains.lines.subarray(at + CHAIN_ENTRIES, at + CHAIN_ENTRIES + 20)];
+      const at = caches.chains.ancestorsOf(entityOf(index, 'folder', `${n}-0`), state);
+      return [...caches.chains.lines.subarray(at + ANCESTORS_ENTRIES, at + ANCESTORS_ENTRIES + 20)];
     };
     const before = Array.from({ length: 40 }, (_, n) => usersOf(n));
     expect(new Set(before.flat()).size).toBe(800);
@@ -438,25 +443,25 @@ describe('ChainCache', () => {
     const caches = cachesOf(index);
     const state = stateOf(index, caches.model, 'folder', 'viewer');
     const entity = entityOf(index, 'folder', 'f0');
-    const at = caches.chains.chainOf(entity, state);
+    const at = caches.chains.ancestorsOf(entity, state);
     caches.chains.invalidate(entity);
-    expect([caches.chains.chainOf(entity, state), caches.chains.chainOf(entity, state)]).toEqual([
-      at,
-      at,
-    ]);
+    expect([
+      caches.chains.ancestorsOf(entity, state),
+      caches.chains.ancestorsOf(entity, state),
+    ]).toEqual([at, at]);
     expect(caches.chains.bytes).toBeGreaterThan(caches.chains.table.bytes);
   });
 
   test('a circle, a second path and an unknown state are not for a chain', () => {
     const circle = indexOf('folder:f0#parent@folder:f1', 'folder:f1#parent@folder:f0');
-    expect(countsOf(circle, cachesOf(circle))).toBe(LINE_OPAQUE);
+    expect(countsOf(circle, cachesOf(circle))).toBe(ROW_OPAQUE);
     const diamond = indexOf(
       'folder:f0#parent@folder:f1',
       'folder:f0#parent@folder:f2',
       'folder:f1#parent@folder:f3',
       'folder:f2#parent@folder:f3',
     );
-    expect(countsOf(diamond, cachesOf(diamond))).toBe(LINE_OPAQUE);
+    expect(countsOf(diamond, cachesOf(diamond))).toBe(ROW_OPAQUE);
   });
 
   test('changes elsewhere leave it; a change of any of its objects, and only then, renews it', () => {
@@ -498,8 +503,8 @@ describe('ChainCache', () => {
     const caches = cachesOf(index, 1 << 17);
     const state = stateOf(index, caches.model, 'folder', 'viewer');
     const usersOf = (i: number): number => {
-      const at = caches.chains.chainOf(entityOf(index, 'folder', `a${i}`), state);
-      return (caches.chains.lines[at + CHAIN_COUNTS] as number) & 255;
+      const at = caches.chains.ancestorsOf(entityOf(index, 'folder', `a${i}`), state);
+      return (caches.chains.lines[at + ANCESTORS_COUNTS] as number) & 255;
     };
     const before = caches.chains.bytes;
     for (let i = 0; i < 400; i++) {
@@ -520,8 +525,8 @@ describe('ChainCache', () => {
 describe('ObjectCache', () => {
   const countsOf = (index: TupleIndex, caches = cachesOf(index)): number => {
     const state = stateOf(index, caches.model, 'folder', 'viewer');
-    const at = caches.objects.lineOf(entityOf(index, 'folder', 'f'), state);
-    return caches.objects.lines[at + LINE_COUNTS] as number;
+    const at = caches.objects.rowOf(entityOf(index, 'folder', 'f'), state);
+    return caches.objects.lines[at + ROW_COUNTS] as number;
   };
   const viewers = (count: number, relation = 'viewer'): string[] =>
     Array.from({ length: count }, (_, i) => `folder:f#${relation}@user:${relation}${i}`);
@@ -536,8 +541,8 @@ describe('ObjectCache', () => {
     expect(countsOf(indexOf(...viewers(5), ...parents(3)))).toBe(5 | (3 << 24));
     expect(countsOf(indexOf(...viewers(6), ...parents(3)))).toBe((1 << 8) | (3 << 24));
     expect(countsOf(indexOf(...viewers(1), ...parents(5)))).toBe(1 | (5 << 24));
-    expect(countsOf(indexOf(...viewers(6), ...parents(5)))).toBe(LINE_OPAQUE);
-    expect(countsOf(indexOf(...parents(6)))).toBe(LINE_OPAQUE);
+    expect(countsOf(indexOf(...viewers(6), ...parents(5)))).toBe(ROW_OPAQUE);
+    expect(countsOf(indexOf(...parents(6)))).toBe(ROW_OPAQUE);
   });
 
   test('what has an expiry, or is for everybody, is no part of a line', () => {
@@ -546,22 +551,22 @@ describe('ObjectCache', () => {
       index.applyChange('insert', { ...keyOf(text), expiresAtUs: 5n });
       return index;
     };
-    expect(countsOf(withExpiry('folder:f#editor@user:b'))).toBe(LINE_OPAQUE);
-    expect(countsOf(withExpiry('folder:f#viewer@group:g#member'))).toBe(LINE_OPAQUE);
-    expect(countsOf(withExpiry('folder:f#parent@folder:p'))).toBe(LINE_OPAQUE);
+    expect(countsOf(withExpiry('folder:f#editor@user:b'))).toBe(ROW_OPAQUE);
+    expect(countsOf(withExpiry('folder:f#viewer@group:g#member'))).toBe(ROW_OPAQUE);
+    expect(countsOf(withExpiry('folder:f#parent@folder:p'))).toBe(ROW_OPAQUE);
     // In a list it stays in the list, where a check sees it.
     expect(countsOf(withExpiry('folder:f#viewer@user:b'))).toBe(1 << 8);
     expect(countsOf(indexOf('folder:f#viewer@user:a', 'folder:f#viewer@*'))).toBe(1 << 8);
-    expect(countsOf(indexOf('folder:f#viewer@*'))).toBe(LINE_OPAQUE);
+    expect(countsOf(indexOf('folder:f#viewer@*'))).toBe(ROW_OPAQUE);
   });
 
   test('a set that is not of own tuples alone is visited', () => {
     const index = indexOf('folder:f#viewer@folder:e#viewer', 'folder:e#viewer@user:u');
     const { model, objects } = cachesOf(index);
     const state = stateOf(index, model, 'folder', 'viewer');
-    const at = objects.lineOf(entityOf(index, 'folder', 'f'), state);
-    expect(objects.lines[at + LINE_COUNTS]).toBe(1 << 24);
-    expect([...objects.lines.subarray(at + LINE_ENTRIES, at + LINE_ENTRIES + 2)]).toEqual([
+    const at = objects.rowOf(entityOf(index, 'folder', 'f'), state);
+    expect(objects.lines[at + ROW_COUNTS]).toBe(1 << 24);
+    expect([...objects.lines.subarray(at + ROW_ENTRIES, at + ROW_ENTRIES + 2)]).toEqual([
       entityOf(index, 'folder', 'e'),
       state.index,
     ]);
@@ -572,8 +577,8 @@ describe('ObjectCache', () => {
     const caches = cachesOf(index);
     const count = (relation: string): number => {
       const state = stateOf(index, caches.model, 'folder', relation);
-      const at = caches.objects.lineOf(entityOf(index, 'folder', 'f'), state);
-      return caches.objects.lines[at + LINE_COUNTS] as number;
+      const at = caches.objects.rowOf(entityOf(index, 'folder', 'f'), state);
+      return caches.objects.lines[at + ROW_COUNTS] as number;
     };
     expect([count('viewer'), count('editor')]).toEqual([2, 1]);
     index.applyChange('insert', keyOf('folder:f#editor@user:c'));
@@ -592,31 +597,31 @@ describe('ClosureCache', () => {
 
   test('a node is measured again after it was invalidated, and only then', () => {
     const index = indexOf('group:a#member@user:u', 'group:x#member@group:a#member');
-    const { closures } = cachesOf(index);
-    expect(closures.summaryOf(groupNode(index, 'a'))).toBe(1);
+    const { memberships } = cachesOf(index);
+    expect(memberships.summaryOf(groupNode(index, 'a'))).toBe(1);
     index.applyChange('insert', keyOf('group:a#member@group:b#member'));
-    expect(closures.summaryOf(groupNode(index, 'a'))).toBe(1);
-    closures.invalidateNode(groupNode(index, 'x'));
-    expect(closures.summaryOf(groupNode(index, 'a'))).toBe(1);
-    closures.invalidateNode(groupNode(index, 'a'));
-    expect(closures.summaryOf(groupNode(index, 'a'))).toBe(2);
+    expect(memberships.summaryOf(groupNode(index, 'a'))).toBe(1);
+    memberships.invalidateNode(groupNode(index, 'x'));
+    expect(memberships.summaryOf(groupNode(index, 'a'))).toBe(1);
+    memberships.invalidateNode(groupNode(index, 'a'));
+    expect(memberships.summaryOf(groupNode(index, 'a'))).toBe(2);
     index.applyChange('insert', keyOf('group:b#member@*'));
-    closures.clear();
-    expect(closures.summaryOf(groupNode(index, 'a'))).toBe(SUMMARY_OPEN);
+    memberships.clear();
+    expect(memberships.summaryOf(groupNode(index, 'a'))).toBe(SUMMARY_OPEN);
     index.applyChange('delete', keyOf('group:b#member@*'));
-    expect(closures.summaryOf(groupNode(index, 'a'))).toBe(SUMMARY_OPEN);
-    closures.invalidateNode(groupNode(index, 'a'));
-    expect(closures.summaryOf(groupNode(index, 'a'))).toBe(2);
+    expect(memberships.summaryOf(groupNode(index, 'a'))).toBe(SUMMARY_OPEN);
+    memberships.invalidateNode(groupNode(index, 'a'));
+    expect(memberships.summaryOf(groupNode(index, 'a'))).toBe(2);
   });
 
   test('what was known of the nodes beside it went with it', () => {
     const index = indexOf('group:a#member@user:u', 'group:b#member@user:u');
-    const { closures } = cachesOf(index);
-    expect(['a', 'b'].map((id) => closures.summaryOf(groupNode(index, id)))).toEqual([1, 1]);
+    const { memberships } = cachesOf(index);
+    expect(['a', 'b'].map((id) => memberships.summaryOf(groupNode(index, id)))).toEqual([1, 1]);
     index.applyChange('insert', keyOf('group:b#member@group:c#member'));
-    closures.clear();
-    expect(['a', 'b'].map((id) => closures.summaryOf(groupNode(index, id)))).toEqual([1, 2]);
-    expect(closures.bytes).toBeGreaterThan(0);
+    memberships.clear();
+    expect(['a', 'b'].map((id) => memberships.summaryOf(groupNode(index, id)))).toEqual([1, 2]);
+    expect(memberships.bytes).toBeGreaterThan(0);
   });
 
   test('a user who reaches a group in two ways is in it once', () => {
@@ -626,9 +631,9 @@ describe('ClosureCache', () => {
       index.applyChange('insert', keyOf(`group:out${i % 10}#member@group:in${i % 6}#member`));
       index.applyChange('insert', keyOf(`folder:f${i}#viewer@group:out${i % 10}#member`));
     }
-    const { closures } = cachesOf(index);
-    const at = closures.closureOf(userOf(index, 'u'));
-    expect(closures.arena[at]).toBe(16);
+    const { memberships } = cachesOf(index);
+    const at = memberships.membershipsOf(userOf(index, 'u'));
+    expect(memberships.arena[at]).toBe(16);
   });
 
   test("a user's closure is gathered again after it was invalidated, and only then", () => {
@@ -638,20 +643,20 @@ describe('ClosureCache', () => {
       'folder:f#viewer@group:a#member',
       'folder:f#viewer@group:b#member',
     );
-    const { closures } = cachesOf(index);
+    const { memberships } = cachesOf(index);
     const holds = (user: string, group: string): boolean => {
-      const at = closures.closureOf(userOf(index, user));
-      return isInClosure(closures.arena, at, groupNode(index, group));
+      const at = memberships.membershipsOf(userOf(index, user));
+      return isMember(memberships.arena, at, groupNode(index, group));
     };
     expect([holds('u', 'a'), holds('u', 'b'), holds('v', 'b')]).toEqual([true, false, true]);
     index.applyChange('insert', keyOf('group:b#member@user:u'));
-    closures.invalidateUser(userOf(index, 'v'));
+    memberships.invalidateUser(userOf(index, 'v'));
     expect([holds('u', 'a'), holds('u', 'b'), holds('v', 'b')]).toEqual([true, false, true]);
-    closures.invalidateUser(userOf(index, 'u'));
+    memberships.invalidateUser(userOf(index, 'u'));
     expect([holds('u', 'a'), holds('u', 'b'), holds('v', 'b')]).toEqual([true, true, true]);
     index.applyChange('delete', keyOf('group:b#member@user:u'));
     expect(holds('u', 'b')).toBe(true);
-    closures.clear();
+    memberships.clear();
     expect([holds('u', 'a'), holds('u', 'b'), holds('v', 'b')]).toEqual([true, false, true]);
   });
 
@@ -664,13 +669,13 @@ describe('ClosureCache', () => {
       index.applyChange('insert', keyOf(`group:g${i}#member@user:u`));
       index.applyChange('insert', keyOf(`folder:f#viewer@group:g${i}#member`));
     }
-    const { closures } = cachesOf(index);
-    const at = closures.closureOf(userOf(index, 'u'));
-    expect(at !== CLOSURE_NONE).toBe(hasOne);
-    expect(closures.closureOf(userOf(index, 'u'))).toBe(at);
+    const { memberships } = cachesOf(index);
+    const at = memberships.membershipsOf(userOf(index, 'u'));
+    expect(at !== MEMBERSHIPS_NONE).toBe(hasOne);
+    expect(memberships.membershipsOf(userOf(index, 'u'))).toBe(at);
     if (!hasOne) return;
     for (let i = 0; i < count; i++) {
-      expect(isInClosure(closures.arena, at, groupNode(index, `g${i}`))).toBe(true);
+      expect(isMember(memberships.arena, at, groupNode(index, `g${i}`))).toBe(true);
     }
   });
 
@@ -682,8 +687,8 @@ describe('ClosureCache', () => {
     for (let i = 0; i < count; i++) {
       index.applyChange('insert', keyOf(`group:g${i}#member@user:u`));
     }
-    const at = cachesOf(index).closures.closureOf(userOf(index, 'u'));
-    expect(at !== CLOSURE_NONE).toBe(hasOne);
+    const at = cachesOf(index).memberships.membershipsOf(userOf(index, 'u'));
+    expect(at !== MEMBERSHIPS_NONE).toBe(hasOne);
   });
 
   /** Groups g0 ⊃ g1 ⊃ …, the last one with a user. */
@@ -700,7 +705,7 @@ describe('ClosureCache', () => {
     [32, SUMMARY_OPEN],
   ])('%i groups in each other have the height %i', (levels, height) => {
     const index = nest(levels);
-    expect(cachesOf(index).closures.summaryOf(groupNode(index, 'g0'))).toBe(height);
+    expect(cachesOf(index).memberships.summaryOf(groupNode(index, 'g0'))).toBe(height);
   });
 
   test.each([
@@ -712,7 +717,7 @@ describe('ClosureCache', () => {
       index.applyChange('insert', keyOf(`group:top#member@group:g${i}#member`));
       index.applyChange('insert', keyOf(`group:g${i}#member@user:u`));
     }
-    expect(cachesOf(index).closures.summaryOf(groupNode(index, 'top'))).toBe(height);
+    expect(cachesOf(index).memberships.summaryOf(groupNode(index, 'top'))).toBe(height);
   });
 
   test('objects as members count for nothing, sets of another kind leave it open', () => {
@@ -721,9 +726,9 @@ describe('ClosureCache', () => {
       'group:b#member@folder:f#viewer',
       'folder:f#viewer@user:u',
     );
-    const { closures } = cachesOf(index);
-    expect(closures.summaryOf(groupNode(index, 'a'))).toBe(1);
-    expect(closures.summaryOf(groupNode(index, 'b'))).toBe(SUMMARY_OPEN);
+    const { memberships } = cachesOf(index);
+    expect(memberships.summaryOf(groupNode(index, 'a'))).toBe(1);
+    expect(memberships.summaryOf(groupNode(index, 'b'))).toBe(SUMMARY_OPEN);
   });
 
   test('what is full starts anew, and every answer stays right', () => {
@@ -734,26 +739,26 @@ describe('ClosureCache', () => {
       index.applyChange('insert', keyOf(`group:h${i % 50}#member@group:g${i}#member`));
       index.applyChange('insert', keyOf(`folder:f#viewer@group:h${i % 50}#member`));
     }
-    const { closures } = cachesOf(index, 1 << 14);
+    const { memberships } = cachesOf(index, 1 << 14);
     const wrong: string[] = [];
     const holds = (at: number, group: string): boolean =>
-      isInClosure(closures.arena, at, groupNode(index, group));
+      isMember(memberships.arena, at, groupNode(index, group));
     for (let n = 0; n < count * 3; n++) {
       const i = n % count;
-      const at = closures.closureOf(userOf(index, `u${i}`));
-      if (at === CLOSURE_NONE || !holds(at, `g${i}`)) wrong.push(`u${i} is in g${i}`);
+      const at = memberships.membershipsOf(userOf(index, `u${i}`));
+      if (at === MEMBERSHIPS_NONE || !holds(at, `g${i}`)) wrong.push(`u${i} is in g${i}`);
       else if (!holds(at, `h${i % 50}`)) wrong.push(`u${i} is in h${i % 50}`);
       else if (holds(at, `h${(i + 1) % 50}`)) wrong.push(`u${i} is not in h${(i + 1) % 50}`);
-      if (closures.summaryOf(groupNode(index, `g${i}`)) !== 1) wrong.push(`height of g${i}`);
-      if (closures.summaryOf(groupNode(index, `h${i % 50}`)) !== 2) wrong.push(`of h${i % 50}`);
-      if (closures.bytes > 1 << 14) wrong.push(`${closures.bytes} bytes`);
+      if (memberships.summaryOf(groupNode(index, `g${i}`)) !== 1) wrong.push(`height of g${i}`);
+      if (memberships.summaryOf(groupNode(index, `h${i % 50}`)) !== 2) wrong.push(`of h${i % 50}`);
+      if (memberships.bytes > 1 << 14) wrong.push(`${memberships.bytes} bytes`);
     }
     expect(wrong).toEqual([]);
   });
 });
 
 describe('what was decided with warm caches is decided anew after a change', () => {
-  const options = { depthMax: 256, closureBytesMax: 1 << 20 };
+  const options = { depthMax: 256, membershipBytesMax: 1 << 20 };
   function checker(index: TupleIndex): (object: string, user: string) => number {
     const evaluator = new Evaluator(index, MODEL, options, systemClock);
     return (object, user) => {

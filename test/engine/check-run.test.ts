@@ -66,7 +66,7 @@ function evaluatorOf(tuples: readonly (string | RelationTuple)[], depthMax = 256
   for (const tuple of tuples) {
     index.applyChange('insert', typeof tuple === 'string' ? keyOf(tuple) : tuple);
   }
-  return new Evaluator(index, MODEL, { depthMax, closureBytesMax: 1 << 16 }, systemClock);
+  return new Evaluator(index, MODEL, { depthMax, membershipBytesMax: 1 << 16 }, systemClock);
 }
 
 /** A check that is done, by its text as a tuple: `doc:d#viewer@user:u`. */

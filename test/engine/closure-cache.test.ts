@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
 import { TupleIndex } from '../../src/cache/tuple-index.ts';
 import { BoundModel } from '../../src/engine/bound/bound-model.ts';
+import { HotModel } from '../../src/engine/hot/hot-model.ts';
 import {
-  CLOSURE_NONE,
-  ClosureCache,
-  isInClosure,
+  MEMBERSHIPS_NONE,
+  MembershipCache,
+  isMember,
   SLOT_OFFSET,
   SUMMARY_OPEN,
-} from '../../src/engine/hot/closure-cache.ts';
-import { HotModel } from '../../src/engine/hot/hot-model.ts';
+} from '../../src/engine/hot/membership-cache.ts';
 import { parseModel } from '../../src/model/namespace-model.ts';
 import { EMPTY_NAME } from '../../src/model/tuple-reader.ts';
 import { keyOf } from '../support/tuple-text.ts';
@@ -25,8 +25,8 @@ function indexOf(...tuples: readonly string[]): TupleIndex {
   return index;
 }
 
-function closuresOf(index: TupleIndex, bytesMax = 1 << 16): ClosureCache {
-  return new ClosureCache(index, new HotModel(new BoundModel(MODEL, index)), bytesMax);
+function closuresOf(index: TupleIndex, bytesMax = 1 << 16): MembershipCache {
+  return new MembershipCache(index, new HotModel(new BoundModel(MODEL, index)), bytesMax);
 }
 
 const userOf = (index: TupleIndex, id: string): number =>
@@ -51,17 +51,17 @@ test('a closure ends before the next one and begins after the one before it', ()
   // The nodes 7, 9 and 11 of another closure, one closure with the node 5, and the head of a third.
   const arena = Uint32Array.of(7, 9, 11, 1, full, full, 5, 42, full, full);
   const asked = [5, 7, 9, 11, 1, full, 42];
-  expect(asked.filter((node) => isInClosure(arena, 3, node))).toEqual([5]);
+  expect(asked.filter((node) => isMember(arena, 3, node))).toEqual([5]);
 });
 
 test('a closure leaves those that were built before it whole', () => {
   const index = crowd(3, 4);
-  const closures = closuresOf(index);
-  const starts = [0, 1, 2].map((i) => closures.closureOf(userOf(index, `u${i}`)));
+  const memberships = closuresOf(index);
+  const starts = [0, 1, 2].map((i) => memberships.membershipsOf(userOf(index, `u${i}`)));
   for (const [user, start] of starts.entries()) {
     for (let i = 0; i < 3; i++) {
       for (let k = 0; k < 4; k++) {
-        const isIn = isInClosure(closures.arena, start, groupOf(index, `g${i}-${k}`));
+        const isIn = isMember(memberships.arena, start, groupOf(index, `g${i}-${k}`));
         expect([user, i, k, isIn]).toEqual([user, i, k, i === user]);
       }
     }
@@ -70,11 +70,11 @@ test('a closure leaves those that were built before it whole', () => {
 
 test('closures as large as can be fill the room to its end, and are whole', () => {
   const index = crowd(30, 64);
-  const closures = closuresOf(index);
+  const memberships = closuresOf(index);
   for (let i = 0; i < 30; i++) {
-    const start = closures.closureOf(userOf(index, `u${i}`));
+    const start = memberships.membershipsOf(userOf(index, `u${i}`));
     for (let k = 0; k < 64; k++) {
-      const isIn = isInClosure(closures.arena, start, groupOf(index, `g${i}-${k}`));
+      const isIn = isMember(memberships.arena, start, groupOf(index, `g${i}-${k}`));
       expect([i, k, isIn]).toEqual([i, k, true]);
     }
   }
@@ -82,34 +82,34 @@ test('closures as large as can be fill the room to its end, and are whole', () =
 
 test('a user in no group has a closure, the same one each time', () => {
   const index = indexOf('folder:f#viewer@user:u', 'folder:f#viewer@user:v');
-  const closures = closuresOf(index);
-  const first = closures.closureOf(userOf(index, 'u'));
+  const memberships = closuresOf(index);
+  const first = memberships.membershipsOf(userOf(index, 'u'));
   expect(first).toBe(0);
-  expect(closures.closureOf(userOf(index, 'v'))).toBe(3);
-  expect(closures.closureOf(userOf(index, 'u'))).toBe(first);
+  expect(memberships.membershipsOf(userOf(index, 'v'))).toBe(3);
+  expect(memberships.membershipsOf(userOf(index, 'u'))).toBe(first);
 });
 
 test('the slot that is read ahead tells where the closure lies', () => {
   const index = crowd(2, 1);
-  const closures = closuresOf(index);
+  const memberships = closuresOf(index);
   for (const id of ['u0', 'u1']) {
     const user = userOf(index, id);
-    const start = closures.closureOf(user);
-    expect(closures.slots[closures.homeOf(user)]).toBe(user);
-    expect(closures.slots[closures.homeOf(user) + SLOT_OFFSET]).toBe(start);
+    const start = memberships.membershipsOf(user);
+    expect(memberships.slots[memberships.homeOf(user)]).toBe(user);
+    expect(memberships.slots[memberships.homeOf(user) + SLOT_OFFSET]).toBe(start);
   }
 });
 
 test('closures take half of the bytes, and the bytes are those of the arrays', () => {
   const index = crowd(600, 1);
-  const closures = closuresOf(index);
-  expect(closures.bytes).toBe(FIRST_BYTES);
-  expect(closures.arena.byteLength + closures.slots.byteLength).toBe(FIRST_BYTES);
+  const memberships = closuresOf(index);
+  expect(memberships.bytes).toBe(FIRST_BYTES);
+  expect(memberships.arena.byteLength + memberships.slots.byteLength).toBe(FIRST_BYTES);
   for (let i = 0; i < 600; i++) {
-    closures.closureOf(userOf(index, `u${i}`));
-    expect(closures.arena.byteLength + closures.slots.byteLength).toBe(closures.bytes);
+    memberships.membershipsOf(userOf(index, `u${i}`));
+    expect(memberships.arena.byteLength + memberships.slots.byteLength).toBe(memberships.bytes);
   }
-  expect(closures.bytes).toBe(1 << 15);
+  expect(memberships.bytes).toBe(1 << 15);
 });
 
 test('summaries take half of the bytes and then start anew, and stay right', () => {
@@ -117,10 +117,10 @@ test('summaries take half of the bytes and then start anew, and stay right', () 
   const count = 12_000;
   for (let i = 0; i < count; i++) index.applyChange('insert', keyOf(`group:g${i}#member@user:u`));
   // Room for eight pages also where fewer bytes are asked for.
-  const closures = closuresOf(index, 1);
+  const memberships = closuresOf(index, 1);
   const pagesOf = (i: number): number => {
-    expect([i, closures.summaryOf(groupOf(index, `g${i}`))]).toEqual([i, 1]);
-    return (closures.bytes - FIRST_BYTES) / PAGE_BYTES;
+    expect([i, memberships.summaryOf(groupOf(index, `g${i}`))]).toEqual([i, 1]);
+    return (memberships.bytes - FIRST_BYTES) / PAGE_BYTES;
   };
   // From the last page down: those before it do not exist yet.
   const seen: number[] = [];
@@ -129,19 +129,19 @@ test('summaries take half of the bytes and then start anew, and stay right', () 
     if (seen.at(-1) !== pages) seen.push(pages);
   }
   expect(seen.slice(0, 10)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 1, 2]);
-  const before = closures.bytes;
+  const before = memberships.bytes;
   pagesOf(0);
   pagesOf(1);
-  expect(closures.bytes).toBe(before);
+  expect(memberships.bytes).toBe(before);
 });
 
 test('measuring one node leaves what is known of those beside it', () => {
   const index = indexOf('group:a#member@user:u', 'group:b#member@user:u');
-  const closures = closuresOf(index);
-  expect(closures.summaryOf(groupOf(index, 'a'))).toBe(1);
+  const memberships = closuresOf(index);
+  expect(memberships.summaryOf(groupOf(index, 'a'))).toBe(1);
   index.applyChange('insert', keyOf('group:a#member@group:b#member'));
-  expect(closures.summaryOf(groupOf(index, 'b'))).toBe(1);
-  expect(closures.summaryOf(groupOf(index, 'a'))).toBe(1);
+  expect(memberships.summaryOf(groupOf(index, 'b'))).toBe(1);
+  expect(memberships.summaryOf(groupOf(index, 'a'))).toBe(1);
 });
 
 test('the height is that of the highest part, wherever it stands', () => {
@@ -173,10 +173,10 @@ test('a grant that expires leaves the closure as it is, unless it is one of a gr
   for (const qualified of ['folder:other#viewer@user:u', 'group:apart#member@user:u']) {
     const index = indexOf('group:g#member@user:u', 'folder:f#viewer@group:g#member');
     index.applyChange('insert', { ...keyOf(qualified), expiresAtUs: 1n });
-    const closures = closuresOf(index);
-    const start = closures.closureOf(userOf(index, 'u'));
-    expect(start).not.toBe(CLOSURE_NONE);
-    expect(isInClosure(closures.arena, start, groupOf(index, 'g'))).toBe(true);
+    const memberships = closuresOf(index);
+    const start = memberships.membershipsOf(userOf(index, 'u'));
+    expect(start).not.toBe(MEMBERSHIPS_NONE);
+    expect(isMember(memberships.arena, start, groupOf(index, 'g'))).toBe(true);
   }
   const index = indexOf(
     'group:g#member@user:u',
@@ -184,5 +184,5 @@ test('a grant that expires leaves the closure as it is, unless it is one of a gr
     'folder:f#viewer@group:late#member',
   );
   index.applyChange('insert', { ...keyOf('group:late#member@user:u'), expiresAtUs: 1n });
-  expect(closuresOf(index).closureOf(userOf(index, 'u'))).toBe(CLOSURE_NONE);
+  expect(closuresOf(index).membershipsOf(userOf(index, 'u'))).toBe(MEMBERSHIPS_NONE);
 });

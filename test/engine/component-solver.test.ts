@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { TupleIndex } from '../../src/cache/tuple-index.ts';
 import { BoundModel } from '../../src/engine/bound/bound-model.ts';
 import { BACKSTOP_DEPTH } from '../../src/engine/bound/evaluator-api.ts';
-import { ConditionCache, CUT, FALSE, Scope, TRUE } from '../../src/engine/bound/scope.ts';
+import { ConditionCache, UNDETERMINED, FALSE, Scope, TRUE } from '../../src/engine/bound/scope.ts';
 import { solveComponent } from '../../src/engine/general/component-solver.ts';
 import type { Outcome } from '../../src/engine/general/outcome.ts';
 import { parseModel } from '../../src/model/namespace-model.ts';
@@ -83,7 +83,7 @@ describe('a solution', () => {
       // The relation itself, `on` of each cell before, and the set.
       expect([last, value, height]).toEqual([last, TRUE, last + 2]);
       const short = solve(scope, 'lit', `c${last}#on`, last + 1);
-      expect([last, short.value, short.isDepthCut]).toEqual([last, CUT, true]);
+      expect([last, short.value, short.isDepthExceeded]).toEqual([last, UNDETERMINED, true]);
       expect(scope.backstops).toBe(BACKSTOP_DEPTH);
     }
     expect(solve(scopeOf(...circle(5)), 'on', 'c0#on', 1)).toMatchObject({
@@ -94,7 +94,7 @@ describe('a solution', () => {
 
   test('is false where nothing founds the circle, without a cut', () => {
     const scope = scopeOf(...circle(5));
-    expect(solve(scope, 'on', '', 256)).toMatchObject({ value: FALSE, isDepthCut: false });
+    expect(solve(scope, 'on', '', 256)).toMatchObject({ value: FALSE, isDepthExceeded: false });
     // Of each cell: its own tuples, those that name the next, and twice the way to `off`.
     expect(scope.reads).toBe(5 * 4);
     expect(scope.backstops).toBe(0);

@@ -71,7 +71,7 @@ describe('cases of authzed/spicedb', () => {
       });
     }
     const model = parseModel(JSON.stringify(one.model_json));
-    const options = { depthMax: 256, closureBytesMax: 1 << 20 };
+    const options = { depthMax: 256, membershipBytesMax: 1 << 20 };
     const evaluator = new Evaluator(reader, model, options, systemClock);
     const now = Date.now();
     for (const check of one.checks) {

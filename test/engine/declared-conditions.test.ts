@@ -15,9 +15,10 @@ import {
   type World,
   worlds,
 } from '../reference/worlds.ts';
+import { byLength } from '../support/test-length.ts';
 import { checkBoth, createIndex, createSimpleIndex, finish } from './support.ts';
 
-const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? 1);
+const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? byLength(0.25, 1));
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 const READS = 1_000_000;
 
@@ -87,7 +88,7 @@ const conditional: fc.Arbitrary<World> = fc
 function evaluatorOf(world: World) {
   const index = world.tuples.length % 2 === 0 ? createIndex() : createSimpleIndex();
   for (const tuple of world.tuples) index.insert(tuple);
-  const options = { depthMax: 256, closureBytesMax: 1 << 20 };
+  const options = { depthMax: 256, membershipBytesMax: 1 << 20 };
   const model = parseModel(world.modelJson);
   return { evaluator: new Evaluator(index.reader, model, options, systemClock), index, model };
 }
@@ -177,7 +178,7 @@ describe('the read budget', () => {
     for (const tuple of tuples) index.insert(tuple);
     const options = {
       depthMax: 256,
-      closureBytesMax: 1 << 20,
+      membershipBytesMax: 1 << 20,
       cachesOff: off ? (['conditions'] as const) : [],
     };
     const evaluator = new Evaluator(index.reader, parseModel(modelJson), options, systemClock);

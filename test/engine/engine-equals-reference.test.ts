@@ -24,15 +24,17 @@ import {
   type World,
   worlds,
 } from '../reference/worlds.ts';
+import { byLength } from '../support/test-length.ts';
 import {
   checkBoth,
   createIndex,
   createSimpleIndex,
+  exactAnswers,
   finish,
   type WritableReader,
 } from './support.ts';
 
-const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? 1);
+const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? byLength(0.25, 1));
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 const READS = 1_000_000;
 let evaluations = 0;
@@ -60,7 +62,7 @@ function evaluatorOf(world: World, depthMax: number): [Evaluator, WritableReader
   // Half of the worlds on the index that ships, half on plain maps: the engine knows only the port.
   const index = world.tuples.length % 2 === 0 ? createIndex() : createSimpleIndex();
   for (const tuple of world.tuples) index.insert(tuple);
-  const options = { depthMax, closureBytesMax: 1 << 20 };
+  const options = { depthMax, membershipBytesMax: 1 << 20 };
   return [new Evaluator(index.reader, parseModel(world.modelJson), options, systemClock), index];
 }
 
@@ -80,7 +82,7 @@ function contextsFor(world: World): readonly string[] {
   return world.tuples.some((tuple) => tuple.conditionName !== undefined) ? CONTEXTS : [''];
 }
 
-/** All users on all usersets, in every context. */
+/** All users, and some exact usersets, on all usersets, in every context. */
 function compareChecks(world: World, evaluator: Evaluator, { reader }: WritableReader): void {
   const model = parseModel(world.modelJson);
   for (const contextJson of contextsFor(world)) {
@@ -90,6 +92,20 @@ function compareChecks(world: World, evaluator: Evaluator, { reader }: WritableR
       for (const ref of ALL_REFS) {
         const input = { ...ref, subject: { kind: 'user', userId } as const, contextJson };
         const wanted = values.get(keyOf(ref, false)) === 'true';
+        evaluations++;
+        if (checkBoth(evaluator, reader, input, NOW_MS, READS) !== wanted) {
+          throw new Error(`${JSON.stringify(input)} should be ${wanted}`);
+        }
+      }
+    }
+    for (const set of world.tuples.slice(-3).map(({ subject }) => subject)) {
+      if (set.kind !== 'set') continue;
+      const { kind: _, ...ref } = set;
+      const values = reference.values({ kind: 'set', ref, isExact: true });
+      for (const object of ALL_REFS) {
+        const input = { ...object, subject: set, contextJson, isExact: true };
+        const isSame = keyOf(ref, false) === keyOf(object, false);
+        const wanted = isSame || values.get(keyOf(object, false)) === 'true';
         evaluations++;
         if (checkBoth(evaluator, reader, input, NOW_MS, READS) !== wanted) {
           throw new Error(`${JSON.stringify(input)} should be ${wanted}`);
@@ -145,7 +161,7 @@ describe(`engine == reference (SEED=${seed})`, () => {
     );
   });
 
-  test('checks of subject sets', () => {
+  test('checks of subject sets, members too and exactly', () => {
     fc.assert(
       fc.property(fc.oneof(worlds, knots), fc.array(subjects, { maxLength: 6 }), (world, list) => {
         const [evaluator, { reader }] = evaluatorOf(world, 256);
@@ -161,11 +177,13 @@ describe(`engine == reference (SEED=${seed})`, () => {
           for (const subject of [...list, ...stored.slice(0, 6)]) {
             if (subject.kind !== 'set') continue;
             for (const ref of ALL_REFS) {
-              const wanted = reference.check(ref, subject, valuesOf);
-              const input = { ...ref, subject, contextJson };
-              evaluations++;
-              if (checkBoth(evaluator, reader, input, NOW_MS, READS) !== wanted) {
-                throw new Error(`${JSON.stringify(input)} should be ${wanted}`);
+              for (const isExact of [false, true]) {
+                const wanted = reference.check(ref, subject, valuesOf, isExact);
+                const input = { ...ref, subject, contextJson, isExact };
+                evaluations++;
+                if (checkBoth(evaluator, reader, input, NOW_MS, READS) !== wanted) {
+                  throw new Error(`${JSON.stringify(input)} should be ${wanted}`);
+                }
               }
             }
           }
@@ -270,6 +288,7 @@ describe(`engine == reference (SEED=${seed})`, () => {
   });
 
   test('enough was compared', () => {
+    expect(exactAnswers.hot).toBeGreaterThan(exactAnswers.general / 4);
     if (FUZZ_RUNS > 1) process.stdout.write(`${evaluations} evaluations compared\n`);
     expect(evaluations).toBeGreaterThan(10_000 * Math.min(1, FUZZ_RUNS));
   });

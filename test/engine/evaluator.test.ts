@@ -56,7 +56,7 @@ function shardOf(...tuples: readonly (string | RelationTuple)[]) {
   for (const tuple of tuples) {
     index.applyChange('insert', typeof tuple === 'string' ? keyOf(tuple) : tuple);
   }
-  const options = { depthMax: 256, closureBytesMax: 1 << 20 };
+  const options = { depthMax: 256, membershipBytesMax: 1 << 20 };
   return { index, evaluator: new Evaluator(index, MODEL, options, systemClock) };
 }
 type Shard = ReturnType<typeof shardOf>;

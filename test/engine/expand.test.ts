@@ -38,7 +38,7 @@ function expand(
   for (const tuple of tuples) {
     index.applyChange('insert', typeof tuple === 'string' ? keyOf(tuple) : tuple);
   }
-  const options = { depthMax, closureBytesMax: 1 << 16 };
+  const options = { depthMax, membershipBytesMax: 1 << 16 };
   const evaluator = new Evaluator(index, MODEL, options, systemClock);
   const task = evaluator.startExpand(ref('d', relation), 0, 10_000);
   expect(task.run(Infinity)).toBe('done');

@@ -33,10 +33,11 @@ import {
   type World,
   worlds,
 } from '../reference/worlds.ts';
+import { byLength } from '../support/test-length.ts';
 import { explainedWorld, type ExplainedWorld } from './explain-support.ts';
 import { finish } from './support.ts';
 
-const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? 1);
+const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? byLength(0.25, 1));
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 const counts = { allows: 0, denies: 0, remedies: 0, excluded: 0, without: 0, truncated: 0 };
 
@@ -76,7 +77,12 @@ const agedWorlds: fc.Arbitrary<World> = fc
     }),
   }));
 
-type Question = { readonly ref: number; readonly subject: Subject; readonly context: number };
+type Question = {
+  readonly ref: number;
+  readonly subject: Subject;
+  readonly context: number;
+  readonly isExact: boolean;
+};
 const asked: fc.Arbitrary<Question> = fc.record({
   ref: fc.nat(ALL_REFS.length - 1),
   subject: fc.oneof(
@@ -87,22 +93,24 @@ const asked: fc.Arbitrary<Question> = fc.record({
         userId: fc.constantFrom(...USERS),
       }),
     },
-    { weight: 1, arbitrary: subjects.filter((subject) => subject.kind === 'set') },
+    { weight: 2, arbitrary: subjects.filter((subject) => subject.kind === 'set') },
   ),
   context: fc.nat(CONTEXTS.length - 1),
+  isExact: fc.boolean(),
 });
 const questions = fc.array(asked, { minLength: 4, maxLength: 16 });
 
-function queryOf({ ref, subject, context }: Question): CheckQuery {
+function queryOf({ ref, subject, context, isExact }: Question): CheckQuery {
   const contextJson = CONTEXTS[context] as string;
-  return { ...(ALL_REFS[ref] as (typeof ALL_REFS)[number]), subject, contextJson };
+  return { ...(ALL_REFS[ref] as (typeof ALL_REFS)[number]), subject, contextJson, isExact };
 }
 
-function targetOf(subject: Subject): ReferenceTarget {
+function targetOf({ subject, isExact }: CheckQuery): ReferenceTarget {
   if (subject.kind === 'user') return { kind: 'user', userId: subject.userId };
   if (subject.kind !== 'set') throw new Error('the wildcard is not asked about');
   const { namespace, objectId, relation } = subject;
-  return { kind: 'set', ref: { namespace, objectId, relation } };
+  const ref = { namespace, objectId, relation };
+  return isExact === true ? { kind: 'set', ref, isExact } : { kind: 'set', ref };
 }
 
 function fail(what: string, query: CheckQuery, explanation: Explanation): never {
@@ -167,7 +175,7 @@ function checkAllow(world: World, query: CheckQuery, explanation: Explanation): 
   if (derivation === undefined) fail('an allow without derivation', query, explanation);
   if (explanation.truncated) fail('an allow that is truncated', query, explanation);
   const target: ReferenceTarget =
-    witness === undefined ? targetOf(query.subject) : { kind: 'user', userId: witness.userId };
+    witness === undefined ? targetOf(query) : { kind: 'user', userId: witness.userId };
   const trees = [
     { ref: query as { namespace: string; objectId: string; relation: string }, tree: derivation },
   ];
@@ -230,7 +238,7 @@ function checkObstacles(world: World, query: CheckQuery, explanation: Explanatio
     counts.excluded++;
     if (derivation === undefined) fail('excluded for no reason', query, explanation);
     // The tree is of an operand, so it begins at one of the exclusions of the userset's rewrite.
-    const rules = derivationsOf(world, query.contextJson, targetOf(query.subject), NOW_MS, true);
+    const rules = derivationsOf(world, query.contextJson, targetOf(query), NOW_MS, true);
     const rewrite = modelOf(world).namespaces.get(obstacle.namespace)?.get(obstacle.relation);
     const parts: string[] = [];
     const visit = (part: typeof rewrite): void => {
@@ -253,9 +261,10 @@ function withTuple(world: World, tuple: RelationTuple): World {
 }
 
 function isAllowedBy(world: World, query: CheckQuery): boolean {
-  const { contextJson, subject } = query;
+  const { contextJson, subject, isExact } = query;
   const reference = referenceOf(world, contextJson);
-  return reference.check(query, subject, (target) => valuesOf(world, contextJson, target));
+  const values = (target: ReferenceTarget) => valuesOf(world, contextJson, target);
+  return reference.check(query, subject, values, isExact);
 }
 
 /** Each tries every tuple of the small universe, some 2,600. */
@@ -266,7 +275,8 @@ function isMendedBy(world: World, tuple: RelationTuple, query: CheckQuery): bool
   const { tuples } = withTuple(world, tuple);
   const weighed = weigh(tuples, query.contextJson);
   const reference = new ReferenceEvaluator(modelOf(world), weighed, ALL_REFS);
-  return reference.check(query, query.subject, (target) => reference.values(target));
+  const values = (target: ReferenceTarget) => reference.values(target);
+  return reference.check(query, query.subject, values, query.isExact);
 }
 
 const ANY_SUBJECT: readonly Subject[] = [
@@ -312,9 +322,13 @@ function allowedQueries(world: World, contextJson: string, from: number): CheckQ
   const sets = world.tuples.map(({ subject }) => subject).filter(({ kind }) => kind === 'set');
   const ofUsers = USERS.map((userId): Subject => ({ kind: 'user', userId }));
   return [...ofUsers, ...sets.slice(0, 6)].flatMap((subject, i) => {
-    const allowed = ALL_REFS.map((ref): CheckQuery => ({ ...ref, subject, contextJson })).filter(
-      (query) => isAllowedBy(world, query),
-    );
+    const isExact = i % 2 === 0;
+    const allowed = ALL_REFS.map((ref): CheckQuery => ({
+      ...ref,
+      subject,
+      contextJson,
+      isExact,
+    })).filter((query) => isAllowedBy(world, query));
     return allowed.length === 0 ? [] : [allowed[(from + i) % allowed.length] as CheckQuery];
   });
 }
@@ -330,7 +344,7 @@ function checkExplanations(world: World, list: readonly Question[]): void {
     const allowed = isAllowedBy(world, query);
     if (explanation.allowed !== allowed) fail(`should be ${allowed}`, query, explanation);
     if (query.subject.kind === 'user') {
-      const values = valuesOf(world, query.contextJson, targetOf(query.subject));
+      const values = valuesOf(world, query.contextJson, targetOf(query));
       const isCut = values.get(keyOf(query, false)) === 'cut';
       if (explanation.undecided !== isCut) fail(`undecided: ${isCut}`, query, explanation);
     }
@@ -384,9 +398,7 @@ describe(`explanations == reference (SEED=${seed})`, () => {
           if (derivation === undefined) fail('an allow without derivation', query, explanation);
           if (depthOf(derivation) > depthMax) fail('is too deep', query, explanation);
           const target: ReferenceTarget =
-            witness === undefined
-              ? targetOf(query.subject)
-              : { kind: 'user', userId: witness.userId };
+            witness === undefined ? targetOf(query) : { kind: 'user', userId: witness.userId };
           const rules = derivationsOf(world, query.contextJson, target);
           const problem = rules.problemOf(query, derivation);
           if (problem !== '') fail(problem, query, explanation);

@@ -1,7 +1,7 @@
 import { Evaluator } from '../../src/engine/evaluator.ts';
 import { OverlayReader } from '../../src/engine/overlay/overlay-reader.ts';
-import type { ExplainGround } from '../../src/engine/questions/explain-ground.ts';
-import { ExplainRun } from '../../src/engine/questions/explain-run.ts';
+import type { ExplainGround } from '../../src/engine/queries/explain-ground.ts';
+import { ExplainRun } from '../../src/engine/queries/explain-run.ts';
 import type { CheckQuery } from '../../src/model/check-query.ts';
 import type { Explanation } from '../../src/model/explanation.ts';
 import { parseModel } from '../../src/model/namespace-model.ts';
@@ -34,7 +34,7 @@ export function explainedWorld(world: World, bounds: ExplainBounds = {}): Explai
   const index = world.tuples.length % 2 === 0 ? createIndex() : createSimpleIndex();
   for (const tuple of world.tuples) index.insert(tuple);
   const model = parseModel(world.modelJson);
-  const options = { depthMax, closureBytesMax: 1 << 20 };
+  const options = { depthMax, membershipBytesMax: 1 << 20 };
   const evaluator = new Evaluator(index.reader, model, options, systemClock);
   const held = contextual.map((tuple) => ({ op: 'insert' as const, tuple }));
   const ground: ExplainGround = {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ExplainRun } from '../../src/engine/questions/explain-run.ts';
+import { ExplainRun } from '../../src/engine/queries/explain-run.ts';
 import type { Explanation } from '../../src/model/explanation.ts';
 import type { RelationTuple, Subject } from '../../src/model/relation-tuple.ts';
 import { systemClock } from '../../src/shared/clock.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { CUT, FALSE, TRUE, type Value } from '../../src/engine/bound/scope.ts';
+import { UNDETERMINED, FALSE, TRUE, type Value } from '../../src/engine/bound/scope.ts';
 import {
   ALL,
   ANY,
@@ -28,7 +28,7 @@ type Solved = { readonly vertices: readonly string[]; readonly isTruncated: bool
 const NAMES = ['FALSE', 'TRUE', 'CUT'];
 /** Value and height; of what is undecided the height says nothing. */
 const told = (value: Value, height: number): string =>
-  value === CUT ? 'CUT' : `${NAMES[value]} at ${height}`;
+  value === UNDETERMINED ? 'CUT' : `${NAMES[value]} at ${height}`;
 
 function solved(vertices: readonly Vertex[], roundMax: number): Solved {
   const system = new GateSystem();
@@ -60,10 +60,10 @@ class Plain {
     this.#heights = vertices.map(({ isSeeded, isUserset }) => (isSeeded && isUserset ? 1 : 0));
     this.#values = vertices.map(({ isSeeded, isStained, operands }): Value => {
       if (isSeeded) return TRUE;
-      return operands.length === 0 && !isStained ? FALSE : CUT;
+      return operands.length === 0 && !isStained ? FALSE : UNDETERMINED;
     });
     this.#seen = vertices.map(({ isSeeded, isUserset }, at) =>
-      isSeeded && isUserset ? CUT : (this.#values[at] as Value),
+      isSeeded && isUserset ? UNDETERMINED : (this.#values[at] as Value),
     );
   }
 
@@ -86,7 +86,7 @@ class Plain {
 
   #decideOne(round: number): boolean {
     const at = this.#vertices.findIndex(
-      (vertex, one) => this.#values[one] === CUT && this.#follows(vertex) !== CUT,
+      (vertex, one) => this.#values[one] === UNDETERMINED && this.#follows(vertex) !== UNDETERMINED,
     );
     if (at < 0) return false;
     const vertex = this.#vertices[at] as Vertex;
@@ -102,15 +102,15 @@ class Plain {
     const are = (wanted: Value): boolean => values.every(({ value }) => value === wanted);
     if (gate === ANY) {
       if (values.some(({ value, role }) => value === TRUE && role !== WEAK_ROLE)) return TRUE;
-      return are(FALSE) && !isStained ? FALSE : CUT;
+      return are(FALSE) && !isStained ? FALSE : UNDETERMINED;
     }
     if (gate === ALL) {
       if (values.some(({ value }) => value === FALSE)) return FALSE;
-      return are(TRUE) ? TRUE : CUT;
+      return are(TRUE) ? TRUE : UNDETERMINED;
     }
     const [include, exclude] = values;
     if (include?.value === FALSE || exclude?.value === TRUE) return FALSE;
-    return include?.value === TRUE && exclude?.value === FALSE ? TRUE : CUT;
+    return include?.value === TRUE && exclude?.value === FALSE ? TRUE : UNDETERMINED;
   }
 
   /** What is open and could not even be TRUE if what it waits for could becomes FALSE. */
@@ -120,7 +120,7 @@ class Plain {
     for (let size = -1; size !== possible.size;) {
       size = possible.size;
       this.#vertices.forEach(({ gate, operands, isStained }, at) => {
-        if (this.#values[at] !== CUT) return;
+        if (this.#values[at] !== UNDETERMINED) return;
         const isPossible =
           gate === ANY
             ? isStained || operands.some(may)
@@ -131,7 +131,7 @@ class Plain {
       });
     }
     const refuted = this.#values.flatMap((value, at) =>
-      value === CUT && !possible.has(at) ? [at] : [],
+      value === UNDETERMINED && !possible.has(at) ? [at] : [],
     );
     for (const at of refuted) {
       this.#values[at] = FALSE;

@@ -31,7 +31,7 @@ const READS = 10_000;
 function generalOver(tuples: readonly string[], depthMax = 256): Evaluator['general'] {
   const index = new TupleIndex();
   for (const tuple of tuples) index.applyChange('insert', keyOf(tuple));
-  const options = { depthMax, closureBytesMax: 1 << 16 };
+  const options = { depthMax, membershipBytesMax: 1 << 16 };
   return new Evaluator(index, MODEL, options, systemClock).general;
 }
 

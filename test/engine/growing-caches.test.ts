@@ -35,7 +35,7 @@ test(`every answer of fresh evaluators is right (SEED=${SEED})`, () => {
   const questions = mixedQuestions(world, 10_000, 'uniform');
   const index = indexOf(world);
   const model = parseModel(DATASET_MODEL_JSON);
-  const options = { depthMax: 256, closureBytesMax: 64 * 1_048_576 };
+  const options = { depthMax: 256, membershipBytesMax: 64 * 1_048_576 };
   let decided = 0;
   const wrong: string[] = [];
   for (let first = 0; first < 10; first++) {
@@ -61,7 +61,7 @@ test(`reading ahead changes no answer, whatever the group holds (SEED=${SEED})`,
   const questions = mixedQuestions(world, 5_000, 'uniform');
   const index = indexOf(world);
   const model = parseModel(DATASET_MODEL_JSON);
-  const options = { depthMax: 256, closureBytesMax: 128 * 1024, readAheadBytesMin: 0 };
+  const options = { depthMax: 256, membershipBytesMax: 128 * 1024, readAheadBytesMin: 0 };
   const evaluator = new Evaluator(index, model, options, systemClock);
   const group = {
     objects: new Uint32Array(READ_AHEAD_MAX),

@@ -3,17 +3,17 @@ import { TupleIndex } from '../../src/cache/tuple-index.ts';
 import { BoundModel } from '../../src/engine/bound/bound-model.ts';
 import { CHECK_ALLOWED, CHECK_DENIED } from '../../src/engine/bound/evaluator-api.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
-import {
-  CLOSURE_NONE,
-  ClosureCache,
-  isInClosure,
-  SUMMARY_OPEN,
-} from '../../src/engine/hot/closure-cache.ts';
 import { HOT_GENERAL, HOT_PLAIN, HotModel } from '../../src/engine/hot/hot-model.ts';
 import {
-  LINE_COUNTS,
-  LINE_ENTRIES,
-  LINE_OPAQUE,
+  MEMBERSHIPS_NONE,
+  MembershipCache,
+  isMember,
+  SUMMARY_OPEN,
+} from '../../src/engine/hot/membership-cache.ts';
+import {
+  ROW_COUNTS,
+  ROW_ENTRIES,
+  ROW_OPAQUE,
   ObjectCache,
 } from '../../src/engine/hot/object-cache.ts';
 import { parseModel } from '../../src/model/namespace-model.ts';
@@ -81,8 +81,8 @@ function nodeOf(index: TupleIndex, namespace: string, id: string, relation: stri
 
 function cachesOf(index: TupleIndex, bytesMax = 1 << 16) {
   const model = new HotModel(new BoundModel(MODEL, index));
-  const closures = new ClosureCache(index, model, bytesMax);
-  return { model, closures, objects: new ObjectCache(index, model, closures, bytesMax) };
+  const memberships = new MembershipCache(index, model, bytesMax);
+  return { model, memberships, objects: new ObjectCache(index, model, memberships, bytesMax) };
 }
 
 describe('HotModel', () => {
@@ -125,8 +125,8 @@ describe('ClosureCache', () => {
 
   test('holds the groups of a user and of those above them', () => {
     const index = indexOf(...groups, 'group:lonely#member@user:u');
-    const { closures } = cachesOf(index);
-    const start = closures.closureOf(nodeOf(index, '', 'u', ''));
+    const { memberships } = cachesOf(index);
+    const start = memberships.membershipsOf(nodeOf(index, '', 'u', ''));
     for (const [group, held] of [
       ['a', true],
       ['b', true],
@@ -134,32 +134,32 @@ describe('ClosureCache', () => {
       ['lonely', false], // nothing refers to it
     ] as const) {
       const node = nodeOf(index, 'group', group, 'member');
-      expect([group, isInClosure(closures.arena, start, node)]).toEqual([group, held]);
+      expect([group, isMember(memberships.arena, start, node)]).toEqual([group, held]);
     }
-    expect(isInClosure(closures.arena, start, nodeOf(index, 'folder', 'f', 'viewer'))).toBe(false);
+    expect(isMember(memberships.arena, start, nodeOf(index, 'folder', 'f', 'viewer'))).toBe(false);
   });
 
   test('a summary is the height; cycles, wildcards and qualified edges leave it open', () => {
     const index = indexOf(...groups, 'group:w#member@*', 'group:x#member@group:y#member');
     index.applyChange('insert', key('group:y#member@group:x#member'));
     index.applyChange('insert', { ...key('group:q#member@group:c#member'), expiresAtUs: 1n });
-    const { closures } = cachesOf(index);
+    const { memberships } = cachesOf(index);
     const height = (group: string): number =>
-      closures.summaryOf(nodeOf(index, 'group', group, 'member'));
+      memberships.summaryOf(nodeOf(index, 'group', group, 'member'));
     expect([height('a'), height('b'), height('c')]).toEqual([3, 2, 1]);
     expect([height('w'), height('x'), height('q')]).toEqual([
       SUMMARY_OPEN,
       SUMMARY_OPEN,
       SUMMARY_OPEN,
     ]);
-    expect(closures.summaryOf(nodeOf(index, 'folder', 'f', 'viewer'))).toBe(SUMMARY_OPEN);
+    expect(memberships.summaryOf(nodeOf(index, 'folder', 'f', 'viewer'))).toBe(SUMMARY_OPEN);
   });
 
   test('a user with a qualified edge has no closure', () => {
     const index = indexOf(...groups);
     index.applyChange('insert', { ...key('group:b#member@user:u'), expiresAtUs: 1n });
-    const { closures } = cachesOf(index);
-    expect(closures.closureOf(nodeOf(index, '', 'u', ''))).toBe(CLOSURE_NONE);
+    const { memberships } = cachesOf(index);
+    expect(memberships.membershipsOf(nodeOf(index, '', 'u', ''))).toBe(MEMBERSHIPS_NONE);
   });
 
   test('stays within its bytes and right however many users there are', () => {
@@ -168,13 +168,13 @@ describe('ClosureCache', () => {
       index.applyChange('insert', key(`group:g${i % 7}#member@user:u${i}`));
       if (i < 7) index.applyChange('insert', key(`folder:f${i}#viewer@group:g${i}#member`));
     }
-    const { closures } = cachesOf(index);
+    const { memberships } = cachesOf(index);
     for (let i = 0; i < 6000; i++) {
-      const start = closures.closureOf(nodeOf(index, '', `u${i % 3000}`, ''));
+      const start = memberships.membershipsOf(nodeOf(index, '', `u${i % 3000}`, ''));
       const node = nodeOf(index, 'group', `g${(i % 3000) % 7}`, 'member');
-      expect(isInClosure(closures.arena, start, node)).toBe(true);
+      expect(isMember(memberships.arena, start, node)).toBe(true);
     }
-    expect(closures.bytes).toBeLessThanOrEqual(1 << 16);
+    expect(memberships.bytes).toBeLessThanOrEqual(1 << 16);
   });
 });
 
@@ -191,17 +191,17 @@ describe('ObjectCache', () => {
     const viewer = model.single(folder, index.nameId('viewer'));
     const state = model.states[viewer];
     if (state === undefined) throw new Error('no state');
-    const at = objects.lineOf(index.entityId(folder, 'f'), state);
+    const at = objects.rowOf(index.entityId(folder, 'f'), state);
     expect(objects.bytes).toBe(objects.lines.byteLength);
-    expect(objects.lines[at + LINE_COUNTS]).toBe(1 | (1 << 16) | (1 << 24));
-    expect([...objects.lines.subarray(at + LINE_ENTRIES, at + LINE_ENTRIES + 4)]).toEqual([
+    expect(objects.lines[at + ROW_COUNTS]).toBe(1 | (1 << 16) | (1 << 24));
+    expect([...objects.lines.subarray(at + ROW_ENTRIES, at + ROW_ENTRIES + 4)]).toEqual([
       nodeOf(index, '', 'u', ''),
       nodeOf(index, 'group', 'g', 'member'),
       index.entityId(folder, 'e'),
       viewer,
     ]);
-    const open = objects.lineOf(index.entityId(folder, 'open'), state);
-    expect(objects.lines[open + LINE_COUNTS]).toBe(LINE_OPAQUE);
+    const open = objects.rowOf(index.entityId(folder, 'open'), state);
+    expect(objects.lines[open + ROW_COUNTS]).toBe(ROW_OPAQUE);
   });
 });
 
@@ -215,7 +215,7 @@ describe('caches of an evaluator over changes', () => {
       'group:b#member@user:other',
       'folder:other#viewer@user:u',
     );
-    const options = { depthMax: 256, closureBytesMax: 1 << 20 };
+    const options = { depthMax: 256, membershipBytesMax: 1 << 20 };
     const evaluator = new Evaluator(index, MODEL, options, systemClock);
     const check = (): number => {
       const entity = index.entityId(index.nameId('folder'), 'f');

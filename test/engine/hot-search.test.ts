@@ -9,16 +9,16 @@ import {
   CHECK_GENERAL,
 } from '../../src/engine/bound/evaluator-api.ts';
 import { ABSENT_CACHES } from '../../src/engine/hot/absent-caches.ts';
-import { ChainCache } from '../../src/engine/hot/chain-cache.ts';
-import { ClosureCache } from '../../src/engine/hot/closure-cache.ts';
+import { AncestorCache } from '../../src/engine/hot/ancestor-cache.ts';
 import { checkUserHot, type HotCaches } from '../../src/engine/hot/hot-check.ts';
 import { HOT_GENERAL, HotModel } from '../../src/engine/hot/hot-model.ts';
 import { HotScratch } from '../../src/engine/hot/hot-scratch.ts';
+import { MembershipCache } from '../../src/engine/hot/membership-cache.ts';
 import {
-  LINE_COUNTS,
-  LINE_ENTRIES,
-  LINE_HEIGHT,
-  LINE_OPAQUE,
+  ROW_COUNTS,
+  ROW_ENTRIES,
+  ROW_HEIGHT,
+  ROW_OPAQUE,
   ObjectCache,
 } from '../../src/engine/hot/object-cache.ts';
 import { parseModel } from '../../src/model/namespace-model.ts';
@@ -63,14 +63,14 @@ const WAYS = [[], ['chains'], ['objects', 'chains'], ['closures'], ALL] as const
 function asking(index: TupleIndex, absent: readonly (typeof ALL)[number][]): Ask {
   const model = new HotModel(new BoundModel(MODEL, index));
   const isOff = (cache: (typeof ALL)[number]): boolean => absent.includes(cache);
-  const closures = isOff('closures')
-    ? ABSENT_CACHES.closures
-    : new ClosureCache(index, model, BYTES);
-  const objects = new ObjectCache(index, model, closures, BYTES);
+  const memberships = isOff('closures')
+    ? ABSENT_CACHES.memberships
+    : new MembershipCache(index, model, BYTES);
+  const objects = new ObjectCache(index, model, memberships, BYTES);
   const caches: HotCaches = {
-    closures,
+    memberships,
     objects: isOff('objects') ? ABSENT_CACHES.objects : objects,
-    chains: isOff('chains') ? ABSENT_CACHES.chains : new ChainCache(model, objects, BYTES),
+    ancestors: isOff('chains') ? ABSENT_CACHES.ancestors : new AncestorCache(model, objects, BYTES),
   };
   const scratch = new HotScratch();
   return (object, user, nodesMax = NODES_MAX) => {
@@ -156,7 +156,7 @@ describe('more waits than there is room for', () => {
       tuples.push(`folder:f${depth - 1}-${i}#open@user:u${i}`, `folder:s-${i}#open@user:v`);
     }
     tuples.push(`folder:f${depth}#open@user:end`);
-    // Somebody in too many groups for a closure, who is in the last group of the last object.
+    // Somebody in too many groups for the memberships of a user, who is in the last group of the last object.
     for (let i = 0; i < 8; i++) tuples.push(`folder:f${depth}#open@group:x${i}#member`);
     for (let i = 0; i < 70; i++) {
       tuples.push(`folder:other#open@group:o${i}#member`, `group:o${i}#member@user:many`);
@@ -215,7 +215,7 @@ test('a relation that is computed from others alone counts them, too', () => {
   }
 });
 
-/** Somebody in more groups than a closure has room for; each of them is named somewhere. */
+/** Somebody in more groups than the memberships of a user has room for; each of them is named somewhere. */
 const IN_MANY = Array.from({ length: 70 }, (_, i) => [
   `folder:other#open@group:o${i}#member`,
   `group:o${i}#member@user:many`,
@@ -436,15 +436,15 @@ test(`lines leave those beside them whole, also where an object does not fit (SE
     const model = new HotModel(new BoundModel(MODEL, index));
     const state = model.states[model.single(index.nameId('folder'), index.nameId('wide'))];
     if (state === undefined) throw new Error('no state');
-    const cacheOf = (): ObjectCache => new ObjectCache(index, model, ABSENT_CACHES.closures, 0);
+    const cacheOf = (): ObjectCache => new ObjectCache(index, model, ABSENT_CACHES.memberships, 0);
     const wordsOf = (cache: ObjectCache, entity: number): string => {
-      const at = cache.lineOf(entity, state);
-      const counts = cache.lines[at + LINE_COUNTS] as number;
-      if (counts === LINE_OPAQUE) return 'opaque';
+      const at = cache.rowOf(entity, state);
+      const counts = cache.lines[at + ROW_COUNTS] as number;
+      if (counts === ROW_OPAQUE) return 'opaque';
       const taken =
         (counts & 255) + ((counts >>> 7) & 510) + ((counts >>> 16) & 255) + ((counts >>> 24) << 1);
-      const entries = cache.lines.subarray(at + LINE_ENTRIES, at + LINE_ENTRIES + taken);
-      return [counts, cache.lines[at + LINE_HEIGHT] as number, ...entries].join();
+      const entries = cache.lines.subarray(at + ROW_ENTRIES, at + ROW_ENTRIES + taken);
+      return [counts, cache.lines[at + ROW_HEIGHT] as number, ...entries].join();
     };
     const entities = objects.map((_, i) => index.entityId(index.nameId('folder'), `f${i}`));
     const alone = entities.map((entity) => wordsOf(cacheOf(), entity));

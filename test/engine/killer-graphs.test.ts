@@ -42,7 +42,7 @@ class Shard {
   readonly evaluator: Evaluator;
 
   constructor(depthMax = 256) {
-    const options = { depthMax, closureBytesMax: 1 << 20 };
+    const options = { depthMax, membershipBytesMax: 1 << 20 };
     this.evaluator = new Evaluator(this.index.reader, parseModel(MODEL), options, systemClock);
   }
 

@@ -31,7 +31,7 @@ function listOf(
 ): EvaluationTask<readonly string[]> {
   const index = new TupleIndex();
   for (const tuple of tuples) index.applyChange('insert', keyOf(tuple));
-  const options = { depthMax, closureBytesMax: 1 << 16 };
+  const options = { depthMax, membershipBytesMax: 1 << 16 };
   const evaluator = new Evaluator(index, MODEL, options, systemClock);
   return evaluator.startListObjects({ namespace, relation, userId }, 0, 1_000_000);
 }

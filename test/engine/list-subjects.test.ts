@@ -7,8 +7,8 @@ import {
 } from '../../src/engine/bound/evaluator-api.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
 import { guarded } from '../../src/engine/general-evaluator.ts';
-import { listSubjects } from '../../src/engine/questions/list-subjects.ts';
-import { StepsTask } from '../../src/engine/questions/steps-task.ts';
+import { listSubjects } from '../../src/engine/queries/list-subjects.ts';
+import { StepsTask } from '../../src/engine/queries/steps-task.ts';
 import { parseModel } from '../../src/model/namespace-model.ts';
 import type { RelationTuple } from '../../src/model/relation-tuple.ts';
 import type { ListPage, SubjectList } from '../../src/model/subject-list.ts';
@@ -54,12 +54,12 @@ function taskOf(
   for (const tuple of tuples) {
     index.applyChange('insert', typeof tuple === 'string' ? keyOf(tuple) : tuple);
   }
-  const options = { depthMax, closureBytesMax: 1 << 16 };
+  const options = { depthMax, membershipBytesMax: 1 << 16 };
   const evaluator = new Evaluator(index, MODEL, options, systemClock).over(index);
   const scope = evaluator.scope('list', '', 0, reads);
   const { namespace, objectId, relation } = keyOf(`${userset}@*`);
   const entity = index.entityId(index.nameId(namespace), objectId);
-  const steps = listSubjects(scope, entity, index.nameId(relation), page);
+  const steps = listSubjects(scope, { entity, relation: index.nameId(relation) }, page);
   return guarded(scope, new StepsTask(scope, steps));
 }
 

@@ -53,7 +53,7 @@ function nest(name: string, levels: number, members: readonly string[]): string[
 function shardOf(tuples: readonly string[], depthMax = 256) {
   const index = new TupleIndex();
   for (const tuple of tuples) index.applyChange('insert', keyOf(tuple));
-  const options = { depthMax, closureBytesMax: 1 << 20 };
+  const options = { depthMax, membershipBytesMax: 1 << 20 };
   return { index, evaluator: new Evaluator(index, MODEL, options, systemClock) };
 }
 
@@ -456,7 +456,7 @@ describe('what was found on one path', () => {
         const evaluator = new Evaluator(
           index,
           model,
-          { depthMax, closureBytesMax: 1 << 16 },
+          { depthMax, membershipBytesMax: 1 << 16 },
           systemClock,
         );
         const answer = whole(check('d', relation, 'user:u')(evaluator, READS));
@@ -483,7 +483,7 @@ describe('what was found on one path', () => {
     const evaluator = new Evaluator(
       index,
       model,
-      { depthMax: 256, closureBytesMax: 1 << 16 },
+      { depthMax: 256, membershipBytesMax: 1 << 16 },
       systemClock,
     );
     const ask = (): boolean => whole(check('d', 'less', 'group:s#member')(evaluator, READS));

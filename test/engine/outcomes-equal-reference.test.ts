@@ -4,7 +4,7 @@ import { BoundModel } from '../../src/engine/bound/bound-model.ts';
 import { BACKSTOP_DEPTH } from '../../src/engine/bound/evaluator-api.ts';
 import {
   ConditionCache,
-  CUT,
+  UNDETERMINED,
   FALSE,
   Scope,
   type Target,
@@ -30,8 +30,8 @@ import { createIndex } from './support.ts';
 const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? 1);
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 const DEPTH = 256;
-const VALUE_OF = { true: TRUE, false: FALSE, cut: CUT } as const;
-const NAME_OF = { [TRUE]: 'true', [FALSE]: 'false', [CUT]: 'cut' } as const;
+const VALUE_OF = { true: TRUE, false: FALSE, cut: UNDETERMINED } as const;
+const NAME_OF = { [TRUE]: 'true', [FALSE]: 'false', [UNDETERMINED]: 'cut' } as const;
 
 /** Conditions without their input: undecided. */
 function weigh(tuples: readonly RelationTuple[]): WeighedTuple[] {
@@ -153,9 +153,9 @@ describe(`values == reference, undecided ones and those of bans, too (SEED=${see
         const scope = scopeOf();
         for (const ref of refs) {
           for (const isExcluding of [false, true]) {
-            const { value, isDepthCut } = solved(scope, target, ref, isExcluding, DEPTH);
+            const { value, isDepthExceeded } = solved(scope, target, ref, isExcluding, DEPTH);
             const key = keyOf(ref, isExcluding);
-            same([NAME_OF[value], isDepthCut], [values.get(key), false], [key, against]);
+            same([NAME_OF[value], isDepthExceeded], [values.get(key), false], [key, against]);
           }
         }
         same([scope.backstops], [0], against);
@@ -173,10 +173,10 @@ describe(`values == reference, undecided ones and those of bans, too (SEED=${see
         for (const ref of refs) {
           run.start(ref.entity, ref.id);
           const state = run.run(Infinity);
-          const { value, isDepthCut } = run.outcome;
+          const { value, isDepthExceeded } = run.outcome;
           const key = keyOf(ref, false);
           same([state, NAME_OF[value]], ['done', values.get(key)], [key, against]);
-          same([isDepthCut], [false], [key, against]);
+          same([isDepthExceeded], [false], [key, against]);
         }
         same([scope.backstops & BACKSTOP_DEPTH], [0], against);
       }
@@ -192,13 +192,19 @@ describe(`values == reference, undecided ones and those of bans, too (SEED=${see
         for (const ref of refs) {
           const key = keyOf(ref, false);
           const what = [key, against, levelMax];
-          const { value, height, isDepthCut } = solved(scopeOf(), target, ref, false, levelMax);
+          const { value, height, isDepthExceeded } = solved(
+            scopeOf(),
+            target,
+            ref,
+            false,
+            levelMax,
+          );
           const [wanted = 'cut', sure = 'cut'] = [values.get(key), within.get(key)];
           const isSure = sure !== 'cut' && against.kind === 'user';
           if (isSure) same([NAME_OF[value]], [sure], what);
-          if (value === CUT) {
+          if (value === UNDETERMINED) {
             // What a larger bound could decide must not pass for undecided.
-            if (wanted !== 'cut') same([isDepthCut], [true], what);
+            if (wanted !== 'cut') same([isDepthExceeded], [true], what);
           } else {
             same([value, height > 0, height <= levelMax], [VALUE_OF[wanted], true, true], what);
           }
@@ -226,7 +232,7 @@ describe(`values == reference, undecided ones and those of bans, too (SEED=${see
           same([values.get(key)], ['true'], what);
           const least = outcomeAt(height);
           same([least.value, least.height], [TRUE, height], what);
-          if (height > 1) same([outcomeAt(height - 1).value], [CUT], what);
+          if (height > 1) same([outcomeAt(height - 1).value], [UNDETERMINED], what);
         }
       }
     });

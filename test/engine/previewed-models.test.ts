@@ -13,7 +13,7 @@ import { checkBoth, createIndex, finish } from './support.ts';
 const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? 1);
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 const READS = 1_000_000;
-const OPTIONS = { depthMax: 256, closureBytesMax: 1 << 20 };
+const OPTIONS = { depthMax: 256, membershipBytesMax: 1 << 20 };
 
 type Answer = (question: {
   readonly namespace: string;

@@ -4,12 +4,16 @@ import { BoundModel } from '../../src/engine/bound/bound-model.ts';
 import { CHECK_ALLOWED } from '../../src/engine/bound/evaluator-api.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
 import { ABSENT_CACHES } from '../../src/engine/hot/absent-caches.ts';
-import { ChainCache } from '../../src/engine/hot/chain-cache.ts';
-import { CLOSURE_NONE, ClosureCache, SLOT_OFFSET } from '../../src/engine/hot/closure-cache.ts';
+import { AncestorCache } from '../../src/engine/hot/ancestor-cache.ts';
 import { type HotCaches } from '../../src/engine/hot/hot-check.ts';
 import { HotModel } from '../../src/engine/hot/hot-model.ts';
-import type { LineTable } from '../../src/engine/hot/line-table.ts';
-import { LINE_COUNTS, LINE_OPAQUE, ObjectCache } from '../../src/engine/hot/object-cache.ts';
+import {
+  MEMBERSHIPS_NONE,
+  MembershipCache,
+  SLOT_OFFSET,
+} from '../../src/engine/hot/membership-cache.ts';
+import { ROW_COUNTS, ROW_OPAQUE, ObjectCache } from '../../src/engine/hot/object-cache.ts';
+import type { ObjectTable } from '../../src/engine/hot/object-table.ts';
 import { READ_AHEAD_MAX, readAhead } from '../../src/engine/hot/read-ahead.ts';
 import { parseModel } from '../../src/model/namespace-model.ts';
 import { EMPTY_NAME } from '../../src/model/tuple-reader.ts';
@@ -43,12 +47,12 @@ function watched(words: Uint32Array): { words: Uint32Array; reads: Set<number> }
   });
   return { words: proxy, reads };
 }
-const watchedTable = (table: LineTable, words: Uint32Array): LineTable =>
+const watchedTable = (table: ObjectTable, words: Uint32Array): ObjectTable =>
   ({
     words,
     setOf: (entity: number, state: number) => table.setOf(entity, state),
     find: (entity: number, state: number) => table.find(entity, state),
-  }) as LineTable;
+  }) as ObjectTable;
 
 /** Documents of each kind that a group of questions may name; folders above most of them. */
 function world() {
@@ -68,9 +72,9 @@ function world() {
   put('doc:open#viewer@*');
   put('doc:cold#parent@folder:f0');
   const model = new HotModel(new BoundModel(MODEL, index));
-  const closures = new ClosureCache(index, model, BYTES);
-  const objects = new ObjectCache(index, model, closures, BYTES);
-  const chains = new ChainCache(model, objects, BYTES);
+  const memberships = new MembershipCache(index, model, BYTES);
+  const objects = new ObjectCache(index, model, memberships, BYTES);
+  const chains = new AncestorCache(model, objects, BYTES);
   const docs = [...Array.from({ length: 12 }, (_, i) => `d${i}`), 'alone', 'open'];
   const entityOf = (namespace: string, id: string): number =>
     index.entityId(index.nameId(namespace), id);
@@ -78,34 +82,34 @@ function world() {
     model.single(index.nameId(namespace), index.nameId('viewer'));
   for (const id of docs) {
     const state = model.states[stateOf('doc')];
-    if (state !== undefined) objects.lineOf(entityOf('doc', id), state);
+    if (state !== undefined) objects.rowOf(entityOf('doc', id), state);
   }
   const userOf = (id: string): number => index.entityId(EMPTY_NAME, id);
-  for (let i = 0; i < 12; i += 2) closures.closureOf(index.userNodeOf(userOf(`u${i}`)));
-  return { index, model, closures, objects, chains, docs, entityOf, stateOf, userOf };
+  for (let i = 0; i < 12; i += 2) memberships.membershipsOf(index.userNodeOf(userOf(`u${i}`)));
+  return { index, model, memberships, objects, chains, docs, entityOf, stateOf, userOf };
 }
 type World = ReturnType<typeof world>;
 type Question = readonly [object: number, relation: number, user: number];
 
 /** What is read for a group of questions, by array. */
 function readsOf(shard: World, questions: readonly Question[], count = questions.length) {
-  const { index, model, closures, objects, chains } = shard;
+  const { index, model, memberships, objects, chains } = shard;
   const [lines, above, slots, arena] = [
     watched(objects.lines),
     watched(chains.lines),
-    watched(closures.slots),
-    watched(closures.arena),
+    watched(memberships.slots),
+    watched(memberships.arena),
   ];
   const caches: HotCaches = {
-    closures: {
+    memberships: {
       arena: arena.words,
       slots: slots.words,
-      homeOf: (node) => closures.homeOf(node),
-      closureOf: (node) => closures.closureOf(node),
-      summaryOf: (node) => closures.summaryOf(node),
+      homeOf: (node) => memberships.homeOf(node),
+      membershipsOf: (node) => memberships.membershipsOf(node),
+      summaryOf: (node) => memberships.summaryOf(node),
     },
     objects: { ...ABSENT_CACHES.objects, table: watchedTable(objects.table, lines.words) },
-    chains: { ...ABSENT_CACHES.chains, table: watchedTable(chains.table, above.words) },
+    ancestors: { ...ABSENT_CACHES.ancestors, table: watchedTable(chains.table, above.words) },
   };
   const group = {
     objects: Uint32Array.from(questions, ([object]) => object),
@@ -126,7 +130,7 @@ const unique = (positions: readonly number[]): number[] =>
 
 describe('reading ahead', () => {
   const shard = world();
-  const { index, closures, objects, chains, docs, entityOf, stateOf, userOf } = shard;
+  const { index, memberships, objects, chains, docs, entityOf, stateOf, userOf } = shard;
   const viewer = index.nameId('viewer');
   const parentOf = (id: string): number => entityOf('folder', id.replace('d', 'f'));
 
@@ -142,15 +146,15 @@ describe('reading ahead', () => {
     const above = docs
       .filter((id) => /^d\d/.test(id))
       .map((id) => [id, objects.table.find(entityOf('doc', id), stateOf('doc'))] as const)
-      .filter(([, at]) => objects.lines[at + LINE_COUNTS] !== LINE_OPAQUE)
+      .filter(([, at]) => objects.lines[at + ROW_COUNTS] !== ROW_OPAQUE)
       .map(([id]) => chains.table.setOf(parentOf(id), stateOf('folder')));
     expect(above.length).toBeGreaterThan(8);
     expect(reads.chains).toEqual(unique(above.flatMap((at) => [at, at + CACHE_LINE_WORDS])));
-    const homes = asked.map(([, , user]) => closures.homeOf(index.userNodeOf(user)));
+    const homes = asked.map(([, , user]) => memberships.homeOf(index.userNodeOf(user)));
     expect(reads.slots).toEqual(unique(homes.flatMap((home) => [home, home + SLOT_OFFSET])));
     const starts = homes
-      .map((home) => closures.slots[home + SLOT_OFFSET] as number)
-      .filter((start) => start !== CLOSURE_NONE && start < closures.arena.length);
+      .map((home) => memberships.slots[home + SLOT_OFFSET] as number)
+      .filter((start) => start !== MEMBERSHIPS_NONE && start < memberships.arena.length);
     expect(starts.length).toBeGreaterThan(4);
     expect(reads.arena).toEqual(unique(starts));
   });
@@ -197,7 +201,7 @@ test('an evaluator without caches reads nothing ahead, and answers', () => {
   index.applyChange('insert', keyOf('folder:f#viewer@group:g#member'));
   index.applyChange('insert', keyOf('group:g#member@user:u'));
   const cachesOff = ['closures', 'objects', 'chains', 'conditions'] as const;
-  const options = { depthMax: 256, closureBytesMax: BYTES, readAheadBytesMin: 0, cachesOff };
+  const options = { depthMax: 256, membershipBytesMax: BYTES, readAheadBytesMin: 0, cachesOff };
   const evaluator = new Evaluator(index, MODEL, options, systemClock);
   const ids = [
     index.entityId(index.nameId('doc'), 'd'),

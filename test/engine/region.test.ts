@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { TupleIndex } from '../../src/cache/tuple-index.ts';
 import { BoundModel } from '../../src/engine/bound/bound-model.ts';
-import { ConditionCache, CUT, FALSE, Scope, TRUE } from '../../src/engine/bound/scope.ts';
+import { ConditionCache, UNDETERMINED, FALSE, Scope, TRUE } from '../../src/engine/bound/scope.ts';
 import { type Border, Region } from '../../src/engine/general/region.ts';
 import { parseModel } from '../../src/model/namespace-model.ts';
 import { EMPTY_NAME } from '../../src/model/tuple-reader.ts';
@@ -73,17 +73,21 @@ function done(edges: string, options: Parameters<typeof held>[1] = {}): Region {
   return region;
 }
 const found = (edges: string, levelMax = 256): object => {
-  const { value, height, isDepthCut } = done(edges, { levelMax });
-  return { value, height, isDepthCut };
+  const { value, height, isDepthExceeded } = done(edges, { levelMax });
+  return { value, height, isDepthExceeded };
 };
 
 describe('what is found at its least depth', () => {
   test('rests on as many usersets as lead there, whatever else waits', () => {
     const more = 'r>a r>b a>u:u b>c c>d c>u:u';
-    expect(found(more)).toEqual({ value: TRUE, height: 2, isDepthCut: false });
-    expect(found(more, 2)).toEqual({ value: TRUE, height: 2, isDepthCut: false });
-    expect(found('r>u:u')).toEqual({ value: TRUE, height: 1, isDepthCut: false });
-    expect(found('r>a a>b b>u:u a>u:v')).toEqual({ value: TRUE, height: 3, isDepthCut: false });
+    expect(found(more)).toEqual({ value: TRUE, height: 2, isDepthExceeded: false });
+    expect(found(more, 2)).toEqual({ value: TRUE, height: 2, isDepthExceeded: false });
+    expect(found('r>u:u')).toEqual({ value: TRUE, height: 1, isDepthExceeded: false });
+    expect(found('r>a a>b b>u:u a>u:v')).toEqual({
+      value: TRUE,
+      height: 3,
+      isDepthExceeded: false,
+    });
   });
 
   test('nothing more is visited then', () => {
@@ -97,63 +101,66 @@ describe('what is found at its least depth', () => {
   });
 
   test('a deny rests on the longest of the shortest ways', () => {
-    expect(found('r>a a>b b>c r>c')).toEqual({ value: FALSE, height: 3, isDepthCut: false });
-    expect(found('r>a a>b b>c')).toEqual({ value: FALSE, height: 4, isDepthCut: false });
+    expect(found('r>a a>b b>c r>c')).toEqual({ value: FALSE, height: 3, isDepthExceeded: false });
+    expect(found('r>a a>b b>c')).toEqual({ value: FALSE, height: 4, isDepthExceeded: false });
   });
 
   test('beyond the depth bound nothing is decided', () => {
-    expect(found('r>a a>b b>u:u', 2)).toMatchObject({ value: CUT, isDepthCut: true });
+    expect(found('r>a a>b b>u:u', 2)).toMatchObject({ value: UNDETERMINED, isDepthExceeded: true });
     expect(found('r>a a>b b>u:u', 3)).toMatchObject({ value: TRUE, height: 3 });
-    expect(found('r>a a>b', 2)).toMatchObject({ value: CUT, isDepthCut: true });
-    expect(found('r>a a>b', 3)).toEqual({ value: FALSE, height: 3, isDepthCut: false });
+    expect(found('r>a a>b', 2)).toMatchObject({ value: UNDETERMINED, isDepthExceeded: true });
+    expect(found('r>a a>b', 3)).toEqual({ value: FALSE, height: 3, isDepthExceeded: false });
   });
 });
 
 describe('what is reached by undecided ways alone', () => {
   test('is undecided at most', () => {
-    expect(found('r?a a>u:u')).toMatchObject({ value: CUT, isDepthCut: false });
-    expect(found('r?u:u')).toMatchObject({ value: CUT, isDepthCut: false });
-    expect(found('r?a a>b')).toEqual({ value: FALSE, height: 3, isDepthCut: false });
-    expect(found('r?a a?b b>u:u')).toMatchObject({ value: CUT });
+    expect(found('r?a a>u:u')).toMatchObject({ value: UNDETERMINED, isDepthExceeded: false });
+    expect(found('r?u:u')).toMatchObject({ value: UNDETERMINED, isDepthExceeded: false });
+    expect(found('r?a a>b')).toEqual({ value: FALSE, height: 3, isDepthExceeded: false });
+    expect(found('r?a a?b b>u:u')).toMatchObject({ value: UNDETERMINED });
     expect(found('r?a r>b b>a a>u:u')).toMatchObject({ value: TRUE, height: 3 });
   });
 
   test('each of them is gone', () => {
     for (const last of ['a', 'b', 'c']) {
-      expect(found(`r?a r?b r?c ${last}>u:u`)).toMatchObject({ value: CUT });
+      expect(found(`r?a r?b r?c ${last}>u:u`)).toMatchObject({ value: UNDETERMINED });
     }
     for (const last of ['b', 'd', 'e']) {
       // b is met on the way of a, c begins at the same depth.
       expect([last, found(`r?a a>b r>s s?c c>d b>e ${last}>u:u`)]).toMatchObject([
         last,
-        { value: CUT, isDepthCut: false },
+        { value: UNDETERMINED, isDepthExceeded: false },
       ]);
       expect(found('r?a a>b r>s s?c c>d b>e')).toMatchObject({ value: FALSE, height: 4 });
     }
   });
 
   test('counts its usersets as other ways do', () => {
-    for (const [levelMax, isDepthCut] of [
+    for (const [levelMax, isDepthExceeded] of [
       [2, true],
       [3, false],
     ] as const) {
-      const value = isDepthCut ? CUT : FALSE;
-      expect(found('r?a a>b', levelMax)).toMatchObject({ value, isDepthCut });
-      expect(found('r>a a?b', levelMax)).toMatchObject({ value, isDepthCut });
+      const value = isDepthExceeded ? UNDETERMINED : FALSE;
+      expect(found('r?a a>b', levelMax)).toMatchObject({ value, isDepthExceeded });
+      expect(found('r>a a?b', levelMax)).toMatchObject({ value, isDepthExceeded });
     }
-    expect(found('r?a', 1)).toMatchObject({ value: CUT, isDepthCut: true });
-    expect(found('r?a', 2)).toEqual({ value: FALSE, height: 2, isDepthCut: false });
-    expect(found('r?a a>b b>c')).toEqual({ value: FALSE, height: 4, isDepthCut: false });
+    expect(found('r?a', 1)).toMatchObject({ value: UNDETERMINED, isDepthExceeded: true });
+    expect(found('r?a', 2)).toEqual({ value: FALSE, height: 2, isDepthExceeded: false });
+    expect(found('r?a a>b b>c')).toEqual({ value: FALSE, height: 4, isDepthExceeded: false });
   });
 
   test('lowers nothing of what other ways came to', () => {
-    expect(found('r>a a>b b>c r?d')).toEqual({ value: FALSE, height: 4, isDepthCut: false });
+    expect(found('r>a a>b b>c r?d')).toEqual({ value: FALSE, height: 4, isDepthExceeded: false });
   });
 
   test('is left out where it is undecided already', () => {
     const deep = 'r?a a>b b>c c>d d>e';
-    expect(found(`${deep} r?u:u`, 3)).toMatchObject({ value: CUT, isDepthCut: false });
-    expect(found(deep, 3)).toMatchObject({ value: CUT, isDepthCut: true });
+    expect(found(`${deep} r?u:u`, 3)).toMatchObject({
+      value: UNDETERMINED,
+      isDepthExceeded: false,
+    });
+    expect(found(deep, 3)).toMatchObject({ value: UNDETERMINED, isDepthExceeded: true });
     const { region, scope } = held('r?u:u r?a a>c:x');
     while (region.step()) {
       // Visits the group itself.
@@ -200,10 +207,10 @@ describe('what a border comes to', () => {
   test('an allow counts from its depth on, on a decided way alone', () => {
     const region = denied();
     region.acceptBorder(border(3), TRUE, 4, false);
-    expect([region.value, region.height, region.isDepthCut]).toEqual([TRUE, 6, false]);
+    expect([region.value, region.height, region.isDepthExceeded]).toEqual([TRUE, 6, false]);
     const weak = denied();
     weak.acceptBorder(border(3, true), TRUE, 4, false);
-    expect([weak.value, weak.isDepthCut]).toEqual([CUT, false]);
+    expect([weak.value, weak.isDepthExceeded]).toEqual([UNDETERMINED, false]);
   });
 
   test('a deny raises what the deny rests on, and lowers nothing', () => {
@@ -217,23 +224,23 @@ describe('what a border comes to', () => {
   });
 
   test('what the depth bound hid is told where it left something undecided', () => {
-    for (const [value, isDepthCut] of [
-      [CUT, true],
+    for (const [value, isDepthExceeded] of [
+      [UNDETERMINED, true],
       [FALSE, false],
       [TRUE, false],
     ] as const) {
       const region = denied();
       region.acceptBorder(border(2), value, 1, true);
-      expect([value, region.isDepthCut]).toEqual([value, isDepthCut]);
+      expect([value, region.isDepthExceeded]).toEqual([value, isDepthExceeded]);
     }
     const region = denied();
-    region.acceptBorder(border(2), CUT, 1, false);
-    expect([region.value, region.isDepthCut]).toEqual([CUT, false]);
+    region.acceptBorder(border(2), UNDETERMINED, 1, false);
+    expect([region.value, region.isDepthExceeded]).toEqual([UNDETERMINED, false]);
   });
 
   test('an undecided one takes nothing from an allow', () => {
     const region = done('r>u:u');
-    region.acceptBorder(border(1), CUT, 1, false);
+    region.acceptBorder(border(1), UNDETERMINED, 1, false);
     expect(region.value).toBe(TRUE);
   });
 });
@@ -259,6 +266,9 @@ test('a long list is looked through to its end, and its entries hang on it', () 
     expect(done(`${many} m${i}>m5`).hasCycle()).toBe(i === 5);
   }
   const weak = Array.from({ length: 700 }, (_, i) => `a>m${i}`).join(' ');
-  expect(found(`r?a ${weak} m650>u:u`)).toMatchObject({ value: CUT, isDepthCut: false });
-  expect(found(`r?a ${weak}`)).toEqual({ value: FALSE, height: 3, isDepthCut: false });
+  expect(found(`r?a ${weak} m650>u:u`)).toMatchObject({
+    value: UNDETERMINED,
+    isDepthExceeded: false,
+  });
+  expect(found(`r?a ${weak}`)).toEqual({ value: FALSE, height: 3, isDepthExceeded: false });
 });

@@ -33,7 +33,7 @@ function slicesOf(
   relation: string,
   objectId: string,
 ): number {
-  const options = { depthMax: 256, closureBytesMax: 1 << 16 };
+  const options = { depthMax: 256, membershipBytesMax: 1 << 16 };
   const evaluator = new Evaluator(index, MODEL, options, systemClock);
   const subject = { kind: 'user', userId: 'nobody' } as const;
   const input = { namespace, objectId, relation, subject, contextJson: '' };
@@ -77,7 +77,7 @@ test('a list of all that a user holds is interrupted from its first slice on', (
       subject,
     });
   }
-  const options = { depthMax: 256, closureBytesMax: 1 << 16 };
+  const options = { depthMax: 256, membershipBytesMax: 1 << 16 };
   const evaluator = new Evaluator(index, MODEL, options, systemClock);
   const query = { namespace: 'doc', relation: 'viewer', userId: 'reader' };
   const task = evaluator.startListObjects(query, 0, 1_000_000);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { TupleIndex } from '../../src/cache/tuple-index.ts';
-import { CUT, FALSE, TRUE } from '../../src/engine/bound/scope.ts';
+import { UNDETERMINED, FALSE, TRUE } from '../../src/engine/bound/scope.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
 import { parseModel } from '../../src/model/namespace-model.ts';
 import type { RelationTuple } from '../../src/model/relation-tuple.ts';
@@ -34,11 +34,11 @@ function evaluatorOf(tuples: Tuples, depthMax = 256): Evaluator['general'] {
   for (const tuple of tuples) {
     index.applyChange('insert', typeof tuple === 'string' ? keyOf(tuple) : tuple);
   }
-  const options = { depthMax, closureBytesMax: 1 << 16 };
+  const options = { depthMax, membershipBytesMax: 1 << 16 };
   return new Evaluator(index, MODEL, options, systemClock).general;
 }
 
-/** TRUE, FALSE or CUT; the check says the same but for what is undecided, which it denies. */
+/** TRUE, FALSE or UNDETERMINED; the check says the same but for what is undecided, which it denies. */
 function decided(tuples: Tuples, question: string, depthMax = 256): number {
   const general = evaluatorOf(tuples, depthMax);
   const query = { ...keyOf(question), contextJson: '' };
@@ -66,18 +66,23 @@ describe('whether a set holds an object', () => {
       'whether the member is out is open',
       [member, holder, undecided('club:c#out@user:a')],
       'viewer',
-      CUT,
+      UNDETERMINED,
     ],
     [
       'whether the holder is banned is open',
       [member, holder, undecided('doc:d#banned@user:a')],
       'reader',
-      CUT,
+      UNDETERMINED,
     ],
-    ['whether the member is one is open', [undecided(member), holder], 'viewer', CUT],
-    ['whether the member holds it is open', [member, undecided(holder)], 'viewer', CUT],
-    ['whether everybody holds it is open', [member, undecided('doc:d#viewer@*')], 'viewer', CUT],
-    ['both are open', [undecided(member), undecided(holder)], 'viewer', CUT],
+    ['whether the member is one is open', [undecided(member), holder], 'viewer', UNDETERMINED],
+    ['whether the member holds it is open', [member, undecided(holder)], 'viewer', UNDETERMINED],
+    [
+      'whether everybody holds it is open',
+      [member, undecided('doc:d#viewer@*')],
+      'viewer',
+      UNDETERMINED,
+    ],
+    ['both are open', [undecided(member), undecided(holder)], 'viewer', UNDETERMINED],
     [
       'one is open, of whom the other is certain not to be',
       [undecided(member), holder, 'club:c#out@user:a'],
@@ -94,7 +99,7 @@ describe('whether a set holds an object', () => {
       'whether the set is included is open',
       [undecided('doc:d#viewer@club:c#member')],
       'viewer',
-      CUT,
+      UNDETERMINED,
     ],
     ['the set is included', ['doc:d#viewer@club:c#member'], 'viewer', TRUE],
   ] as const)('%s', (_what, tuples, relation, value) => {
@@ -119,7 +124,7 @@ describe('whether a set holds an object', () => {
       const question = 'doc:d#viewer@club:c#member';
       expect([one, decided([...tuples, ...rest], question)]).toEqual([one, TRUE]);
       const open = [...tuples, ...rest, undecided(`club:c#out@user:${one}`)];
-      expect([one, decided(open, question)]).toEqual([one, CUT]);
+      expect([one, decided(open, question)]).toEqual([one, UNDETERMINED]);
       const out = [...tuples, ...rest, `club:c#out@user:${one}`];
       expect([one, decided(out, question)]).toEqual([one, FALSE]);
     }
@@ -135,7 +140,7 @@ describe('whether a set holds an object', () => {
     const values = [2, 3, 4].map((depthMax) =>
       decided(asked, 'doc:d#viewer@group:s#member', depthMax),
     );
-    expect(values).toEqual([CUT, TRUE, TRUE]);
+    expect(values).toEqual([UNDETERMINED, TRUE, TRUE]);
   });
 });
 
@@ -155,7 +160,7 @@ describe('the search of what is open', () => {
       expect(decision.run(Infinity)).toBe('done');
       values.add(decision.result());
     }
-    expect(values).toEqual(new Set([CUT, FALSE]));
+    expect(values).toEqual(new Set([UNDETERMINED, FALSE]));
   });
 
   test('is none of what ends the deny itself', () => {

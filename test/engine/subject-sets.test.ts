@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { TupleIndex } from '../../src/cache/tuple-index.ts';
 import { BACKSTOP_DEPTH, type EvaluationTask } from '../../src/engine/bound/evaluator-api.ts';
-import { CUT } from '../../src/engine/bound/scope.ts';
+import { UNDETERMINED } from '../../src/engine/bound/scope.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
 import { parseModel } from '../../src/model/namespace-model.ts';
 import type { RelationTuple } from '../../src/model/relation-tuple.ts';
@@ -43,7 +43,7 @@ function taskOf(
   for (const tuple of tuples) {
     index.applyChange('insert', typeof tuple === 'string' ? keyOf(tuple) : tuple);
   }
-  const options = { depthMax, closureBytesMax: 1 << 16 };
+  const options = { depthMax, membershipBytesMax: 1 << 16 };
   const evaluator = new Evaluator(index, MODEL, options, systemClock);
   return evaluator.startCheck({ ...keyOf(question), contextJson: '' }, 0, 100_000);
 }
@@ -58,11 +58,11 @@ test('a member by an undecided tuple, whom a wildcard lets in besides, leaves a 
   const index = new TupleIndex();
   const tuples = [keyOf('group:g#member@*'), undecided('group:g#member@user:a')];
   for (const tuple of [...tuples, keyOf('doc:d#viewer@user:a')]) index.applyChange('insert', tuple);
-  const options = { depthMax: 256, closureBytesMax: 1 << 16 };
+  const options = { depthMax: 256, membershipBytesMax: 1 << 16 };
   const { general } = new Evaluator(index, MODEL, options, systemClock);
   const question = { ...keyOf('doc:d#viewer@group:g#member'), contextJson: '' };
   const task = general.startDecision(question, 0, 100_000);
-  expect([task.run(Infinity), task.result()]).toEqual(['done', CUT]);
+  expect([task.run(Infinity), task.result()]).toEqual(['done', UNDETERMINED]);
   expect(done(general.startCheck(question, 0, 100_000)).result()).toBe(false);
 });
 
@@ -130,13 +130,13 @@ test('a deny stays one when it is asked whether it is undecided', () => {
     index.applyChange('insert', keyOf(tuple));
   }
   index.applyChange('insert', undecided('group:g#member@user:a'));
-  const options = { depthMax: 256, closureBytesMax: 1 << 16 };
+  const options = { depthMax: 256, membershipBytesMax: 1 << 16 };
   const evaluator = new Evaluator(index, MODEL, options, systemClock);
   const query = { ...keyOf('group:h#member@group:g#member'), contextJson: '' };
   const check = evaluator.startCheck(query, 0, 100_000);
   const decision = evaluator.over(index).startDecision(query, 0, 100_000);
   expect([check.run(Infinity), decision.run(Infinity)]).toEqual(['done', 'done']);
-  expect([check.result(), decision.result()]).toEqual([false, CUT]);
+  expect([check.result(), decision.result()]).toEqual([false, UNDETERMINED]);
 });
 
 describe('work on a set', () => {

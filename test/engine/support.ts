@@ -4,6 +4,7 @@ import {
   CHECK_GENERAL,
   type EvaluationTask,
 } from '../../src/engine/bound/evaluator-api.ts';
+import { FALSE, TRUE } from '../../src/engine/bound/scope.ts';
 import type { Evaluator } from '../../src/engine/evaluator.ts';
 import type { CheckQuery } from '../../src/model/check-query.ts';
 import { type LazyContext, parseContext } from '../../src/model/conditions.ts';
@@ -16,6 +17,8 @@ export const READS_DEFAULT = 10_000;
 
 /** How many checks of `checkBoth` the hot path answered, and how many it left to the general one. */
 export const hotAnswers = { hot: 0, general: 0 };
+/** The same of exact usersets and objects. */
+export const exactAnswers = { hot: 0, general: 0 };
 
 /** Runs a task to its end in slices that end as soon as they may. */
 export function finish<T>(task: EvaluationTask<T>): T {
@@ -39,6 +42,17 @@ export function checkBoth(
   reads = READS_DEFAULT,
 ): boolean {
   const allowed = finish(evaluator.startCheck(input, nowMs, reads));
+  if (input.subject.kind === 'set' && input.isExact === true) {
+    const decided = finish(evaluator.general.startDecision(input, nowMs, reads));
+    // Once with nothing remembered, and once with what that left.
+    for (let times = 0; times < 2; times++) {
+      const code = evaluator.checkExact(input, nowMs, reads, contextOf(input.contextJson));
+      exactAnswers[code === CHECK_GENERAL ? 'general' : 'hot'] += 1;
+      const value = code === CHECK_ALLOWED ? TRUE : FALSE;
+      if (code === CHECK_GENERAL || value === decided) continue;
+      throw new Error(`hot path says ${code} instead of ${decided}: ${JSON.stringify(input)}`);
+    }
+  }
   if (input.subject.kind === 'user') {
     const { contextJson } = input;
     const namespace = reader.nameId(input.namespace);

@@ -135,7 +135,7 @@ test(`warm caches never differ from the index, whatever changes (SEED=${seed})`,
   fc.assert(
     fc.property(changes, fc.integer({ min: 1, max: 5 }), (steps, every) => {
       const index = new TupleIndex();
-      const options = { depthMax: 256, closureBytesMax: 1 << 20 };
+      const options = { depthMax: 256, membershipBytesMax: 1 << 20 };
       const evaluator = new Evaluator(index, MODEL, options, systemClock);
       const stored = new Map<string, RelationTuple>();
       steps.forEach(([pick, one], step) => {

@@ -10,6 +10,7 @@ import {
 } from '../support/postgres-cluster.ts';
 import type { Service } from '../support/service.ts';
 import { createTcpSwitch, type TcpSwitch } from '../support/tcp-switch.ts';
+import { byLength, inLong, inShort } from '../support/test-length.ts';
 import {
   check,
   decided,
@@ -117,7 +118,7 @@ async function loseHistory(
   expect(failures(services)).toEqual([]);
 }
 
-test.each([3, 1])(
+test.each(byLength([1], [3]))(
   '%i instances over a promoted replica that lost the last writes: one new epoch, and nothing of them is answered again',
   async (count) => {
     let replica: Awaited<ReturnType<TestCluster['createReplica']>> | undefined;
@@ -156,30 +157,34 @@ test.each([3, 1])(
   120_000,
 );
 
-test('a dump that was restored into another server: one new epoch, old tokens are refused', async () => {
-  let dumped: Awaited<ReturnType<typeof dumpRows>> | undefined;
-  await loseHistory(
-    'restored dump',
-    3,
-    (primary) => ({
-      prepare: async () => {
-        dumped = await dumpRows(primary.target);
-      },
-      replace: async (cut) => {
-        cut();
-        await primary.kill();
-        const other = await startCluster();
-        const { migrate } = await import('../../src/store/migrate.ts');
-        await migrate(other.target);
-        if (dumped !== undefined) await restoreRows(other.target, dumped);
-        return other;
-      },
-    }),
-    () => Promise.resolve(),
-  );
-}, 240_000);
+inLong(test)(
+  'a dump that was restored into another server: one new epoch, old tokens are refused',
+  async () => {
+    let dumped: Awaited<ReturnType<typeof dumpRows>> | undefined;
+    await loseHistory(
+      'restored dump',
+      3,
+      (primary) => ({
+        prepare: async () => {
+          dumped = await dumpRows(primary.target);
+        },
+        replace: async (cut) => {
+          cut();
+          await primary.kill();
+          const other = await startCluster();
+          const { migrate } = await import('../../src/store/migrate.ts');
+          await migrate(other.target);
+          if (dumped !== undefined) await restoreRows(other.target, dumped);
+          return other;
+        },
+      }),
+      () => Promise.resolve(),
+    );
+  },
+  240_000,
+);
 
-test.each([
+inLong(test).each([
   // By the commits themselves, and by where the server's log ended.
   ['at once', 0],
   ['seconds later', 3_000],
@@ -208,23 +213,27 @@ test.each([
   120_000,
 );
 
-test('a server that crashed and came back is of the same history: tokens stay valid', async () => {
-  const primary = await track(startCluster());
-  const address = await createTcpSwitch(primary.target);
-  ends.push(() => address.end());
-  const services = await startInstances(address.target, 2);
-  ends.push(() => Promise.all(services.map((service) => service.stop())));
-  const [first] = services;
-  const token = await written(first, 'kept');
-  const goneMs = performance.now();
-  await primary.kill();
-  await primary.start();
-  const awaySeconds = ((performance.now() - goneMs) / 1_000).toFixed(2);
-  const served = await secondsToServe(services, performance.now(), 'kept');
-  process.stdout.write(
-    `crash: database away ${awaySeconds} s, then reads after ${served.reads} s, writes after ${served.writes} s\n`,
-  );
-  for (const service of services) expect(await decided(service, 'kept', token)).toBe(true);
-  expect(openedEpochs(services)).toBe(0);
-  expect(failures(services)).toEqual([]);
-}, 240_000);
+inShort(test)(
+  'a server that crashed and came back is of the same history: tokens stay valid',
+  async () => {
+    const primary = await track(startCluster());
+    const address = await createTcpSwitch(primary.target);
+    ends.push(() => address.end());
+    const services = await startInstances(address.target, 2);
+    ends.push(() => Promise.all(services.map((service) => service.stop())));
+    const [first] = services;
+    const token = await written(first, 'kept');
+    const goneMs = performance.now();
+    await primary.kill();
+    await primary.start();
+    const awaySeconds = ((performance.now() - goneMs) / 1_000).toFixed(2);
+    const served = await secondsToServe(services, performance.now(), 'kept');
+    process.stdout.write(
+      `crash: database away ${awaySeconds} s, then reads after ${served.reads} s, writes after ${served.writes} s\n`,
+    );
+    for (const service of services) expect(await decided(service, 'kept', token)).toBe(true);
+    expect(openedEpochs(services)).toBe(0);
+    expect(failures(services)).toEqual([]);
+  },
+  240_000,
+);

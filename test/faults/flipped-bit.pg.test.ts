@@ -63,4 +63,4 @@ test('in a thread over PostgreSQL each flipped bit is found in the background, a
   channel.close();
   expect(await instance.workers.checkIndexes()).toMatchObject({ differences: 0, shards: 1 });
   expect(await figure('gatehouse_fsck_rows_total')).toBeGreaterThan(400);
-}, 60_000);
+}, 120_000);

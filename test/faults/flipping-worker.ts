@@ -5,7 +5,7 @@ import type { HelloMessage, HelloReply } from '../../src/protocol/messages.ts';
 import { PROTOCOL_VERSION } from '../../src/protocol/messages.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 import { createPool } from '../../src/store/pool.ts';
-import { FoldingShardIndex } from '../../src/workers/shard/folding-index.ts';
+import { PackingShardIndex } from '../../src/workers/shard/packing-index.ts';
 import { PostgresShardSource } from '../../src/workers/shard/postgres-shard-source.ts';
 import { ShardHost } from '../../src/workers/shard/shard-host.ts';
 import { postAnswers, serveBatches } from '../../src/workers/shard/worker-port.ts';
@@ -17,12 +17,12 @@ export default function flippingWorker(
 ): HelloReply {
   const { port, settings, underEvaluation } = hello;
   const pool = createPool(settings.database, { max: settings.poolMax, applicationName: 'test' });
-  let latest: FoldingShardIndex | null = null;
+  let latest: PackingShardIndex | null = null;
   const host = new ShardHost({
     settings,
     clock: systemClock,
     source: new PostgresShardSource(pool, settings.loadTimeoutMs),
-    createIndex: (shared, user) => (latest = new FoldingShardIndex(shared, user)),
+    createIndex: (shared, user) => (latest = new PackingShardIndex(shared, user)),
     post: (answers) => postAnswers(port, 0, answers),
     underEvaluation: new Float64Array(underEvaluation),
   });

@@ -159,4 +159,4 @@ test('nobody gets an answer from before an acknowledged write, by any way', asyn
     expect(await service.stop()).toBe(0);
     await database.drop();
   }
-}, 60_000);
+}, 120_000);

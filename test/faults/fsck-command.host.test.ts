@@ -78,7 +78,7 @@ test('the command compares what is loaded, and its exit code says whether all ag
   expect(JSON.stringify(line)).not.toMatch(/sneaky/);
   expect(await isAllowed('sneaky')).toBe(true);
   expect((await fsck(service.token)).code).toBe(0);
-}, 60_000);
+}, 120_000);
 
 test('the route asks for the token, refuses pages, and is not on the port of calls', async () => {
   expect(await fsck('wrong')).toEqual({ code: 2, output: expect.stringMatching(/answered 401/) });

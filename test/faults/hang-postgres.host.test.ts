@@ -50,7 +50,7 @@ function stopProcesses(dataDirectory: string): () => void {
 
 describe.skipIf(process.platform !== 'linux')(
   'PostgreSQL hangs (SIGSTOP)',
-  { timeout: 90_000 },
+  { timeout: 120_000 },
   () => {
     test('the embedded one: not ready, loaded shards decide, and all comes back', async () => {
       const service = await startService({ env: ENV });

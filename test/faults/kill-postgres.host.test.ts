@@ -73,4 +73,4 @@ test('kill -9 of Postgres: writes fail as unavailable, loaded shards decide, all
   } finally {
     expect(await service.stop()).toBe(0);
   }
-}, 60_000);
+}, 120_000);

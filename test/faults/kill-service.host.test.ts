@@ -55,4 +55,4 @@ test('kill -9 under concurrent writes loses nothing acknowledged and tears no ba
   } finally {
     expect(await service.stop()).toBe(0);
   }
-}, 60_000);
+}, 120_000);

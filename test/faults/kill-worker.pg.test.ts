@@ -70,4 +70,4 @@ test('a worker that dies under load fails what it held at once, and is fresh aft
     await instance.stop();
     await database.drop();
   }
-}, 60_000);
+}, 120_000);

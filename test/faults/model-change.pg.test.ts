@@ -80,4 +80,4 @@ test('a changed model is never half there, and counts from its acknowledgement o
     expect(await service.stop()).toBe(0);
     await database.drop();
   }
-}, 60_000);
+}, 120_000);

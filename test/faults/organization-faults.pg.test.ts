@@ -39,7 +39,7 @@ afterAll(async () => {
   for (const { log } of services) {
     expect(log.filter(({ msg }) => msg === 'call_failed')).toEqual([]);
   }
-}, 60_000);
+}, 120_000);
 
 async function start(): Promise<Service> {
   const env = {
@@ -127,7 +127,7 @@ test('refused in the middle: the transaction is run again from its start, under 
   expect(await outcome(assign(on[2] as Tenant, 'c'))).toBe('SEATS_EXHAUSTED');
   for (const tenant of on) expect(await holders(tenant)).toEqual(['b', 'held']);
   await expectAgreement(database, services, tenantId, ['held', 'b', 'c']);
-}, 60_000);
+}, 120_000);
 
 test('stopped in the middle for longer than its lease: the others go on, it does its work once it can', async () => {
   const tenantId = `t${++tenants}`;
@@ -187,7 +187,7 @@ test('stopped in the middle for longer than its lease: the others go on, it does
   }
   const users = ['held', 'a', 'b', 'c', 'olga', 'zoe', 'yan', 'xi', 'anne'];
   await expectAgreement(database, services, tenantId, users);
-}, 60_000);
+}, 120_000);
 
 test('killed in the middle, and at any moment of a race: what was acknowledged is there, once', async () => {
   const dice = seededDice('organizations and kill -9');
@@ -243,4 +243,4 @@ test('killed in the middle, and at any moment of a race: what was acknowledged i
   ]);
   expect([...acknowledged].filter((one) => !found.has(one))).toEqual([]);
   await expectAgreement(database, services, tenantId, [...users.slice(0, 9), 'olga', 'held']);
-}, 60_000);
+}, 120_000);

@@ -28,7 +28,7 @@ const ENV = {
 beforeAll(async () => {
   database = await createTestDatabase();
   await start();
-}, 60_000);
+}, 120_000);
 afterAll(async () => {
   for (const { pid } of services) signal(pid, 'SIGCONT');
   const codes = await Promise.all(services.map((service) => service.stop()));
@@ -37,7 +37,7 @@ afterAll(async () => {
   for (const { log } of services) {
     expect(log.filter(({ msg }) => msg === 'call_failed')).toEqual([]);
   }
-}, 60_000);
+}, 120_000);
 
 async function start(): Promise<Service> {
   const url = urlOf(database.target as ServerTarget);
@@ -125,15 +125,15 @@ test('seats: one process alone is joined by another in the middle of a race', as
   expect(new Set([...(await before), ...after])).toEqual(new Set(['ok', 'SEATS_EXHAUSTED']));
   expect(await seatHolders(on(1))).toHaveLength(25);
   await expectAgreement(database, services, tenantId, users);
-}, 60_000);
+}, 120_000);
 
-describe.each([2, 3])('%i processes', { timeout: 60_000 }, (count) => {
+describe.each([2, 3])('%i processes', { timeout: 120_000 }, (count) => {
   beforeAll(async () => {
     while (services.length < count) await start();
     for (const { log } of services) {
       await until(() => log.findLast(({ msg }) => msg === 'instance_mode')?.['mode'] === 'shared');
     }
-  }, 60_000);
+  }, 120_000);
 
   test('30 first lists make one PERSONAL workspace, which the others know at once', async () => {
     const [on, tenantId] = fresh();

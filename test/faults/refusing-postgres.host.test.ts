@@ -16,6 +16,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { freePorts } from '../rollout/balancer.ts';
 import { type TestCluster, startCluster } from '../support/postgres-cluster.ts';
 import { call, type Service, startService } from '../support/service.ts';
+import { inLong, inShort } from '../support/test-length.ts';
 
 /* A PostgreSQL that answers and refuses: callers and operators are told what it refuses, and nothing is lost. */
 
@@ -39,12 +40,12 @@ beforeAll(async () => {
 }, 120_000);
 afterEach(async () => {
   for (const end of ends.splice(0).toReversed()) await end();
-}, 60_000);
+}, 120_000);
 afterAll(async () => {
   await cluster.remove();
   if (CAN_MOUNT) execFileSync('umount', [FOLDER]);
   rmSync(FOLDER, { recursive: true });
-}, 60_000);
+}, 120_000);
 
 async function asSuperuser(database: string, ...statements: readonly string[]): Promise<void> {
   const client = new Client({ ...cluster.target, port, database });
@@ -133,7 +134,7 @@ const REFUSING: readonly Refusing[] = [
   },
 ];
 
-describe.each(REFUSING)('PostgreSQL $name', ({ reason, says, begin, end }) => {
+inShort(describe).each(REFUSING)('PostgreSQL $name', ({ reason, says, begin, end }) => {
   test('a write is told so, readiness and the metric as well, and reads go on until it is over', async () => {
     const { service, role } = await place();
     await asSuperuser(role, ...begin(role));
@@ -161,32 +162,44 @@ const sessionsOf = (role: string, name = '%'): string =>
   `select pg_terminate_backend(pid) from pg_stat_activity
    where usename = '${role}' and application_name like '${name}'`;
 
-test('PostgreSQL refuses the login: writes and readiness say so, and all comes back', async () => {
-  const { service, role } = await place();
-  await asSuperuser(role, `alter role ${role} nologin`, sessionsOf(role));
-  const says = '503 unavailable STORE_LOGIN_REFUSED';
-  await expect.poll(async () => said(await write(service, 'bob', 'b'))).toBe(says);
-  await expect
-    .poll(() => readyz(service))
-    .toBe('503 {"status":"unavailable","reason":"postgres","postgres":"login_refused"}');
-  expect(await refusals(service, 'login_refused')).toBeGreaterThan(0);
-  await asSuperuser(role, `alter role ${role} login`);
-  await expect.poll(async () => said(await write(service, 'bob', 'b'))).toBe('200');
-  await expect.poll(() => readyz(service)).toBe(READY);
-}, 120_000);
+inShort(test)(
+  'PostgreSQL refuses the login: writes and readiness say so, and all comes back',
+  async () => {
+    const { service, role } = await place();
+    await asSuperuser(role, `alter role ${role} nologin`, sessionsOf(role));
+    const says = '503 unavailable STORE_LOGIN_REFUSED';
+    await expect.poll(async () => said(await write(service, 'bob', 'b'))).toBe(says);
+    await expect
+      .poll(() => readyz(service))
+      .toBe('503 {"status":"unavailable","reason":"postgres","postgres":"login_refused"}');
+    expect(await refusals(service, 'login_refused')).toBeGreaterThan(0);
+    await asSuperuser(role, `alter role ${role} login`);
+    await expect.poll(async () => said(await write(service, 'bob', 'b'))).toBe('200');
+    await expect.poll(() => readyz(service)).toBe(READY);
+  },
+  120_000,
+);
 
-test('an instance that serves while others hold all connections stays ready', async () => {
-  const { service, role } = await place();
-  // Its registration cannot be renewed any more; what the read index has stands.
-  await asSuperuser(role, `alter role ${role} connection limit 1`, sessionsOf(role, '%-instance'));
-  const refused = () => service.log.filter(({ msg }) => msg === 'instance_lease_not_renewed');
-  await expect.poll(() => refused().length).toBeGreaterThan(25);
-  // By now its claim to be alone has ended.
-  expect(await readyz(service)).toBe('200 {"status":"ready","degraded":["postgres"]}');
-  expect(await check(service, 'anne')).toEqual({ allowed: true });
-  await asSuperuser(role, `alter role ${role} connection limit -1`);
-  await expect.poll(() => readyz(service)).toBe(READY);
-}, 120_000);
+inLong(test)(
+  'an instance that serves while others hold all connections stays ready',
+  async () => {
+    const { service, role } = await place();
+    // Its registration cannot be renewed any more; what the read index has stands.
+    await asSuperuser(
+      role,
+      `alter role ${role} connection limit 1`,
+      sessionsOf(role, '%-instance'),
+    );
+    const refused = () => service.log.filter(({ msg }) => msg === 'instance_lease_not_renewed');
+    await expect.poll(() => refused().length).toBeGreaterThan(25);
+    // By now its claim to be alone has ended.
+    expect(await readyz(service)).toBe('200 {"status":"ready","degraded":["postgres"]}');
+    expect(await check(service, 'anne')).toEqual({ allowed: true });
+    await asSuperuser(role, `alter role ${role} connection limit -1`);
+    await expect.poll(() => readyz(service)).toBe(READY);
+  },
+  120_000,
+);
 
 const DISK = '160m';
 const FOLDER = mkdtempSync(join(tmpdir(), 'gatehouse-full-'));
@@ -242,7 +255,7 @@ async function storedUsers(role: string): Promise<Set<string>> {
 const lostOf = (acknowledged: readonly string[], stored: ReadonlySet<string>): readonly string[] =>
   acknowledged.filter((id) => !stored.has(id));
 
-describe.skipIf(!CAN_MOUNT)('the disk is full (tmpfs)', () => {
+inLong(describe).skipIf(!CAN_MOUNT)('the disk is full (tmpfs)', () => {
   test('of the tuples: writes are told so at once, and go on when there is room', async () => {
     const { service, role } = await place();
     const tables = join(FOLDER, 'tables');
@@ -287,7 +300,7 @@ describe.skipIf(!CAN_MOUNT)('the disk is full (tmpfs)', () => {
     const makeRoom = fill();
     // Beside the writes: what is left of the present segment would take long.
     const filled = fillLog(role);
-    await expect.poll(() => writers.others.size, { timeout: 60_000 }).toBeGreaterThan(0);
+    await expect.poll(() => writers.others.size, { timeout: 120_000 }).toBeGreaterThan(0);
     await filled;
     await expect.poll(() => readyz(service)).toMatch(/^503 /);
     const before = writers.acknowledged.length;
@@ -295,7 +308,7 @@ describe.skipIf(!CAN_MOUNT)('the disk is full (tmpfs)', () => {
     await cluster.stop();
     await cluster.start();
     await expect
-      .poll(() => writers.acknowledged.length, { timeout: 60_000 })
+      .poll(() => writers.acknowledged.length, { timeout: 120_000 })
       .toBeGreaterThan(before + 100);
     await writers.stop();
     for (const answer of writers.others.keys()) expect(answer).toMatch(/^50[34] (?:unav|dead)/);

@@ -48,7 +48,7 @@ afterAll(async () => {
   for (const service of services) {
     expect(service.log.filter((line) => line.msg === 'call_failed')).toEqual([]);
   }
-}, 60_000);
+}, 120_000);
 
 /** Everything follows `source`. */
 function modelOf(source: 'red' | 'blue'): string {
@@ -144,7 +144,7 @@ test('what one process was told every other one answers, by any way, with and wi
     expect(await metric(service, 'gatehouse_read_index_carried_rows_total')).toBeGreaterThan(0);
     expect(await metric(service, 'gatehouse_read_index_parked_reads')).toBe(0);
   }
-}, 60_000);
+}, 120_000);
 
 test('a model that one process acknowledged decides on every other one, and before each later write', async () => {
   const ways = services.map(waysInto);
@@ -198,7 +198,7 @@ test('a model that one process acknowledged decides on every other one, and befo
   await change().finally(() => (isOver = true));
   expect(wrong).toEqual([]);
   for (const answers of await Promise.all(load)) expect(answers).toBeGreaterThan(0);
-}, 60_000);
+}, 120_000);
 
 test('who is asked with tokens alone never shows a write under an older model than it was written under', async () => {
   const [updater, writer, reader] = services as [Service, Service, Service];
@@ -216,7 +216,7 @@ test('who is asked with tokens alone never shows a write under an older model th
     }
   }
   expect(wrong).toEqual([]);
-}, 60_000);
+}, 120_000);
 
 test('a project that one process suspended is refused by every other one at once, and served again', async () => {
   const [first, ...others] = services as [Service, ...Service[]];
@@ -239,7 +239,7 @@ test('a project that one process suspended is refused by every other one at once
       }
     }
   }
-}, 60_000);
+}, 120_000);
 
 async function readyz(service: Service): Promise<number> {
   return (await fetch(`${service.metricsUrl}/readyz`)).status;
@@ -289,7 +289,7 @@ test('PostgreSQL is stopped: reads with a token go on, others are told at once, 
     }
     expect(await hot?.({ tenantId: 't0', objectId, token: '' })).toBe(true);
   }
-}, 90_000);
+}, 120_000);
 
 describe.skipIf(process.platform !== 'linux')('PostgreSQL hangs (SIGSTOP)', () => {
   test('reads with a token go on, others are told in time, nobody is ready, and all comes back', async () => {
@@ -324,5 +324,5 @@ describe.skipIf(process.platform !== 'linux')('PostgreSQL hangs (SIGSTOP)', () =
           (await hot?.({ tenantId: 't0', objectId, token: '' }).catch(() => false)) === true,
       );
     }
-  }, 60_000);
+  }, 120_000);
 });

@@ -40,7 +40,7 @@ test('an instance beside a release that must be alone refuses to start, and name
     rmSync(dataDir, { recursive: true, force: true });
     await database.drop();
   }
-}, 60_000);
+}, 120_000);
 
 test('a data directory in use is refused', async () => {
   const first = await startService();
@@ -53,7 +53,7 @@ test('a data directory in use is refused', async () => {
   } finally {
     expect(await first.stop()).toBe(0);
   }
-}, 60_000);
+}, 120_000);
 
 test('a stop fails readiness first, answers what is in flight, and ends with 0', async () => {
   const database = await createTestDatabase();
@@ -96,7 +96,7 @@ test('a stop fails readiness first, answers what is in flight, and ends with 0',
     await service.stop();
     await database.drop();
   }
-}, 60_000);
+}, 120_000);
 
 test('a stop while an instance warms up does not wait for that, and ends with 0', async () => {
   const database = await createTestDatabase();
@@ -126,4 +126,4 @@ test('a stop while an instance warms up does not wait for that, and ends with 0'
     rmSync(dataDir, { recursive: true, force: true });
     await database.drop();
   }
-}, 60_000);
+}, 120_000);

@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { beforeAll, expect, test } from 'vitest';
-import { instanceForFile } from '../support/instance.ts';
 import { call } from '../support/service.ts';
+import { sharedInstance } from '../support/shared-instance.ts';
 
 /*
  * Bodies of batches lie in memory that is lent and shared, and used again at once. Many calls side by side,
@@ -12,7 +12,7 @@ const SIZE = 100;
 const CALLS = 600;
 const IN_FLIGHT = 48;
 
-const { instance } = await instanceForFile();
+const instance = await sharedInstance();
 
 beforeAll(async () => {
   const updates = Array.from({ length: OBJECTS }, (_, i) => ({
@@ -36,7 +36,7 @@ function bodyOf(seed: number): { readonly body: string; readonly allowed: readon
     relation: 'viewer',
     subject_user_id: `user-${(seed + i) % 7}`,
   }));
-  const body = JSON.stringify({ items });
+  const body = JSON.stringify({ project_id: instance.projectId, items });
   return {
     // An escape is for the general path, which reads the body later.
     body: seed % 5 === 0 ? body.replace('document', '\\u0064ocument') : body,

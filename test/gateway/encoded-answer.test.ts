@@ -1,11 +1,11 @@
 import { create, fromBinary, toBinary, toJsonString } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
-import { encodedJsonOf, encodeList } from '../../src/gateway/connect/encoded-answer.ts';
 import { tupleToProto } from '../../src/gateway/rpc/tuple-to-proto.ts';
 import {
   ListObjectsResponseSchema,
   ReadRelationTuplesResponseSchema,
 } from '../../src/gen/workspace/v1/authz_service_pb.ts';
+import { encodedJsonOf, encodeList } from '../../src/http/connect/encoded-answer.ts';
 import type { RelationTuple } from '../../src/model/relation-tuple.ts';
 
 const JSON_WRITE = { useProtoFieldName: true, alwaysEmitImplicit: true };
@@ -13,6 +13,7 @@ const shard = { projectId: 'p', tenantId: 't' };
 const tuples = Array.from({ length: 1000 }, (_, i): RelationTuple => {
   const key = { namespace: 'doc', objectId: `é"\\${i}`, relation: 'viewer' };
   if (i % 3 === 0) return { ...key, subject: { kind: 'wildcard' }, expiresAtUs: BigInt(i) };
+  if (i % 3 === 1) return { ...key, subject: { kind: 'wildcardOf', namespace: `team${i}` } };
   return {
     ...key,
     subject: { kind: 'user', userId: `u${i}` },

@@ -17,6 +17,7 @@ import {
 import { callHttp2, envelope } from '../support/http2-calls.ts';
 import { instanceForFile } from '../support/instance.ts';
 import { call } from '../support/service.ts';
+import { byLength, inShort } from '../support/test-length.ts';
 
 /*
  * Over HTTP/2, and as gRPC-Web over HTTP/1.1, the hot path never differs from the general one: the same calls go down both, valid and
@@ -35,7 +36,7 @@ const SCHEMAS: Readonly<Record<Method, DescMessage>> = {
 };
 const CARRIERS = ['gRPC', 'gRPC-Web over HTTP/2', 'gRPC-Web over HTTP/1.1', 'Connect'] as const;
 type Carrier = (typeof CARRIERS)[number];
-const RUNS = Math.ceil(50 * Number(process.env['FUZZ_RUNS'] ?? 1));
+const RUNS = Math.ceil(byLength(15, 50) * Number(process.env['FUZZ_RUNS'] ?? 1));
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 
 type Sent = {
@@ -240,7 +241,7 @@ describe.each(['alone', 'beside others'] as const)(
       600_000,
     );
 
-    test.each(CARRIERS)('%s: limits, credentials and empty bodies', async (carrier) => {
+    inShort(test).each(CARRIERS)('%s: limits, credentials and empty bodies', async (carrier) => {
       const type = contentTypeOf(carrier, false);
       for (const method of METHODS) {
         const sent = { method, headers: { 'content-type': type }, cuts: [] };

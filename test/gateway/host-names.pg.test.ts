@@ -318,7 +318,7 @@ test('a list admits more names, at any port or at a stated one, and no others', 
     expect(await statusOf(url, path, '10.1.2.3:9090')).toBe(200);
   }
   expect(await named.stop()).toBe(0);
-}, 60_000);
+}, 120_000);
 
 test('with service tokens every name will do, since only who has one gets an answer', async () => {
   const guarded = await start({});
@@ -333,4 +333,4 @@ test('with service tokens every name will do, since only who has one gets an ans
   const stream = { headers: withToken, body: JSON_CHECK };
   expect((await hostStream(guarded.baseUrl, path, authority, stream)).status).toBe(200);
   expect(await guarded.stop()).toBe(0);
-}, 60_000);
+}, 120_000);

@@ -1,13 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { instanceForFile } from '../support/instance.ts';
 import { call } from '../support/service.ts';
+import { sharedInstance } from '../support/shared-instance.ts';
 
 /*
  * Writes by the hot path and by the general path: the same requests, valid and broken, go down both, each into a tenant of its
  * own, and answers, errors and what is stored afterwards are compared.
  */
-const { instance } = await instanceForFile();
+const instance = await sharedInstance();
+const project_id = instance.projectId;
 
 type Answer = { readonly status: number; readonly type: string | null; readonly body: unknown };
 
@@ -55,6 +56,8 @@ const subject = fc.oneof(
   fc.record({ user_id: id }),
   fc.record({ set: fc.record({ namespace: name, objectId: id, relation: name }) }),
   fc.constantFrom({ wildcard: true }, { wildcard: false }, {}),
+  fc.record({ wildcard_of: name }),
+  fc.record({ wildcardOf: id }),
 );
 const mostly = <T>(usual: T, other: fc.Arbitrary<T>): fc.Arbitrary<T> =>
   fc.oneof({ weight: 6, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: other });
@@ -88,8 +91,14 @@ describe('WriteRelationTuples by the hot and by the general path', () => {
         const tenants = [`hot-${run}`, `general-${run}`];
         for (const updates of requests) {
           const [hot, general] = [
-            await send(instance.baseUrl, JSON.stringify({ tenant_id: tenants[0], updates })),
-            await send(instance.generalUrl, JSON.stringify({ tenant_id: tenants[1], updates })),
+            await send(
+              instance.baseUrl,
+              JSON.stringify({ project_id, tenant_id: tenants[0], updates }),
+            ),
+            await send(
+              instance.generalUrl,
+              JSON.stringify({ project_id, tenant_id: tenants[1], updates }),
+            ),
           ];
           expect(hot).toEqual(general);
           if (hot.status === 200) written++;
@@ -120,7 +129,7 @@ describe('WriteRelationTuples by the hot and by the general path', () => {
       relation: 'viewer',
       subject: { user_id: 'u' },
     };
-    const body = JSON.stringify({ updates: [{ op: 'OP_INSERT', tuple }], ...fields });
+    const body = JSON.stringify({ project_id, updates: [{ op: 'OP_INSERT', tuple }], ...fields });
     expect(await send(instance.baseUrl, body, headers)).toEqual(
       await send(instance.generalUrl, body, headers),
     );
@@ -138,7 +147,10 @@ describe('WriteRelationTuples by the hot and by the general path', () => {
       tuple: { ...tuple, object_id: objectId },
     });
     const write = async (...ids: readonly string[]): Promise<Answer> =>
-      send(instance.baseUrl, JSON.stringify({ tenant_id: 'again', updates: ids.map(insert) }));
+      send(
+        instance.baseUrl,
+        JSON.stringify({ project_id, tenant_id: 'again', updates: ids.map(insert) }),
+      );
     expect((await write('a')).status).toBe(200);
     expect((await write('b', 'a', 'c')).status).toBe(200);
     expect((await write('d')).status).toBe(200);

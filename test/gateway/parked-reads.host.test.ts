@@ -1,7 +1,9 @@
 import { connect, type Socket } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { HOT_METHODS, RawDecisions } from '../../src/gateway/hot/raw-decisions.ts';
+import { HOT_METHODS } from '../../src/gateway/hot/hot-methods.ts';
+import { RawDecisions } from '../../src/gateway/hot/raw-decisions.ts';
 import { ReadScopes } from '../../src/gateway/reads/read-scopes.ts';
+import { BodyBudget } from '../../src/http/body-budget.ts';
 import { BodyPool } from '../../src/http/body-pool.ts';
 import { createHttpServer } from '../../src/http/http-server.ts';
 import { TokenCodec } from '../../src/model/consistency-token.ts';
@@ -38,7 +40,7 @@ if (hot === undefined) throw new Error('there are hot methods');
 
 async function serve(answers: readonly RawAnswer[] = [{ kind: 'allowed' }]) {
   const held: ((rows: readonly IndexRow[]) => void)[] = [];
-  const { heads, index } = indexOver([
+  const { headRevisions: heads, index } = indexOver([
     (asks) =>
       new Promise((resolve) => {
         held.push((rows) => resolve(rows.length > 0 ? rows : asks.map((_, at) => rowAt(at, 5))));
@@ -58,7 +60,7 @@ async function serve(answers: readonly RawAnswer[] = [{ kind: 'allowed' }]) {
       guard: () => undefined,
       resolveId: (id) => id,
     },
-    positions: new ReadPositions({ codec, heads, index }),
+    positions: new ReadPositions({ codec, headRevisions: heads, index }),
     index,
     isAlone: () => false,
   });
@@ -88,6 +90,7 @@ async function serve(answers: readonly RawAnswer[] = [{ kind: 'allowed' }]) {
       },
     },
     bodyBytesMax: 1024 * 1024,
+    bodyBudget: new BodyBudget(),
     compressMinBytes: 1024,
     timeoutMsMax: 60_000,
   });
@@ -116,7 +119,7 @@ function never(): never {
   throw new Error('there are hot methods');
 }
 
-const token = (seq: number, epoch = 1): string => codec.encode(shard, epoch, seq);
+const token = (revision: number, epoch = 1): string => codec.encode(shard, epoch, revision);
 const failure = (reason: string, metadata: Record<string, string> = {}): RawAnswer => ({
   kind: 'error',
   error: errorToData(new AppError(reason, 'not now', metadata)),
@@ -129,7 +132,7 @@ test('a read without a token waits for the head and stays on the hot path', asyn
   expect(asked).toEqual([]);
   reply();
   expect(await answer).toBe('200 {"allowed":true}');
-  expect(asked).toMatchObject([{ epoch: 1, minSeq: 5, stamp: '35', isHeldOnly: false }]);
+  expect(asked).toMatchObject([{ epoch: 1, minRevision: 5, forkId: '35', isHeldOnly: false }]);
   expect(general()).toBe(0);
 });
 
@@ -155,7 +158,7 @@ test('a token within what is known asks nobody, and for no more than it names', 
   reply();
   await first;
   expect(await check(token(3))).toBe('200 {"allowed":true}');
-  expect(asked[1]).toMatchObject({ epoch: 1, minSeq: 3, stamp: '', isHeldOnly: false });
+  expect(asked[1]).toMatchObject({ epoch: 1, minRevision: 3, forkId: '', isHeldOnly: false });
   expect(queries()).toBe(0);
 });
 
@@ -163,12 +166,12 @@ test('a token beyond what is known is answered by the owner if it is there, and 
   const behind = failure('SHARD_BEHIND');
   const { check, waiting, reply, asked, general } = await serve([{ kind: 'denied' }, behind]);
   expect(await check(token(4))).toBe('200 {"allowed":false}');
-  expect(asked[0]).toMatchObject({ epoch: 1, minSeq: 4, isHeldOnly: true });
+  expect(asked[0]).toMatchObject({ epoch: 1, minRevision: 4, isHeldOnly: true });
   const answer = check(token(4));
   await waiting(1);
   reply();
   expect(await answer).toBe('200 {"allowed":true}');
-  expect(asked[2]).toMatchObject({ minSeq: 5, isHeldOnly: false });
+  expect(asked[2]).toMatchObject({ minRevision: 5, isHeldOnly: false });
   expect(general()).toBe(0);
 });
 
@@ -255,4 +258,4 @@ test('10,000 callers that go while they wait leave no waiter, and no memory lent
   expect(lent).toBeGreaterThanOrEqual(20 * TOGETHER);
   expect(returned.mock.calls.length).toBe(lent);
   expect(asked).toEqual([]);
-}, 60_000);
+}, 120_000);

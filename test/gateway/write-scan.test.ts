@@ -51,6 +51,9 @@ const subject = fc.oneof(
   fc.record({ user_id: text }),
   fc.record({ userId: text }),
   fc.record({ wildcard: fc.constantFrom(true, false) }),
+  fc.record({ wildcard_of: text }),
+  fc.record({ wildcardOf: text }),
+  fc.record({ wildcard_of: text, wildcard: fc.constant(true) }),
   fc.record(
     { set: fc.record({ namespace: text, object_id: text, relation: text }, { requiredKeys: [] }) },
     { requiredKeys: [] },
@@ -115,6 +118,7 @@ describe('scanWrite', () => {
           },
         },
         { op: 'OP_DELETE', tuple: { subject: { wildcard: true } } },
+        { op: 'OP_INSERT', tuple: { subject: { wildcard_of: 'team' } } },
       ],
     });
     expect(scanWrite(Buffer.from(plain))).toEqual(read(plain));

@@ -201,7 +201,7 @@ describe.each(WAYS)('$way.name', ({ way, framing }) => {
     expect(await isServed('ann', 95_000)).toBe(true);
   });
 
-  test('bodies that went quiet make place and are told so', { timeout: 60_000 }, async () => {
+  test('bodies that went quiet make place and are told so', { timeout: 120_000 }, async () => {
     const quiet = Array.from({ length: way.fit }, () => way.send('ann', HELD_BYTES));
     await waitFor(() => budget.heldBytesOf('ann') > way.fit * HELD_BYTES);
     await sleep(1_200);

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
 import { HTTP_LIMITS_DEFAULT } from '../../src/http/http-limits.ts';
+import { byLength, inLong } from '../support/test-length.ts';
 import { RawClient, rawCheck, startServer, type TestServer, waitFor } from './start-server.ts';
 
 /*
@@ -15,7 +16,7 @@ import { RawClient, rawCheck, startServer, type TestServer, waitFor } from './st
  * hundreds of times. Each is answered, or the server began none, so that a client may send it again.
  */
 const IDLE_MS = 60;
-const ROUNDS = 400;
+const ROUNDS = byLength(80, 400);
 const AT_ONCE = 40;
 
 async function start(http1IdleMs = IDLE_MS): Promise<TestServer> {
@@ -85,37 +86,41 @@ test('raw connections: requests at the moment of the close', { timeout: 120_000 
   expect(new Set(ends.map(({ end }) => end)).size, 'both came about').toBe(2);
 });
 
-test("Node's agent: requests at the moment of the close", { timeout: 120_000 }, async () => {
-  const target = await start();
-  const agent = new http.Agent({ keepAlive: true, maxSockets: AT_ONCE });
-  onTestFinished(() => agent.destroy());
-  const ask = (name: string): Promise<End> =>
-    new Promise((resolve, reject) => {
-      const request = http.request(
-        `${target.baseUrl}/workspace.v1.AuthzService/Check`,
-        { method: 'POST', agent, headers: { 'content-type': 'application/json' } },
-        (response) => {
-          response.resume();
-          response.once('end', () => resolve({ name, end: 'answered' }));
-        },
+inLong(test)(
+  "Node's agent: requests at the moment of the close",
+  { timeout: 120_000 },
+  async () => {
+    const target = await start();
+    const agent = new http.Agent({ keepAlive: true, maxSockets: AT_ONCE });
+    onTestFinished(() => agent.destroy());
+    const ask = (name: string): Promise<End> =>
+      new Promise((resolve, reject) => {
+        const request = http.request(
+          `${target.baseUrl}/workspace.v1.AuthzService/Check`,
+          { method: 'POST', agent, headers: { 'content-type': 'application/json' } },
+          (response) => {
+            response.resume();
+            response.once('end', () => resolve({ name, end: 'answered' }));
+          },
+        );
+        // On a connection that was used before Node.js leaves it to the caller to send again.
+        request.once('error', (error) =>
+          request.reusedSocket ? resolve({ name, end: 'closed' }) : reject(error),
+        );
+        request.end(JSON.stringify({ object_id: 'a', relation: name, subject_user_id: 'alice' }));
+      });
+    const ends: End[] = [];
+    for (let i = 0; i < ROUNDS; i += AT_ONCE) {
+      ends.push(
+        ...(await Promise.all(Array.from({ length: AT_ONCE }, (_, k) => ask(`second-${i + k}`)))),
       );
-      // On a connection that was used before Node.js leaves it to the caller to send again.
-      request.once('error', (error) =>
-        request.reusedSocket ? resolve({ name, end: 'closed' }) : reject(error),
-      );
-      request.end(JSON.stringify({ object_id: 'a', relation: name, subject_user_id: 'alice' }));
-    });
-  const ends: End[] = [];
-  for (let i = 0; i < ROUNDS; i += AT_ONCE) {
-    ends.push(
-      ...(await Promise.all(Array.from({ length: AT_ONCE }, (_, k) => ask(`second-${i + k}`)))),
-    );
-    await sleep(IDLE_MS - 10 + ((i / AT_ONCE) % 5) * 8);
-  }
-  expectNothingLost(target, ends);
-});
+      await sleep(IDLE_MS - 10 + ((i / AT_ONCE) % 5) * 8);
+    }
+    expectNothingLost(target, ends);
+  },
+);
 
-test('undici: requests at the moment of the close', { timeout: 120_000 }, async () => {
+inLong(test)('undici: requests at the moment of the close', { timeout: 120_000 }, async () => {
   const target = await start();
   const pool = new Agent({ connections: AT_ONCE, pipelining: 1, keepAliveTimeout: 60_000 });
   onTestFinished(() => pool.destroy());
@@ -163,7 +168,7 @@ func main() {
 
 const hasGo = spawnSync('go', ['version']).status === 0;
 
-test.skipIf(!hasGo)('a pool of Go: no request fails', { timeout: 300_000 }, async () => {
+inLong(test).skipIf(!hasGo)('a pool of Go: no request fails', { timeout: 300_000 }, async () => {
   const target = await start();
   const folder = mkdtempSync(join(tmpdir(), 'go-pool-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));

@@ -1,14 +1,17 @@
 import net from 'node:net';
 import { createRegistry } from '@bufbuild/protobuf';
 import type { HandlerContext } from '@connectrpc/connect';
-import { NOBODY } from '../../src/gateway/callers/caller.ts';
-import type { CallFailure } from '../../src/gateway/connect/adapter-guard.ts';
-import { type Authorize, createConnectAdapter } from '../../src/gateway/connect/adapter.ts';
+import { type Authorize, NOBODY } from '../../src/gateway/callers/caller.ts';
+import { createCallerPort } from '../../src/gateway/connect/caller-port.ts';
+import { AUTHZ_ERRORS } from '../../src/gateway/connect/connect-error.ts';
+import { malformedMessage } from '../../src/gateway/connect/malformed-message.ts';
 import { HealthState } from '../../src/gateway/rpc/health-service.ts';
 import { reflectionRoutes } from '../../src/gateway/rpc/reflection-service.ts';
 import { Health } from '../../src/gen/grpc/health/v1/health_pb.ts';
 import { AuthzService, type CheckRequest } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import type { BodyBudget } from '../../src/http/body-budget.ts';
+import type { CallFailure } from '../../src/http/connect/adapter-guard.ts';
+import { createConnectAdapter } from '../../src/http/connect/adapter.ts';
 import type { HttpLimits } from '../../src/http/http-limits.ts';
 import {
   createHttpServer,
@@ -75,12 +78,15 @@ export async function startServer(
       reflectionRoutes(router, [AuthzService, Health]);
     },
     bodyBudget: options.bodyBudget,
-    authorize:
+    callers: createCallerPort(
       options.authorize ??
-      ((_path, header) =>
-        options.hasCredential === true && header('authorization') !== GOOD_TOKEN
-          ? new AppError('CREDENTIAL_INVALID', 'the service credential is missing or wrong')
-          : NOBODY),
+        ((_path, header) =>
+          options.hasCredential === true && header('authorization') !== GOOD_TOKEN
+            ? new AppError('CREDENTIAL_INVALID', 'the service credential is missing or wrong')
+            : NOBODY),
+    ),
+    errors: AUTHZ_ERRORS,
+    malformed: malformedMessage,
     readMaxBytes: READ_MAX_BYTES,
     drainSignal: drain.signal,
     registry: createRegistry(file_connectrpc_conformance_v1_service),

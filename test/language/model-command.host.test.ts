@@ -40,7 +40,7 @@ const JSON_TEXT =
   '{"namespaces":{"doc":{"relations":{"owner":{"subjects":["user"]},"viewer":{"union":[{"this":{}},{"computed":"owner"}],"subjects":["user"]}}}}}';
 
 describe('help and usage', () => {
-  const NAMES = ['format', 'check', 'convert', 'import', 'test'];
+  const NAMES = ['format', 'check', 'convert', 'import', 'types', 'test'];
 
   test('the list of subcommands', () => {
     const help = model(['--help']);
@@ -63,6 +63,8 @@ describe('help and usage', () => {
     [['check', 'nowhere.gate'], 'nowhere.gate: ENOENT'],
     [['convert', 'a', 'b'], 'one file, please'],
     [['import', 'a.fga', '--from', 'elsewhere'], '--from is openfga or spicedb'],
+    [['types', 'a.gate', '--name', '1 x'], '--name is no name of a type'],
+    [['types'], 'one file, please'],
   ])('%j ends with 2', (args, message) => {
     const { code, out, err } = model(args);
     expect(code).toBe(2);
@@ -132,6 +134,32 @@ describe('convert', () => {
   });
 });
 
+describe('types', () => {
+  test('of a model in either form, with the built-in namespaces', () => {
+    const fromGate = model(['types', file('typed.gate', GATE)]);
+    expect(fromGate).toMatchObject({ code: 0, err: '' });
+    expect(fromGate.out).toContain('export type Model = {\n');
+    expect(fromGate.out).toContain("  doc: 'owner' | 'viewer';\n");
+    expect(fromGate.out).toContain("  group: 'member';\n");
+    const fromJson = model(['types', file('typed.json', JSON_TEXT), '--name', 'Drive']);
+    expect(fromJson.out).toBe(fromGate.out.replace('type Model', 'type Drive'));
+  });
+
+  test('of names with hyphens, and of open namespaces', () => {
+    const text =
+      '{"namespaces":{"a-b":{"relations":{"c-d":{}}},"any":{"open":true,"relations":{}}}}';
+    const { out } = model(['types', file('odd.json', text)]);
+    expect(out).toContain("  'a-b': 'c-d';\n");
+    expect(out).toContain('  any: string;\n');
+  });
+
+  test('a model that is wrong is none', () => {
+    const { code, out, err } = model(['types', file('wrong.json', '{"namespaces":{"A":{}}}')]);
+    expect({ code, out }).toEqual({ code: 1, out: '' });
+    expect(err).toContain('wrong.json: ');
+  });
+});
+
 describe('import', () => {
   const FGA =
     'model\n  schema 1.1\ntype user\ntype doc\n  relations\n    define owner: [user]\n    define viewer: [user] or owner\n';
@@ -182,6 +210,33 @@ describe('import', () => {
     });
     expect(validated).toMatchObject({ code: 0, out: alone.out });
     expect(validated.err).toContain('1 of 1 assertions hold');
+  });
+
+  test('relationships of SpiceDB that lie in another file', () => {
+    file(
+      'b.zed',
+      'definition user {}\ndefinition doc {\n  relation owner: user\n  permission view = owner\n}\n',
+    );
+    file('rels.txt', '// who owns\ndoc:1#owner@user:a\n\ndoc:2#owner@user:b\n');
+    const asserted =
+      'assertions: { assertTrue: ["doc:1#view@user:a", "doc:2#view@user:b"], assertFalse: ["doc:2#view@user:a"] }\n';
+    const forms = ['relationshipsFile: rels.txt', 'relationships: rels.txt'];
+    for (const [at, named] of forms.entries()) {
+      file(`named-${at}.yaml`, `schemaFile: b.zed\n${named}\n${asserted}`);
+      const run = model(['import', `named-${at}.yaml`]);
+      expect(run.err).toContain('3 of 3 assertions hold, 0 could not be asked');
+      expect(run.code).toBe(0);
+    }
+    file('wrong.txt', 'doc:1#owner@user:a\ndoc:1#owner\n');
+    const read = (named: string) => {
+      file('refused.yaml', `schemaFile: b.zed\nrelationshipsFile: ${named}\n${asserted}`);
+      return model(['import', 'refused.yaml']);
+    };
+    const malformed = read('wrong.txt');
+    expect(malformed).toMatchObject({ code: 1, out: '' });
+    expect(malformed.err).toContain('wrong.txt, line 2: "doc:1#owner" is no relationship');
+    expect(read('../rels.txt')).toMatchObject({ code: 2, out: '' });
+    expect(read('missing.txt')).toMatchObject({ code: 2, out: '' });
   });
 
   test('what cannot be expressed is said, and nothing is written', () => {

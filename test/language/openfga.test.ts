@@ -11,6 +11,7 @@ import { readStoreFile, referenceOf } from '../../src/language/openfga/read-stor
 import { readSuiteFile } from '../../src/language/openfga/read-suite-file.ts';
 import { importPeerModel, type ImportedModel } from '../../src/language/peers/import-peer-model.ts';
 import { importSuite } from '../../src/language/peers/import-suite.ts';
+import { tupleLine } from '../../src/language/peers/tuple-line.ts';
 import { AppError } from '../../src/shared/app-error.ts';
 
 const DSL = `model
@@ -169,7 +170,8 @@ namespace document {
       '  relations',
       '    define space: [organization]',
       '    define viewer: editor from space',
-      '    define public: [organization:*]',
+      '    define public: [organization] but not banned',
+      '    define banned: [user:*, organization]',
     ].join('\n');
     expect(readOpenFgaMod("schema: '1.2'\ncontents:\n  - core.fga\n  - wiki.fga\n")).toEqual({
       files: ['core.fga', 'wiki.fga'],
@@ -194,10 +196,6 @@ namespace document {
   });
 
   test('what cannot be expressed is said, with the place and the reason', () => {
-    const appWildcard = typesOf('    define viewer: [user, app:*]');
-    expect(problemsOf(appWildcard)).toEqual([
-      'type doc, relation viewer (line 7): app:* is a wildcard, which only users have (users: user)',
-    ]);
     const excluded = typesOf(
       '    define viewer: [user, app] but not banned\n    define banned: [user:*, app]',
     );
@@ -230,6 +228,42 @@ namespace document {
     expect(problemsOf(collision)).toEqual([
       'type doc (line 6): the types Doc and doc would both become doc',
     ]);
+  });
+
+  test('wildcards of any type are taken, excluded ones as well', () => {
+    const text = typesOf(
+      '    define viewer: [user, app:*] but not banned\n    define banned: [user, app, app:*]',
+    );
+    const imported = importDsl(text);
+    expect(imported.problems).toEqual([]);
+    expect(printGate(imported.document)).toContain(
+      [
+        '  relation viewer: [user, app:*] but not banned',
+        '  relation banned: [user, app, app:*]',
+      ].join('\n'),
+    );
+    const named = printGate(importDsl(text, 'none').document);
+    expect(named).toContain('  relation viewer: [user_, app:*] but not banned');
+    const tuple = (id: string, relation: string) => ({
+      object: { type: 'doc', id: 'd', relation: '' },
+      relation: 'viewer',
+      subject: { type: 'app', id, relation },
+      condition: undefined,
+      context: undefined,
+      expiresAt: undefined,
+      place: 'tuple 1',
+    });
+    const suite = { tuples: [tuple('*', '')], tests: [], unsupported: [] };
+    expect(importSuite(imported, suite).tuples[0]?.subject).toEqual({
+      kind: 'wildcardOf',
+      namespace: 'app',
+    });
+    expect(JSON.parse(tupleLine(tuple('*', ''), { userType: 'user' }))).toMatchObject({
+      subject: { wildcard_of: 'app' },
+    });
+    expect(() => tupleLine(tuple('*', 'member'), { userType: 'user' })).toThrow(
+      'user: app:*#member is a userset of a wildcard',
+    );
   });
 
   test('a type of users is found, or named', () => {

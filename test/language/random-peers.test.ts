@@ -49,6 +49,8 @@ function relationOf(
       { weight: 4, arbitrary: fc.constant(plain(users, '')) },
       { weight: 1, arbitrary: fc.constant(plain(users, '*')) },
       { weight: 1, arbitrary: fc.constant(plain('app', '')) },
+      { weight: 1, arbitrary: fc.constant(plain('app', '*')) },
+      { weight: 1, arbitrary: fc.constantFrom(...types).map((type) => plain(type, '*')) },
       ...(last < 0
         ? []
         : [
@@ -291,7 +293,7 @@ describe('an imported model answers as the peer does, or is refused', () => {
       fc.property(worldOf(false, true), (world) => {
         const text = spiceDbText(world.model);
         const file = validationFileText(text, world.tuples, questionsOf(world));
-        const { schema, suite } = readValidationFile(file);
+        const { schema, suite } = readValidationFile(file, String);
         const found = differences(
           readSpiceDbSchema(schema.kind === 'text' ? schema.text : ''),
           suite,

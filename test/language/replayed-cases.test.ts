@@ -169,7 +169,7 @@ test('as schemas and validation files of SpiceDB', () => {
   for (const one of CASES) {
     const tuples = tuplesOf(one);
     const text = validationFileText(spiceDbText(modelOf(one, tuples)), tuples, checksOf(one));
-    const { schema, suite } = readValidationFile(text);
+    const { schema, suite } = readValidationFile(text, String);
     replay(readSpiceDbSchema(schema.kind === 'text' ? schema.text : ''), suite, counts);
   }
   expect(counts).toEqual({ imported: 72, assertions: 4736 });

@@ -183,7 +183,7 @@ validation:
 `;
 
   test('become tuples and questions', () => {
-    const { schema, suite } = readValidationFile(FILE);
+    const { schema, suite } = readValidationFile(FILE, String);
     const imported = importSchema(schema.kind === 'text' ? schema.text : '');
     expect(imported.problems).toEqual([]);
     const asked = importSuite(imported, suite);
@@ -219,6 +219,11 @@ validation:
       'schema: a\nrelationships: "doc:1#viewer"',
       'relationships, line 1: "doc:1#viewer" is no relationship',
     ],
+    ['schema: a\nrelationshipsFile: "\\n#"', '\n#, line 2: "#" is no relationship'],
+    [
+      'schema: a\nassertions: { assertTrue: [\'a:b#c@d:e with {"n":[9007199254740993]}\'] }',
+      'assertTrue[0], context.n[0]: 9007199254740993 is beyond 2^53',
+    ],
     ['schema: a\nassertions: { assertTrue: [1] }', 'assertTrue[0]: must be a string'],
     ['schema: a\nassertions: { assertTrue: ["a:b#c@d:e with {"] }', 'assertTrue[0]: { is no JSON'],
     [
@@ -227,8 +232,8 @@ validation:
     ],
   ])('%j', (text, problem) => {
     if (problem === undefined)
-      expect(readValidationFile(text).schema).toEqual({ kind: 'file', path: './a.zed' });
-    else expect(() => readValidationFile(text)).toThrow(problem);
+      expect(readValidationFile(text, String).schema).toEqual({ kind: 'file', path: './a.zed' });
+    else expect(() => readValidationFile(text, String)).toThrow(problem);
   });
 
   test('relationships', () => {
@@ -271,7 +276,10 @@ describe('hostile text', () => {
       fc.property(text, (one) => {
         const imported = importSchema(one);
         expect(imported.document === undefined).toBe(imported.problems.length > 0);
-        for (const read of [readValidationFile, (file: string) => relationshipOf(file, '')]) {
+        for (const read of [
+          (file: string) => readValidationFile(file, String),
+          (file: string) => relationshipOf(file, ''),
+        ]) {
           try {
             read(one);
           } catch (error) {

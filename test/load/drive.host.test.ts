@@ -59,7 +59,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await service.stop();
   rmSync(folder, { recursive: true, force: true });
-}, 60_000);
+}, 120_000);
 
 const target = (...args: readonly string[]): string[] => [
   '--target',

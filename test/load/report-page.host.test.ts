@@ -8,7 +8,7 @@ import type { RunResult, RunSecond } from '../../load/drive/run-result.ts';
 import { comparisonReport } from '../../load/report/comparison-report.ts';
 import { REPORT_BYTES_MAX, runOf } from '../../load/report/report-page.ts';
 import { runReport } from '../../load/report/run-report.ts';
-import { chromiumPath, openPage } from '../runner/face/page/browser.ts';
+import { chromiumPath, openPage } from '../runner/ui/browser.ts';
 import { load } from './support.ts';
 
 const HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked=1">';
@@ -192,5 +192,5 @@ describe.skipIf(chromiumPath === undefined)('in a browser', () => {
     expect(faults).toEqual([]);
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(390);
     expect(await page.$$eval('path.dashed', (lines) => lines.length)).toBeGreaterThan(5);
-  }, 60_000);
+  }, 120_000);
 });

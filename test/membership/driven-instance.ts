@@ -1,11 +1,11 @@
 import type { Client, Pool } from 'pg';
-import { ShardHeads, type HeadLook, put } from '../../src/services/shard-heads.ts';
+import { HeadRevisions, type HeadRevisionLook, put } from '../../src/services/head-revisions.ts';
 import { TupleWriter } from '../../src/services/tuple-writer.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 import { IdSource } from '../../src/shared/ids.ts';
 import { Membership } from '../../src/store/membership.ts';
 import { createPool } from '../../src/store/pool.ts';
-import { selectHeads } from '../../src/store/sql/select-heads.ts';
+import { selectHeadRevisions } from '../../src/store/sql/select-head-revisions.ts';
 import type { TestDatabase } from '../support/postgres.ts';
 import { NO_WRITE_RULES } from '../support/write-rules.ts';
 
@@ -37,7 +37,7 @@ type Socket = { destroy(): void };
  */
 export class DrivenInstance {
   readonly held = new Set<Held>();
-  readonly heads = new ShardHeads({ entriesMax: 100 });
+  readonly heads = new HeadRevisions({ entriesMax: 100 });
   readonly membership: Membership;
   readonly writer: TupleWriter;
   readonly #pool: Pool;
@@ -82,7 +82,7 @@ export class DrivenInstance {
       rules: NO_WRITE_RULES,
       clock: systemClock,
       ids: new IdSource(systemClock),
-      heads: this.heads,
+      headRevisions: this.heads,
       committed: { onCommitted: () => undefined },
       lanes: 1,
       queuedWritesMax: 10,
@@ -101,7 +101,7 @@ export class DrivenInstance {
     this.#nowMs += LEASE_MS;
   }
 
-  /** Writes one tuple; the seq that was acknowledged. */
+  /** Writes one tuple; the revision that was acknowledged. */
   async write(objectId: string): Promise<number> {
     const tuple = {
       namespace: 'n',
@@ -109,33 +109,38 @@ export class DrivenInstance {
       relation: 'r',
       subject: { kind: 'user', userId: 'u' },
     } as const;
-    const { seq } = await this.writer.write(SHARD, [{ op: 'insert', tuple }], {
+    const { revision } = await this.writer.write(SHARD, [{ op: 'insert', tuple }], {
       rpc: 'Test',
       actingUserId: null,
       requestId: '',
       deadlineMs: Infinity,
     });
-    return seq;
+    return revision;
   }
 
   /** What a read would answer from memory now; undefined: it would ask the database. */
   peek(): number | undefined {
     if (!this.membership.isAlone()) return undefined;
-    return this.heads.peek(SHARD.projectId, SHARD.tenantId)?.minSeq;
+    return this.heads.peek(SHARD.projectId, SHARD.tenantId)?.minRevision;
   }
 
   /** A read that asks: looks now, and is answered when the returned function is called. */
   async look(): Promise<() => number> {
-    const look: HeadLook = { shard: SHARD, raised: undefined, isForgotten: false };
-    const looks = new Map<string, Map<string, HeadLook>>();
+    const look: HeadRevisionLook = { shard: SHARD, raised: undefined, isForgotten: false };
+    const looks = new Map<string, Map<string, HeadRevisionLook>>();
     put(looks, SHARD.projectId, SHARD.tenantId, look);
     this.heads.sent(looks);
-    const [row] = await selectHeads(this.#database.pool, [SHARD]);
+    const [row] = await selectHeadRevisions(this.#database.pool, [SHARD]);
     return () => {
-      const found = { epoch: row?.epoch ?? 0, seq: row?.seq ?? 0, stamp: '', lost: undefined };
+      const found = {
+        epoch: row?.epoch ?? 0,
+        revision: row?.revision ?? 0,
+        forkId: '',
+        lost: undefined,
+      };
       const head = this.heads.install(look, found);
       this.heads.ended(looks);
-      return head.minSeq;
+      return head.minRevision;
     };
   }
 

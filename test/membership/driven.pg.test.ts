@@ -2,6 +2,7 @@ import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type TestDatabase, createTestDatabase } from '../support/postgres.ts';
+import { byLength, inShort } from '../support/test-length.ts';
 import { DrivenInstance, type Fault } from './driven-instance.ts';
 
 /*
@@ -112,8 +113,8 @@ class Walk {
     while (!this.#started.has(instance)) await turn();
   }
 
-  async whenTold(seq: number): Promise<void> {
-    while (this.#told < seq) await turn();
+  async whenTold(revision: number): Promise<void> {
+    while (this.#told < revision) await turn();
   }
 
   async whenAlone(index: number): Promise<void> {
@@ -202,7 +203,7 @@ class Walk {
   #writeAs(instance: DrivenInstance): void {
     const objectId = `o${this.#objects++}`;
     const writing = instance.write(objectId).then(
-      (seq) => this.#tell(seq, 0),
+      (revision) => this.#tell(revision, 0),
       // Of an instance that crashed nobody is told anything.
       (error: unknown) => {
         if (this.#instances.includes(instance)) this.failed.push(`${objectId}: ${String(error)}`);
@@ -234,16 +235,16 @@ class Walk {
     await database.pool.query(`select pg_notify('gatehouse_instance', 'test')`);
   }
 
-  #tell(seq: number, from: number): void {
-    if (seq < from) this.stale.push(`a look answered ${seq} after ${from}`);
-    this.#told = Math.max(this.#told, seq);
+  #tell(revision: number, from: number): void {
+    if (revision < from) this.stale.push(`a look answered ${revision} after ${from}`);
+    this.#told = Math.max(this.#told, revision);
   }
 
   check(): void {
     this.#instances.forEach((instance, index) => {
-      const seq = instance?.peek();
-      if (seq !== undefined && seq < this.#told) {
-        this.stale.push(`instance ${index} answers ${seq} after ${this.#told}`);
+      const revision = instance?.peek();
+      if (revision !== undefined && revision < this.#told) {
+        this.stale.push(`instance ${index} answers ${revision} after ${this.#told}`);
       }
     });
   }
@@ -268,11 +269,11 @@ describe('the code of instances under the events of the model', { timeout: 300_0
         const { stale, failed } = await walk(moves);
         expect({ stale, failed }).toEqual({ stale: [], failed: [] });
       }),
-      { numRuns: 40, endOnFailure: true },
+      { numRuns: byLength(6, 40), endOnFailure: true },
     );
   });
 
-  describe.each<{ fault: Fault; play: (walk: Walk) => Promise<void> }>([
+  inShort(describe).each<{ fault: Fault; play: (walk: Walk) => Promise<void> }>([
     {
       fault: 'commits are not hidden',
       play: async (made) => {

@@ -89,7 +89,7 @@ type Query = { head: number; raised: number; isForgotten: boolean };
 type Instance = {
   member: MemberState;
   statement: Statement | null;
-  minSeq: number | null;
+  minRevision: number | null;
   query: Query | null;
   write: Write | null;
   hasLeft: boolean;
@@ -98,14 +98,14 @@ type Instance = {
 /** Everything there is. Plain data. */
 export type World = {
   rows: Row[];
-  /** By write: its seq, or 0. */
-  seqs: number[];
+  /** By write: its revision, or 0. */
+  revisions: number[];
   head: number;
   instances: Instance[];
   /** Statements whose connection is gone: they may still be done. */
   orphans: Statement[];
   transactions: Transaction[];
-  /** The highest seq that anybody was told of. */
+  /** The highest revision that anybody was told of. */
   told: number;
   spent: {
     writes: number;
@@ -132,7 +132,7 @@ export function firstWorld(bounds: Bounds): World {
   const ids = ['0', '1'].slice(0, members);
   return {
     rows: ids.map((id) => ({ id, isShared: !isAlone, mayWrite: true, term: 1, isLive: true })),
-    seqs: Array.from({ length: bounds.writes }, () => 0),
+    revisions: Array.from({ length: bounds.writes }, () => 0),
     head: 0,
     instances: Array.from({ length: bounds.instances }, (_, index) => {
       const id = ids[index];
@@ -156,12 +156,12 @@ function statementOf(kind: StatementKind, id: string): Statement {
 function copyOf(world: World): World {
   return {
     rows: world.rows.map((row) => ({ ...row })),
-    seqs: [...world.seqs],
+    revisions: [...world.revisions],
     head: world.head,
     instances: world.instances.map((one) => ({
       member: one.member,
       statement: one.statement === null ? null : { ...one.statement },
-      minSeq: one.minSeq,
+      minRevision: one.minRevision,
       query: one.query === null ? null : { ...one.query },
       write: one.write === null ? null : { ...one.write },
       hasLeft: one.hasLeft,
@@ -177,7 +177,7 @@ function freshInstance(): Instance {
   return {
     member: NOBODY,
     statement: null,
-    minSeq: null,
+    minRevision: null,
     query: null,
     write: null,
     hasLeft: false,
@@ -186,9 +186,10 @@ function freshInstance(): Instance {
 
 /** What an instance would answer from memory in this world, below what somebody was told; or undefined. */
 export function staleAnswer(world: World): string | undefined {
-  for (const [index, { member, minSeq, write }] of world.instances.entries()) {
-    if (!isAloneAt(member, NOW_MS) || minSeq === null || write?.isHidden === true) continue;
-    if (minSeq < world.told) return `instance ${index} answers ${minSeq} after ${world.told}`;
+  for (const [index, { member, minRevision, write }] of world.instances.entries()) {
+    if (!isAloneAt(member, NOW_MS) || minRevision === null || write?.isHidden === true) continue;
+    if (minRevision < world.told)
+      return `instance ${index} answers ${minRevision} after ${world.told}`;
   }
   return undefined;
 }
@@ -441,7 +442,7 @@ class Explorer {
   #forget(instance: Instance): void {
     const { write, query } = instance;
     if (write !== null && this.#isOpen(write) && this.#hidesAtAlone()) write.isHidden = true;
-    if (this.#has('becoming alone forgets heads')) instance.minSeq = null;
+    if (this.#has('becoming alone forgets heads')) instance.minRevision = null;
     if (query !== null && this.#has('becoming alone forgets queries under way')) {
       query.isForgotten = true;
     }
@@ -522,8 +523,8 @@ class Explorer {
     } else if (phase === 'let in') {
       this.#add(`write ${write} commits`, (next) => {
         at(next).phase = 'committed';
-        if (transaction.isAgain && (next.seqs[write] as number) > 0) return;
-        next.seqs[write] = ++next.head;
+        if (transaction.isAgain && (next.revisions[write] as number) > 0) return;
+        next.revisions[write] = ++next.head;
       });
     } else {
       if (!transaction.isHeard) {
@@ -545,10 +546,11 @@ class Explorer {
       instance.write = { ...own, isSent: false, isHidden: own.isUnknown };
       return;
     }
-    const seq = next.seqs[write] as number;
-    if (instance.minSeq !== null) instance.minSeq = Math.max(instance.minSeq, seq);
-    if (instance.query !== null) instance.query.raised = Math.max(instance.query.raised, seq);
-    next.told = Math.max(next.told, seq);
+    const revision = next.revisions[write] as number;
+    if (instance.minRevision !== null)
+      instance.minRevision = Math.max(instance.minRevision, revision);
+    if (instance.query !== null) instance.query.raised = Math.max(instance.query.raised, revision);
+    next.told = Math.max(next.told, revision);
     instance.write = null;
   }
 
@@ -568,8 +570,8 @@ class Explorer {
     } else {
       this.#add(`head for ${index} is answered`, (next) => {
         const instance = next.instances[index] as Instance;
-        const head = Math.max(query.head, query.raised, instance.minSeq ?? 0);
-        if (!query.isForgotten || instance.minSeq !== null) instance.minSeq = head;
+        const head = Math.max(query.head, query.raised, instance.minRevision ?? 0);
+        if (!query.isForgotten || instance.minRevision !== null) instance.minRevision = head;
         next.told = Math.max(next.told, head);
         instance.query = null;
       });

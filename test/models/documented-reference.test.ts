@@ -92,7 +92,7 @@ test('type rules admit and refuse what the table says', () => {
   }
 });
 
-test.each(['docs/models.md', 'docs/first-model.md', 'docs/questions.md', 'docs/tuples.md'])(
+test.each(['docs/models.md', 'docs/first-model.md', 'docs/queries.md', 'docs/tuples.md'])(
   'links of %s lead somewhere',
   (path) => {
     const links = [

@@ -25,7 +25,7 @@ test('who wrote, forced or brought back which model stands in the audit log, onc
     region: '',
     defaultProjectId: 'default',
     readBudgetDefault: 10_000,
-    readBudgetFloor: 100,
+    readBudgetMin: 100,
     ttlMs: 1_000,
     cacheMax: 10,
     listMax: 10,

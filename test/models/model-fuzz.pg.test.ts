@@ -226,5 +226,5 @@ describe('other protocols', () => {
       }),
       params(150),
     );
-  }, 60_000);
+  }, 120_000);
 });

@@ -1,16 +1,23 @@
 /** Tests that are run against mutants of files below a path; the first path that fits counts. */
 const TESTS: readonly (readonly [paths: readonly string[], tests: readonly string[]])[] = [
-  [['src/engine/hot/hot-evaluator.ts'], ['test/engine/{cached-forms,long-evaluations}.test.ts']],
+  [
+    ['src/engine/hot/hot-evaluator.ts'],
+    ['test/engine/{cached-forms,long-evaluations,exact-sets}.test.ts'],
+  ],
+  [
+    ['src/engine/hot/hot-set-check.ts', 'src/engine/hot/set-target.ts'],
+    ['test/engine/{exact-sets,userset-cases}.test.ts'],
+  ],
   [
     ['src/engine/hot/hot-conditions.ts'],
     ['test/engine/{hot-trees,declared-conditions,engine-equals-reference}.test.ts'],
   ],
-  [['src/engine/hot/line-table.ts'], ['src/engine/hot/line-table.test.ts']],
+  [['src/engine/hot/object-table.ts'], ['src/engine/hot/object-table.test.ts']],
   [
-    ['src/engine/hot/closure-cache.ts'],
+    ['src/engine/hot/membership-cache.ts'],
     ['test/engine/{closure-cache,cached-forms,hot-caches}.test.ts'],
   ],
-  [['src/engine/hot/chain-cache.ts'], ['test/engine/{cached-forms,hot-caches}.test.ts']],
+  [['src/engine/hot/ancestor-cache.ts'], ['test/engine/{cached-forms,hot-caches}.test.ts']],
   [
     ['src/engine/hot/'],
     [
@@ -37,25 +44,26 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
     ['test/engine/{overlay-reader,overlay-equals-reference,previewed-models}.test.ts'],
   ],
   [
-    [
-      'src/engine/questions/explain',
-      'src/engine/questions/blame',
-      'src/engine/questions/derivation',
-    ],
+    ['src/engine/queries/explain', 'src/engine/queries/blame', 'src/engine/queries/derivation'],
     ['test/engine/{explain,explain-equals-reference}.test.ts'],
   ],
   [
-    ['src/engine/questions/remed', 'src/engine/questions/obstacle', 'src/engine/questions/proof'],
+    ['src/engine/queries/remed', 'src/engine/queries/obstacle', 'src/engine/queries/proof'],
     ['test/engine/{explain,explain-equals-reference}.test.ts'],
   ],
   [
-    ['src/engine/questions/'],
+    ['listed-kind', 'subject-graph'].map((name) => `src/engine/queries/${name}.ts`),
+    ['test/engine/{list-subjects,list-by-type,list-questions-equal-check}.test.ts'],
+  ],
+  [
+    ['src/engine/queries/'],
     ['test/engine/{list-subjects,list-objects,list-questions-equal-check,explain}.test.ts'],
   ],
   [
     ['src/engine/general-evaluator.ts'],
     [
       'test/engine/{general-evaluator,evaluator,subject-sets,expand,explain,slices}.test.ts',
+      'test/engine/{exact-sets,userset-cases}.test.ts',
       'test/engine/list-{objects,subjects}.test.ts',
     ],
   ],
@@ -63,7 +71,10 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
   [['src/engine/general/region.ts'], ['test/engine/{region,check-run,conformance}.test.ts']],
   [
     ['src/engine/general/subject-set-run.ts'],
-    ['test/engine/{subject-sets,subject-set-decisions,conformance,explain,list-subjects}.test.ts'],
+    [
+      'test/engine/{subject-sets,subject-set-decisions,conformance,explain,list-subjects}.test.ts',
+      'test/engine/{exact-sets,userset-cases}.test.ts',
+    ],
   ],
   [
     ['list-objects-run', 'member-search'].map((name) => `src/engine/general/${name}.ts`),
@@ -118,30 +129,40 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
     ['src/model/namespace-model.ts', 'src/model/model-document.ts', 'src/model/model-json.ts'],
     ['src/model/{namespace-model,duplicate-key,model-references,model-admission}.test.ts'],
   ],
-  [['src/services/shard-heads.ts'], ['src/services/{shard-heads,read-positions}.test.ts']],
+  [['src/services/head-revisions.ts'], ['src/services/{shard-heads,read-positions}.test.ts']],
   [
     ['src/services/read-index.ts'],
-    ['test/services/read-index*.test.ts', 'src/services/shard-heads.test.ts'],
+    ['test/services/read-index*.test.ts', 'src/services/head-revisions.test.ts'],
   ],
-  [['src/services/head-loads.ts'], ['src/services/head-loads.test.ts']],
+  [['src/services/head-revision-loads.ts'], ['src/services/head-revision-loads.test.ts']],
   [['src/services/read-positions.ts'], ['src/services/read-positions.test.ts']],
   [['src/services/commit-publisher.ts'], ['src/services/commit-publisher.test.ts']],
   [['src/services/write-group.ts'], ['src/services/write-group.test.ts']],
   [['src/store/member-state.ts'], ['src/store/member-state.test.ts']],
   [
-    ['src/workers/shard/folding-index.ts', 'src/workers/shard/apply-changes.ts'],
-    ['src/workers/shard/folding-index.test.ts', 'test/workers/folded-shards.test.ts'],
+    ['src/workers/shard/packing-index.ts', 'src/workers/shard/apply-changes.ts'],
+    ['src/workers/shard/packing-index.test.ts', 'test/workers/packed-shards.test.ts'],
   ],
   [['src/workers/shard/index-budget.ts'], ['src/workers/shard/index-budget.test.ts']],
   [['src/workers/shard/shard-turns.ts'], ['src/workers/shard/shard-turns.test.ts']],
   [['src/workers/shard/worker-port.ts'], ['src/workers/shard/worker-port.test.ts']],
-  [['src/workers/shard/shard-host.ts'], ['test/workers/{host-steps,turns}.test.ts']],
+  [
+    ['shard-host.ts', 'host-', 'shard-inbox', 'shard-actors', 'head-poll'].map(
+      (name) => `src/workers/shard/${name}`,
+    ),
+    ['test/workers/{host-steps,turns}.test.ts'],
+  ],
   [
     ['src/workers/shard/shard-fsck.ts', 'src/workers/shard/index-fsck.ts'],
     ['test/workers/index-fsck.test.ts'],
   ],
   [['src/workers/shard/shard-revision.ts'], ['src/workers/shard/shard-revision.test.ts']],
-  [['src/workers/shard/shard-actor.ts'], ['test/workers/{actor-steps,actor-lives,turns}.test.ts']],
+  [
+    ['shard-actor.ts', 'shard-mailbox.ts', 'catch-up.ts'].map(
+      (name) => `src/workers/shard/${name}`,
+    ),
+    ['test/workers/{actor-steps,actor-lives,turns}.test.ts'],
+  ],
   [
     ['shard-actor-state', 'shard-jobs', 'held-changes', 'load-places', 'model-registry'].map(
       (name) => `src/workers/shard/${name}.ts`,
@@ -156,8 +177,15 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
     ],
   ],
   [['src/gateway/hot/scope-scan.ts'], ['src/gateway/hot/scope-scan.test.ts']],
-  [['src/gateway/connect/encoded-answer.ts'], ['test/gateway/encoded-answer.test.ts']],
-  [['src/gateway/hot/raw-decisions.ts'], ['src/gateway/hot/raw-decisions.host.test.ts']],
+  [['src/http/connect/encoded-answer.ts'], ['test/gateway/encoded-answer.test.ts']],
+  [
+    [
+      'src/gateway/hot/raw-decisions.ts',
+      'src/gateway/hot/decision-call.ts',
+      'src/gateway/hot/exchange-call.ts',
+    ],
+    ['src/gateway/hot/raw-decisions.host.test.ts'],
+  ],
 ];
 
 /** Globs of the tests for a source file. Errors: throws for one that has none. */

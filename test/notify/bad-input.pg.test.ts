@@ -2,9 +2,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DeliveryService } from '../../src/gen/notify/v1/delivery_service_pb.ts';
 import { Channel, NotifyService } from '../../src/gen/notify/v1/notify_service_pb.ts';
 import { StreamService } from '../../src/gen/notify/v1/stream_service_pb.ts';
-import type { ServerTarget } from '../../src/store/pool.ts';
-import { urlOf } from '../support/instance.ts';
-import { createTestDatabase } from '../support/postgres.ts';
 import { type HostileRequest, hostileRequests } from './support/hostile-fields.ts';
 import {
   mustCall,
@@ -81,17 +78,11 @@ async function statusOf(service: NotifyProcess, request: HostileRequest): Promis
     : '';
 }
 
-describe.each(['memory', 'postgres'] as const)('the %s store', (driver) => {
+describe('the service', () => {
   let service: NotifyProcess;
   const undo: (() => unknown)[] = [];
   beforeAll(async () => {
-    const env: Record<string, string> = { NOTIFY_STORE_DRIVER: driver };
-    if (driver === 'postgres') {
-      const database = await createTestDatabase({ template: 'none' });
-      undo.push(() => database.drop());
-      env['DATABASE_URL'] = urlOf(database.target as ServerTarget);
-    }
-    service = await startNotify(env, (end) => undo.unshift(end));
+    service = await startNotify({}, (end) => undo.unshift(end));
   });
   afterAll(async () => {
     for (const step of undo) await step();

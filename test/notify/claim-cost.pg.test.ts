@@ -3,7 +3,8 @@ import { migrateNotify } from '../../src/notify/store/migrate-notify.ts';
 import { PostgresStore } from '../../src/notify/store/postgres-store.ts';
 import { silentLog } from '../../src/store/store-log.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
-import { claimRequest, hook, newNotification, T0 } from './store-contract.ts';
+import { byLength, inShort } from '../support/test-length.ts';
+import { claimRequest, hook, newNotification, T0, WEBHOOK } from './store-contract.ts';
 
 const MILLION = 1_000_000;
 const FEW = 1_000;
@@ -33,7 +34,7 @@ async function fill(database: TestDatabase, store: PostgresStore, count: number)
   );
   client.release(true);
   for (const tenantId of tenants.slice(2)) {
-    await store.put([newNotification({ tenantId, userId: 'u' }, { channels: ['webhook'] })]);
+    await store.put([newNotification({ tenantId, userId: 'u' }, { channels: [WEBHOOK] })]);
   }
 }
 
@@ -52,10 +53,15 @@ async function pagesOfClaim(database: TestDatabase): Promise<number> {
   return Number(hit) + Number(read);
 }
 
-describe.each([
-  ['a thousand', FEW],
-  ['a million', MILLION],
-] as const)('with %s deliveries of one tenant waiting', (_name, count) => {
+const WAITING = byLength<readonly (readonly [string, number])[]>(
+  [
+    ['a thousand', FEW],
+    ['thirty thousand', 30_000],
+  ],
+  [['a million', MILLION]],
+);
+
+describe.each(WAITING)('with %s deliveries of one tenant waiting', (_name, count) => {
   let database: TestDatabase;
   let store: PostgresStore;
   beforeAll(async () => {
@@ -82,7 +88,7 @@ describe.each([
 
   test('every tenant gets its turn in one claim', async () => {
     await store.put([
-      newNotification({ tenantId: 'quiet-7', userId: 'u' }, { channels: ['webhook'] }),
+      newNotification({ tenantId: 'quiet-7', userId: 'u' }, { channels: [WEBHOOK] }),
     ]);
     const { deliveries } = await store.claimDue(claimRequest({ places: PLACES, perTenantMax: 8 }));
     const tenants = deliveries.map(({ endpoint }) => endpoint.tenantId);
@@ -92,7 +98,7 @@ describe.each([
   });
 });
 
-test('no statement of a claim reads by scanning or sorting what waits', async () => {
+inShort(test)('no statement of a claim reads by scanning or sorting what waits', async () => {
   const database = await createTestDatabase({ template: 'none' });
   try {
     await migrateNotify(database.target, silentLog);

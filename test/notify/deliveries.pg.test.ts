@@ -30,7 +30,6 @@ async function start(env: Record<string, string> = {}): Promise<NotifyProcess> {
 
 async function startOn(database: TestDatabase, env: Record<string, string> = {}) {
   return start({
-    NOTIFY_STORE_DRIVER: 'postgres',
     DATABASE_URL: urlOf(database.target as ServerTarget),
     ...env,
   });
@@ -61,9 +60,9 @@ function verified({ body, headers }: Received, secret: string): unknown {
 const reasonOf = (answer: Awaited<ReturnType<typeof call>>): unknown =>
   (answer.body['details'] as { debug: { reason: string } }[])[0]?.debug.reason;
 
-describe.each(['memory', 'postgres'] as const)('deliveries in the %s store', (driver) => {
+describe('deliveries', () => {
   const begin = async (env: Record<string, string> = {}): Promise<NotifyProcess> =>
-    driver === 'memory' ? start(env) : startOn(await emptyDatabase(), env);
+    startOn(await emptyDatabase(), env);
 
   test('are listed, told with their attempts, and tried again under the same id', async () => {
     const service = await begin();

@@ -21,7 +21,6 @@ async function emptyDatabase(): Promise<ServerTarget> {
 }
 
 const envOf = (target: ServerTarget): Record<string, string> => ({
-  NOTIFY_STORE_DRIVER: 'postgres',
   DATABASE_URL: urlOf(target),
   NOTIFY_STREAM_SECRET: 'the-same-on-all-of-them',
   NOTIFY_PG_POOL_SIZE: '2',
@@ -33,7 +32,7 @@ const upTo = (count: number): number[] => Array.from({ length: count }, (_, i) =
 
 test(
   'two processes deliver to each other’s streams, in one order',
-  { timeout: 90_000 },
+  { timeout: 120_000 },
   async () => {
     const env = envOf(await emptyDatabase());
     // At once: they also migrate at once.
@@ -64,7 +63,7 @@ test(
 
 test(
   'a process that is killed between claim and settlement: delivered again after restart',
-  { timeout: 90_000 },
+  { timeout: 120_000 },
   async () => {
     const env = { ...envOf(await emptyDatabase()), NOTIFY_SEND_TIMEOUT_MS: '1000' };
     const service = await startNotify(env);
@@ -104,7 +103,7 @@ test(
 
 test(
   'while the database is away a catch-up logs each failed attempt once, and then goes on',
-  { timeout: 90_000 },
+  { timeout: 120_000 },
   async () => {
     const proxy = await createCuttingProxy(await emptyDatabase());
     const service = await startNotify(envOf(proxy.target as ServerTarget));
@@ -143,7 +142,7 @@ test(
 
 test(
   'a stop that cannot end is told as server_shutdown_error, with exit code 1',
-  { timeout: 90_000 },
+  { timeout: 120_000 },
   async () => {
     const target = await emptyDatabase();
     const holder = new pg.Client({ ...target });

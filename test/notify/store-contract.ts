@@ -5,11 +5,15 @@ import {
   type DueDelivery,
   type Endpoint,
   type NewNotification,
-  OUTBOUND_CHANNELS,
+  LIVE_CHANNEL,
   type UserKey,
 } from '../../src/notify/model/notification.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 import { IdSource } from '../../src/shared/ids.ts';
+
+/** Of notify.v1.Channel. */
+export const WEBHOOK = 2;
+const EMAIL = 3;
 
 export const ANN: UserKey = { tenantId: 'acme', userId: 'ann' };
 const BOB: UserKey = { tenantId: 'acme', userId: 'bob' };
@@ -27,7 +31,7 @@ export function newNotification(
     title: 'Build passed',
     body: 'All of it.\nReally — ünïcode 🎉 "quoted" \\ back',
     data: { link: 'https://example.test/1', nested: { deep: [1, null, true, 'x'] } },
-    channels: ['live'],
+    channels: [LIVE_CHANNEL],
     dedupeKey: '',
     createdAtMs: T0,
     ...given,
@@ -38,14 +42,14 @@ export const hook = (given: Partial<Endpoint> = {}): Endpoint => ({
   tenantId: 'acme',
   id: 'hook',
   userId: '',
-  channel: 'webhook',
+  channel: WEBHOOK,
   address: 'https://example.test/hook',
   ...given,
 });
 
 /** A claim of one channel for whom nothing is in progress. One tenant gets half of the places. */
 export const claimRequest = (given: Partial<ClaimRequest> = {}): ClaimRequest => ({
-  channel: 'webhook',
+  channel: WEBHOOK,
   nowMs: T0,
   leaseMs: 60_000,
   places: 100,
@@ -91,7 +95,7 @@ export function describeStore(name: string, open: () => Promise<NotificationStor
     /** Of both channels, as many of one tenant as `limit`. */
     const claim = async (nowMs: number, leaseMs: number, limit: number): Promise<DueDelivery[]> => {
       const found: DueDelivery[] = [];
-      for (const channel of OUTBOUND_CHANNELS) {
+      for (const channel of [WEBHOOK, EMAIL]) {
         const places = 2 * (limit - found.length);
         const request = claimRequest({ channel, nowMs, leaseMs, places });
         found.push(...(await store.claimDue(request)).deliveries);
@@ -118,7 +122,7 @@ export function describeStore(name: string, open: () => Promise<NotificationStor
     });
 
     test('gives back exactly what was put', async () => {
-      const request = newNotification(ANN, { channels: ['live', 'webhook', 'email'] });
+      const request = newNotification(ANN, { channels: [LIVE_CHANNEL, WEBHOOK, EMAIL] });
       const [result] = await put(request);
       const { dedupeKey: _dedupeKey, ...rest } = request;
       const expected = { ...rest, sequence: 1, readAtMs: null, deliveries: [] };
@@ -180,8 +184,8 @@ export function describeStore(name: string, open: () => Promise<NotificationStor
     test('replays what the live channel missed, and nothing of other channels', async () => {
       await put(
         newNotification(ANN),
-        newNotification(ANN, { channels: ['email'] }),
-        newNotification(ANN, { channels: ['live', 'email'] }),
+        newNotification(ANN, { channels: [EMAIL] }),
+        newNotification(ANN, { channels: [LIVE_CHANNEL, EMAIL] }),
         newNotification(ANN),
       );
       expect(sequencesOf(await store.liveAfter(ANN, 0, 10))).toEqual([1, 3, 4]);
@@ -227,16 +231,16 @@ export function describeStore(name: string, open: () => Promise<NotificationStor
       await store.putEndpoint(hook({ id: 'ann-hook', userId: 'ann' }), 'secret of ann');
       await store.putEndpoint(hook({ id: 'bob-hook', userId: 'bob' }), 's');
       await store.putEndpoint(
-        hook({ id: 'mail', userId: 'ann', channel: 'email', address: 'ann@example.test' }),
+        hook({ id: 'mail', userId: 'ann', channel: EMAIL, address: 'ann@example.test' }),
         undefined,
       );
       await store.putEndpoint(hook({ tenantId: 'other' }), 's');
-      const [both] = await put(newNotification(ANN, { channels: ['webhook', 'email'] }));
+      const [both] = await put(newNotification(ANN, { channels: [WEBHOOK, EMAIL] }));
       const pending = { status: 'pending', attempts: 0, lastError: '' };
       expect(both?.notification.deliveries).toEqual([
-        { ...pending, channel: 'webhook', endpointId: 'ann-hook' },
-        { ...pending, channel: 'webhook', endpointId: 'hook' },
-        { ...pending, channel: 'email', endpointId: 'mail' },
+        { ...pending, channel: WEBHOOK, endpointId: 'ann-hook' },
+        { ...pending, channel: WEBHOOK, endpointId: 'hook' },
+        { ...pending, channel: EMAIL, endpointId: 'mail' },
       ]);
       const [live] = await put(newNotification(ANN));
       expect(live?.notification.deliveries).toEqual([]);
@@ -253,19 +257,17 @@ export function describeStore(name: string, open: () => Promise<NotificationStor
 
     test('leases what it hands out, and hands it out again when the lease is over', async () => {
       await store.putEndpoint(hook(), 's');
-      await put(newNotification(ANN, { channels: ['webhook'] }));
+      await put(newNotification(ANN, { channels: [WEBHOOK] }));
       expect(await claim(T0 - 1, 1_000, 10)).toEqual([]);
       expect(await claim(T0, 1_000, 10)).toHaveLength(1);
       expect(await claim(T0 + 999, 1_000, 10)).toEqual([]);
-      expect(await store.nextDueMs('webhook')).toBe(T0 + 1_000);
+      expect(await store.nextDueMs(WEBHOOK)).toBe(T0 + 1_000);
       expect(await claim(T0 + 1_000, 1_000, 10)).toHaveLength(1);
     });
 
     test('hands each delivery to one of several claimers', async () => {
       await store.putEndpoint(hook(), 's');
-      await put(
-        ...Array.from({ length: 30 }, () => newNotification(ANN, { channels: ['webhook'] })),
-      );
+      await put(...Array.from({ length: 30 }, () => newNotification(ANN, { channels: [WEBHOOK] })));
       const claims = await Promise.all(Array.from({ length: 6 }, () => claim(T0, 60_000, 8)));
       const ids = claims.flat().map((d) => d.notification.id);
       expect(new Set(ids).size).toBe(ids.length);
@@ -275,9 +277,9 @@ export function describeStore(name: string, open: () => Promise<NotificationStor
 
     test('claims of one channel, within the bounds of tenants and endpoints', async () => {
       for (const id of ['a', 'b', 'c']) await store.putEndpoint(hook({ id }), 's');
-      const mail = { channel: 'email', userId: 'ann', address: 'ann@example.test' } as const;
+      const mail = { channel: EMAIL, userId: 'ann', address: 'ann@example.test' } as const;
       await store.putEndpoint(hook({ id: 'mail', ...mail }), undefined);
-      const channels = ['webhook', 'email'] as const;
+      const channels = [WEBHOOK, EMAIL] as const;
       await put(...Array.from({ length: 5 }, () => newNotification(ANN, { channels })));
       const busy = [
         { tenantId: 'acme', count: 2, afterEndpoint: 'b', endpoints: new Map([['b', 2]]) },
@@ -288,10 +290,10 @@ export function describeStore(name: string, open: () => Promise<NotificationStor
       expect(await claimed({ perTenantMax: 5, busy })).toHaveLength(3);
       // No more than half of what is left.
       expect(await claimed({ places: 4 })).toHaveLength(2);
-      const rest = [...(await claimed({})), ...(await claimed({ channel: 'email' }))];
+      const rest = [...(await claimed({})), ...(await claimed({ channel: EMAIL }))];
       expect(rest.filter((id) => id === 'mail')).toHaveLength(5);
       expect(rest).toHaveLength(15 - 9 + 5);
-      expect(await store.nextDueMs('email')).toBe(T0 + 60_000);
+      expect(await store.nextDueMs(EMAIL)).toBe(T0 + 60_000);
     });
 
     test('goes round tenants, and round the endpoints of each', async () => {
@@ -300,7 +302,7 @@ export function describeStore(name: string, open: () => Promise<NotificationStor
       }
       const of = (tenantId: string, count: number) =>
         Array.from({ length: count }, () =>
-          newNotification({ tenantId, userId: 'u' }, { channels: ['webhook'] }),
+          newNotification({ tenantId, userId: 'u' }, { channels: [WEBHOOK] }),
         );
       await put(...of('busy', 50), ...of('loud', 50), ...of('quiet', 1));
       const first = await store.claimDue(claimRequest({ places: 12, visitMax: 2 }));
@@ -323,7 +325,7 @@ export function describeStore(name: string, open: () => Promise<NotificationStor
       for (const tenantId of tenants) {
         const user = { tenantId, userId: 'u' };
         await put(
-          ...Array.from({ length: 9 }, () => newNotification(user, { channels: ['webhook'] })),
+          ...Array.from({ length: 9 }, () => newNotification(user, { channels: [WEBHOOK] })),
         );
       }
       const turns: string[] = [];
@@ -341,7 +343,7 @@ export function describeStore(name: string, open: () => Promise<NotificationStor
     test('keeps how a delivery went, and does not try a settled one again', async () => {
       await store.putEndpoint(hook({ id: 'a' }), 's');
       await store.putEndpoint(hook({ id: 'b' }), 's');
-      const [result] = await put(newNotification(ANN, { channels: ['webhook'] }));
+      const [result] = await put(newNotification(ANN, { channels: [WEBHOOK] }));
       const id = result?.notification.id ?? '';
       await claim(T0, 60_000, 10);
       await store.settle(
@@ -359,8 +361,8 @@ export function describeStore(name: string, open: () => Promise<NotificationStor
       expect(await store.backlog(T0 + 700)).toEqual({ pending: 0, oldestDueMs: 0 });
       const [stored] = await store.list({ ...ANN, unreadOnly: false, limit: 1, beforeSequence: 9 });
       expect(stored?.deliveries).toEqual([
-        { channel: 'webhook', endpointId: 'a', status: 'dead', attempts: 2, lastError: 'HTTP 410' },
-        { channel: 'webhook', endpointId: 'b', status: 'sent', attempts: 1, lastError: '' },
+        { channel: WEBHOOK, endpointId: 'a', status: 'dead', attempts: 2, lastError: 'HTTP 410' },
+        { channel: WEBHOOK, endpointId: 'b', status: 'sent', attempts: 1, lastError: '' },
       ]);
     });
 
@@ -370,7 +372,7 @@ export function describeStore(name: string, open: () => Promise<NotificationStor
       for (let i = 0; i < 60; i++) {
         const [found] = await Promise.all([
           claim(T0, 600_000, 10),
-          put(newNotification(ANN, { channels: ['webhook'] })),
+          put(newNotification(ANN, { channels: [WEBHOOK] })),
         ]);
         count += found.length;
       }
@@ -380,7 +382,7 @@ export function describeStore(name: string, open: () => Promise<NotificationStor
 
     test('what was claimed in vain is due again at once', async () => {
       await store.putEndpoint(hook(), 's');
-      await put(newNotification(ANN, { channels: ['webhook'] }));
+      await put(newNotification(ANN, { channels: [WEBHOOK] }));
       const claimed = await claim(T0, 60_000, 10);
       const keys = claimed.map(({ notification, endpoint }) => ({
         notificationId: notification.id,
@@ -399,13 +401,13 @@ export function describeStore(name: string, open: () => Promise<NotificationStor
       ]);
       expect(await store.hasSigningSecret('acme', 'hook')).toBe(true);
       expect(await store.hasSigningSecret('acme', 'none')).toBe(false);
-      await put(newNotification(ANN, { channels: ['webhook'] }));
+      await put(newNotification(ANN, { channels: [WEBHOOK] }));
       expect((await claim(T0, 1, 1))[0]?.signingSecrets).toEqual(['first secret']);
     });
 
     test('gives up what waits for an endpoint that is removed', async () => {
       await store.putEndpoint(hook(), 's');
-      await put(newNotification(ANN, { channels: ['webhook'] }));
+      await put(newNotification(ANN, { channels: [WEBHOOK] }));
       expect(await store.deleteEndpoint('acme', 'hook')).toBe(true);
       expect(await store.deleteEndpoint('acme', 'hook')).toBe(false);
       expect(await claim(T0 + 9_999, 1, 1)).toEqual([]);
@@ -416,7 +418,11 @@ export function describeStore(name: string, open: () => Promise<NotificationStor
     test('forgets what is old, and never gives its numbers again', async () => {
       await store.putEndpoint(hook(), 's');
       await put(
-        newNotification(ANN, { createdAtMs: T0, channels: ['live', 'webhook'], dedupeKey: 'k' }),
+        newNotification(ANN, {
+          createdAtMs: T0,
+          channels: [LIVE_CHANNEL, WEBHOOK],
+          dedupeKey: 'k',
+        }),
         newNotification(ANN, { createdAtMs: T0 + 1 }),
         newNotification(ANN, { createdAtMs: T0 + 2 }),
       );

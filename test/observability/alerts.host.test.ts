@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { byLength, inShort } from '../support/test-length.ts';
 import { readAlerts, readYaml } from './deploy-files.ts';
 
 const FOLDER = 'deploy/prometheus';
@@ -22,7 +23,7 @@ type Case = {
   }[];
 };
 
-test('each alert has a name, a severity, a summary and a runbook of its own', () => {
+inShort(test)('each alert has a name, a severity, a summary and a runbook of its own', () => {
   const names = alerts.map(({ alert }) => alert);
   expect(names.length).toBeGreaterThan(20);
   expect(new Set(names).size).toBe(names.length);
@@ -37,7 +38,7 @@ test('each alert has a name, a severity, a summary and a runbook of its own', ()
   }
 });
 
-test('each alert has a case in which it fires and one in which it does not', () => {
+inShort(test)('each alert has a case in which it fires and one in which it does not', () => {
   const { tests } = readYaml(`${FOLDER}/alerts.test.yml`) as { tests: readonly Case[] };
   const cases = tests.flatMap((one) => one.alert_rule_test ?? []);
   for (const { alert } of alerts) {
@@ -52,35 +53,40 @@ test('each alert has a case in which it fires and one in which it does not', () 
   }
 });
 
-test('one error, and one planned restart, of everything that alerts look at, fires nothing', () => {
-  const { tests } = readYaml(`${FOLDER}/alerts.quiet.test.yml`) as { tests: QuietScenario[] };
-  expect(tests.map(({ name }) => name)).toEqual([
-    'one error of each kind fires nothing',
-    'one planned restart of PostgreSQL, which takes 45 s, fires nothing',
-    'one planned restart of each service, which takes a minute, fires nothing',
-  ]);
-  for (const { name, input_series: inputs, promql_expr_test: asked } of tests) {
-    const given = new Set(inputs.map(({ series }) => series.replace(/\{.*/, '')));
-    for (const { alert, expr } of alerts) {
-      const wanted = expr.match(/\b(?:up|(?:authz|gatehouse|notify|runner|nodejs|process)_\w+)\b/g);
-      const missing = (wanted ?? []).filter(
-        // Parts of a pattern over names are none.
-        (series) => !given.has(series) && !/^(?:authz|notify|runner|gatehouse)$/.test(series),
-      );
-      expect(missing, `${name}: ${alert}`).toEqual([]);
-    }
-    expect(asked).toEqual([
-      {
-        expr: 'count by (alertname) (count_over_time(ALERTS{alertstate="firing"}[40m]))',
-        eval_time: '40m',
-        exp_samples: [],
-      },
+inShort(test)(
+  'one error, and one planned restart, of everything that alerts look at, fires nothing',
+  () => {
+    const { tests } = readYaml(`${FOLDER}/alerts.quiet.test.yml`) as { tests: QuietScenario[] };
+    expect(tests.map(({ name }) => name)).toEqual([
+      'one error of each kind fires nothing',
+      'one planned restart of PostgreSQL, which takes 45 s, fires nothing',
+      'one planned restart of each service, which takes a minute, fires nothing',
     ]);
-  }
-  // And it is no scenario of nothing: most series move in the first one.
-  const moving = tests[0]?.input_series.filter(({ values }) => /\s/.test(values)) ?? [];
-  expect(moving.length).toBeGreaterThan(40);
-});
+    for (const { name, input_series: inputs, promql_expr_test: asked } of tests) {
+      const given = new Set(inputs.map(({ series }) => series.replace(/\{.*/, '')));
+      for (const { alert, expr } of alerts) {
+        const wanted = expr.match(
+          /\b(?:up|(?:authz|gatehouse|notify|runner|nodejs|process)_\w+)\b/g,
+        );
+        const missing = (wanted ?? []).filter(
+          // Parts of a pattern over names are none.
+          (series) => !given.has(series) && !/^(?:authz|notify|runner|gatehouse)$/.test(series),
+        );
+        expect(missing, `${name}: ${alert}`).toEqual([]);
+      }
+      expect(asked).toEqual([
+        {
+          expr: 'count by (alertname) (count_over_time(ALERTS{alertstate="firing"}[40m]))',
+          eval_time: '40m',
+          exp_samples: [],
+        },
+      ]);
+    }
+    // And it is no scenario of nothing: most series move in the first one.
+    const moving = tests[0]?.input_series.filter(({ values }) => /\s/.test(values)) ?? [];
+    expect(moving.length).toBeGreaterThan(40);
+  },
+);
 
 const found = spawnSync('promtool', ['--version']);
 
@@ -88,7 +94,7 @@ describe.skipIf(found.error !== undefined)('promtool (Debian package prometheus)
   const promtool = (...args: readonly string[]) =>
     spawnSync('promtool', args, { cwd: FOLDER, encoding: 'utf8' });
 
-  test('config and rules', () => {
+  inShort(test)('config and rules', () => {
     expect(promtool('check', 'config', '--lint=all', '--lint-fatal', 'prometheus.yml').status).toBe(
       0,
     );
@@ -97,7 +103,7 @@ describe.skipIf(found.error !== undefined)('promtool (Debian package prometheus)
     expect(rules.status).toBe(0);
   });
 
-  test.each(['alerts.test.yml', 'alerts.quiet.test.yml'])(
+  test.each([byLength('alerts.quiet.test.yml', 'alerts.test.yml')])(
     'the cases of %s',
     (file) => {
       const result = promtool('test', 'rules', file);

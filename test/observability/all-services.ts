@@ -32,7 +32,7 @@ export type AllServicesOptions = {
   readonly files?: Readonly<Record<string, string>>;
 };
 
-const START_TIMEOUT_MS = 90_000;
+const START_TIMEOUT_MS = 120_000;
 const LINE = /^(authz|notify|runner|all) *\| (.*)$/;
 export const TOKEN = 'all-services-token';
 export const ADMIN_SECRET = 'all-services-secret';

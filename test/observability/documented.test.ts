@@ -8,7 +8,7 @@ import { createNotifyMetrics } from '../../src/notify/service/metrics.ts';
 import { registerBodyMetrics } from '../../src/observability/body-metrics.ts';
 import { MetricStore } from '../../src/observability/metric-store.ts';
 import { registerProcessMetrics } from '../../src/observability/process-metrics.ts';
-import { RunnerMetrics } from '../../src/runner/parts/runner-metrics.ts';
+import { RunnerMetrics } from '../../src/runner/wiring/runner-metrics.ts';
 
 const BUILD = { version: '1', commit: 'c' };
 

@@ -57,7 +57,7 @@ describe.skipIf(found.error !== undefined)(
         await prometheus?.stop();
         expect(await all?.stop()).toBe(0);
       }
-    }, 60_000);
+    }, 120_000);
 
     const query = (expression: string): Promise<QueryAnswer> =>
       prometheus.get('query', { query: expression });

@@ -23,7 +23,7 @@ beforeAll(async () => {
 }, 180_000);
 afterAll(async () => {
   await Promise.all([measured, plain, near].map((service) => service.stop()));
-}, 60_000);
+}, 120_000);
 
 /** Value by `family carrier stage`. */
 async function stagesOf(service: Service): Promise<ReadonlyMap<string, number>> {
@@ -91,7 +91,7 @@ test('every stage of calls by both carriers is counted once a call', async () =>
   for (const stage of BATCH_STAGES) expect(after.has(`calls any ${stage}`)).toBe(true);
   const totalSeconds = grown('seconds any hop_out') + grown('seconds any evaluation');
   expect(totalSeconds, 'stages are times, not moments').toBeLessThan(600);
-}, 60_000);
+}, 120_000);
 
 test('what is answered on the gateway’s thread has a stage of its own there, by both carriers', async () => {
   const tuple = { namespace: 'resource', object_id: 'o', relation: 'viewer' };
@@ -121,7 +121,7 @@ test('what is answered on the gateway’s thread has a stage of its own there, b
     expect(grown(`calls ${name}`), name).toBe(CHECKS);
     expect(grown(`seconds ${name}`), name).toBeGreaterThan(0);
   }
-}, 60_000);
+}, 120_000);
 
 test('nothing is counted, and no series is there, unless it was asked for', async () => {
   await askOverHttp1(plain);

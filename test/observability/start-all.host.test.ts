@@ -171,4 +171,4 @@ test('when one dies the others stop, and the whole fails', async () => {
 test('wrong settings of one end the whole with its code', async () => {
   const starting = startAllServices({ env: { GATEWAY_CONNECT_PORT: 'x' } });
   await expect(starting).rejects.toThrow(/ended with 2:[^]*authz +\| .*GATEWAY_CONNECT_PORT/);
-}, 60_000);
+}, 120_000);

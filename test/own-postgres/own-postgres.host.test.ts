@@ -38,12 +38,12 @@ beforeAll(async () => {
 
 afterEach(async () => {
   for (const end of ends.splice(0).toReversed()) await end();
-}, 60_000);
+}, 120_000);
 
 afterAll(async () => {
   await cluster.remove();
   rmSync(folder, { recursive: true, force: true });
-}, 60_000);
+}, 120_000);
 
 async function asSuperuser(...statements: readonly string[]): Promise<Record<string, unknown>[]> {
   const client = new Client({ ...cluster.target, port });
@@ -63,8 +63,7 @@ async function start(url: string): Promise<Service> {
   return service;
 }
 
-const startedNotify = (url: string) =>
-  startNotify({ NOTIFY_STORE_DRIVER: 'postgres', DATABASE_URL: url });
+const startedNotify = (url: string) => startNotify({ DATABASE_URL: url });
 
 test('a role that owns its database and nothing else is enough', async () => {
   const [role] = await asSuperuser(`select rolsuper, rolcreatedb, rolcreaterole, rolreplication,
@@ -189,10 +188,10 @@ describe.skipIf(pgbouncerPath === undefined)('pgbouncer (Debian package pgbounce
     await expect(startedNotify(urlOf(transaction.port, '', 'notify'))).rejects.toThrow(
       /set pool_mode = session in PgBouncer/,
     );
-  }, 60_000);
+  }, 120_000);
 
   test('a pool of one connection is told from a server that hangs', async () => {
     const { port: at } = await bouncer('session', ROLE.database, 1);
     await expect(start(urlOf(at))).rejects.toThrow(/raise default_pool_size of PgBouncer/);
-  }, 60_000);
+  }, 120_000);
 });

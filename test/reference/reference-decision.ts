@@ -38,7 +38,7 @@ export function memoizedValues(valuesOf: ValuesOf): ValuesOf {
 }
 
 /**
- * Check with the third value. Of a userset it is the greatest of its own value and, over every user of the worlds,
+ * Check with the third value. Of an exact userset it is its own value, of another one it is the greatest of its own value and, over every user of the worlds,
  * of the lesser of "is a member of it" and "holds the object". But a wildcard adds no members: users count who are
  * stored below it, and those who are stored by undecided tuples alone may be members at most.
  */
@@ -47,13 +47,15 @@ export function decisionOf(
   ref: UsersetRef,
   subject: Subject,
   valuesOf: ValuesOf,
+  isExact = false,
 ): ReferenceValue {
   const key = keyOf(ref, false);
-  if (subject.kind === 'wildcard') return 'false';
+  if (subject.kind === 'wildcard' || subject.kind === 'wildcardOf') return 'false';
   if (subject.kind === 'user') return valuesOf(subject).get(key) ?? 'false';
   const { namespace, objectId, relation } = subject;
   const set = { namespace, objectId, relation };
   if (isSame(set, ref)) return 'true';
+  if (isExact) return valuesOf({ kind: 'set', ref: set, isExact }).get(key) ?? 'false';
   let value = valuesOf({ kind: 'set', ref: set }).get(key) ?? 'false';
   const [certain, stored] = [reference.usersBelow(set, false), reference.usersBelow(set, true)];
   for (const userId of USERS) {

@@ -5,6 +5,7 @@ import type { RelationTuple, Subject } from '../../src/model/relation-tuple.ts';
 import type { Rewrite } from '../../src/model/rewrite.ts';
 import {
   excludeKey,
+  isHeldByWildcard,
   keyOf,
   type ReferenceTarget,
   type ReferenceValue,
@@ -183,6 +184,8 @@ export class ReferenceDerivations {
   #isNamed(subject: Subject): boolean {
     const target = this.#target;
     if (subject.kind === 'wildcard') return target.kind === 'user' || this.#isExcluding;
+    if (subject.kind === 'wildcardOf')
+      return isHeldByWildcard(subject.namespace, target, this.#isExcluding);
     if (subject.kind === 'user') return target.kind === 'user' && target.userId === subject.userId;
     return target.kind === 'set' && isSameRef(target.ref, refOf(subject));
   }

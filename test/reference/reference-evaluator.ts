@@ -8,7 +8,8 @@ export type WeighedTuple = { readonly tuple: RelationTuple; readonly weight: 'tr
 export type ReferenceValue = 'true' | 'cut' | 'false';
 export type ReferenceTarget =
   | { readonly kind: 'user'; readonly userId: string }
-  | { readonly kind: 'set'; readonly ref: UsersetRef };
+  /** `isExact`: no wildcard holds it but that of its own namespace, an object itself. */
+  | { readonly kind: 'set'; readonly ref: UsersetRef; readonly isExact?: boolean };
 
 /** A rule to evaluate: a whole userset, or the exclude side of one of its exclusions. */
 type Rule = { readonly ref: UsersetRef; readonly rewrite: Rewrite; readonly isExcluding: boolean };
@@ -112,17 +113,22 @@ export class ReferenceEvaluator {
     return values;
   }
 
-  /** Check as the contract words it; `valuesOf` chooses the bound. */
+  /** Check as the contract words it, or of a userset exactly; `valuesOf` chooses the bound. */
   check(
     ref: UsersetRef,
     subject: Subject,
     valuesOf: (target: ReferenceTarget) => ReadonlyMap<string, ReferenceValue>,
+    isExact = false,
   ): boolean {
     const key = keyOf(ref, false);
-    if (subject.kind === 'wildcard') return false;
+    if (subject.kind === 'wildcard' || subject.kind === 'wildcardOf') return false;
     if (subject.kind === 'user') return valuesOf(subject).get(key) === 'true';
     const { namespace, objectId, relation } = subject;
     const set = { namespace, objectId, relation };
+    if (isExact) {
+      const target: ReferenceTarget = { kind: 'set', ref: set, isExact };
+      return isSameRef(set, ref) || valuesOf(target).get(key) === 'true';
+    }
     if (valuesOf({ kind: 'set', ref: set }).get(key) === 'true') return true;
     for (const userId of this.usersBelow(set, false)) {
       const values = valuesOf({ kind: 'user', userId });
@@ -175,7 +181,10 @@ export class ReferenceEvaluator {
       case 'user':
         return target.kind === 'user' && target.userId === subject.userId ? 'true' : 'false';
       case 'wildcard':
-        return target.kind === 'user' || rule.isExcluding ? 'true' : 'false';
+        if (target.kind === 'user') return 'true';
+        return rule.isExcluding && target.isExact !== true ? 'true' : 'false';
+      case 'wildcardOf':
+        return isHeldByWildcard(subject.namespace, target, rule.isExcluding) ? 'true' : 'false';
       case 'set': {
         const ref = refOf(subject);
         if (target.kind === 'set' && isSameRef(target.ref, ref)) return 'true';
@@ -262,11 +271,15 @@ export class ReferenceEvaluator {
 
   #leafOf(ref: UsersetRef): ExpandTree {
     const subjects = this.#certainTuples(ref, ref.relation).map((tuple) => tuple.subject);
+    const wildcardsOf = subjects.flatMap((one) =>
+      one.kind === 'wildcardOf' ? [one.namespace] : [],
+    );
     return {
       type: 'leaf',
       userIds: subjects.flatMap((one) => (one.kind === 'user' ? [one.userId] : [])).sort(bytes),
       sets: subjects.flatMap((one) => (one.kind === 'set' ? [refOf(one)] : [])).sort(compareRefs),
       wildcard: subjects.some((one) => one.kind === 'wildcard'),
+      ...(wildcardsOf.length === 0 ? {} : { wildcardsOf: wildcardsOf.sort(bytes) }),
     };
   }
 
@@ -288,6 +301,17 @@ export class ReferenceEvaluator {
   #rewriteOf(ref: UsersetRef): Rewrite {
     return this.#model.namespaces.get(ref.namespace)?.get(ref.relation) ?? THIS;
   }
+}
+
+/** A typed wildcard is every object of its namespace; where it excludes, it counts against every userset but exact ones. */
+export function isHeldByWildcard(
+  namespace: string,
+  target: ReferenceTarget,
+  isExcluding: boolean,
+): boolean {
+  if (target.kind === 'user') return false;
+  if (target.ref.relation === '') return target.ref.namespace === namespace;
+  return isExcluding && target.isExact !== true;
 }
 
 const RANK = { false: 0, cut: 1, true: 2 } as const;

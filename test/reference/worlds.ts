@@ -65,9 +65,23 @@ const sets = fc.record({
   objectId: fc.constantFrom(...OBJECTS),
   relation: fc.oneof(
     { weight: 5, arbitrary: fc.constantFrom(...RELATIONS) },
-    { weight: 1, arbitrary: fc.constant('') },
+    { weight: 2, arbitrary: fc.constant('') },
   ),
 });
+
+/** Every object of a namespace, of one without tuples too; and the object with the id that is written as such a wildcard. */
+const typedWildcards = fc.oneof(
+  fc.record({
+    kind: fc.constant('wildcardOf' as const),
+    namespace: fc.constantFrom(...NAMESPACES, 'ghost'),
+  }),
+  fc.record({
+    kind: fc.constant('set' as const),
+    namespace: fc.constantFrom(...NAMESPACES, 'ghost'),
+    objectId: fc.constantFrom('*', 'never'),
+    relation: fc.constant(''),
+  }),
+);
 
 export const subjects: fc.Arbitrary<Subject> = fc.oneof(
   {
@@ -79,6 +93,7 @@ export const subjects: fc.Arbitrary<Subject> = fc.oneof(
   },
   { weight: 6, arbitrary: sets },
   { weight: 1, arbitrary: fc.constant<Subject>({ kind: 'wildcard' }) },
+  { weight: 3, arbitrary: typedWildcards },
 );
 
 const payloads = fc.oneof(

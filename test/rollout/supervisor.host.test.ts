@@ -16,6 +16,7 @@ import {
   watchService,
 } from '../support/child-service.ts';
 import { TEST_TOKEN } from '../support/service.ts';
+import { inLong, inShort } from '../support/test-length.ts';
 import { DYING_MS, failed, startMixedLoad, summary } from './mixed-load.ts';
 
 type Ready = {
@@ -36,7 +37,7 @@ afterEach(async () => {
   }
   started = [];
   rmSync(dataDir, { recursive: true, force: true });
-}, 60_000);
+}, 120_000);
 
 function supervise(
   count: number,
@@ -86,101 +87,117 @@ async function makeSchemaNewer(): Promise<void> {
 }
 
 describe('several instances under one supervisor', () => {
-  it('answer on one port, spread, and are replaced one by one on SIGHUP without a failed request', async () => {
-    const service = supervise(3);
-    const { port, metricsPorts, pids } = await service.ready;
-    expect(new Set([port, ...metricsPorts]).size).toBe(4);
-    expect(statSync(join(dataDir, 'database-url')).mode & 0o777).toBe(0o600);
-    const load = startMixedLoad(port, TEST_TOKEN);
-    await delay(1_500);
-    const spread = await Promise.all(metricsPorts.map(decisions));
-    expect(spread.filter((answered) => answered > 0).length).toBeGreaterThan(1);
+  inShort(it)(
+    'answer on one port, spread, and are replaced one by one on SIGHUP without a failed request',
+    async () => {
+      const service = supervise(3);
+      const { port, metricsPorts, pids } = await service.ready;
+      expect(new Set([port, ...metricsPorts]).size).toBe(4);
+      expect(statSync(join(dataDir, 'database-url')).mode & 0o777).toBe(0o600);
+      const load = startMixedLoad(port, TEST_TOKEN);
+      await delay(1_500);
+      const spread = await Promise.all(metricsPorts.map(decisions));
+      expect(spread.filter((answered) => answered > 0).length).toBeGreaterThan(1);
 
-    service.child.kill('SIGHUP');
-    await expect.poll(() => count(service, 'instances_replaced'), { timeout: 90_000 }).toBe(1);
-    await delay(500);
-    const outcomes = await load.stop();
-    process.stdout.write(`rolling restart of --instances 3: ${summary(outcomes)}\n`);
-    expect(failed(outcomes)).toEqual([]);
-    expect(outcomes.length).toBeGreaterThan(500);
-    for (const pid of pids) expect(isAlive(pid)).toBe(false);
-    // None of them had the database for itself.
-    const modes = service.log
-      .filter(({ msg }) => msg === 'instance_mode')
-      .map((one) => one['mode']);
-    expect(modes).toContain('shared');
+      service.child.kill('SIGHUP');
+      await expect.poll(() => count(service, 'instances_replaced'), { timeout: 120_000 }).toBe(1);
+      await delay(500);
+      const outcomes = await load.stop();
+      process.stdout.write(`rolling restart of --instances 3: ${summary(outcomes)}\n`);
+      expect(failed(outcomes)).toEqual([]);
+      expect(outcomes.length).toBeGreaterThan(500);
+      for (const pid of pids) expect(isAlive(pid)).toBe(false);
+      // None of them had the database for itself.
+      const modes = service.log
+        .filter(({ msg }) => msg === 'instance_mode')
+        .map((one) => one['mode']);
+      expect(modes).toContain('shared');
 
-    const server = readPidFile(join(dataDir, 'postgres'))?.pid ?? 0;
-    expect(isAlive(server)).toBe(true);
-    service.child.kill('SIGTERM');
-    expect(await service.exited).toBe(0);
-    expect(isAlive(server)).toBe(false);
-    expect(existsSync(join(dataDir, 'database-url'))).toBe(false);
-    expect(count(service, 'stopped')).toBe(7); // three twice, and the supervisor
-  }, 180_000);
+      const server = readPidFile(join(dataDir, 'postgres'))?.pid ?? 0;
+      expect(isAlive(server)).toBe(true);
+      service.child.kill('SIGTERM');
+      expect(await service.exited).toBe(0);
+      expect(isAlive(server)).toBe(false);
+      expect(existsSync(join(dataDir, 'database-url'))).toBe(false);
+      expect(count(service, 'stopped')).toBe(7); // three twice, and the supervisor
+    },
+    180_000,
+  );
 
-  it('lose only what was in flight when one is killed, which starts again', async () => {
-    const service = supervise(2);
-    const { port, pids } = await service.ready;
-    const load = startMixedLoad(port, TEST_TOKEN);
-    const beganMs = performance.now();
-    await delay(1_500);
-    const killedMs = performance.now() - beganMs;
-    process.kill(pids[0] ?? 0, 'SIGKILL');
-    await expect.poll(() => count(service, 'ready'), { timeout: 60_000 }).toBe(4);
-    const outcomes = await load.stop();
-    process.stdout.write(
-      `kill of one of --instances 2: ${failed(outcomes).length} failed of ${summary(outcomes)}\n`,
-    );
-    for (const { startMs, tookMs } of failed(outcomes)) {
-      expect(startMs).toBeLessThan(killedMs + DYING_MS);
-      expect(startMs + tookMs).toBeGreaterThan(killedMs - 100);
-    }
-    expect(outcomes.at(-1)?.status).toBe(200);
-    expect(service.log.find(({ msg }) => msg === 'instance_ended')).toMatchObject({
-      process: '1',
-      ended_with: 'SIGKILL',
-    });
-  }, 180_000);
+  inLong(it)(
+    'lose only what was in flight when one is killed, which starts again',
+    async () => {
+      const service = supervise(2);
+      const { port, pids } = await service.ready;
+      const load = startMixedLoad(port, TEST_TOKEN);
+      const beganMs = performance.now();
+      await delay(1_500);
+      const killedMs = performance.now() - beganMs;
+      process.kill(pids[0] ?? 0, 'SIGKILL');
+      await expect.poll(() => count(service, 'ready'), { timeout: 120_000 }).toBe(4);
+      const outcomes = await load.stop();
+      process.stdout.write(
+        `kill of one of --instances 2: ${failed(outcomes).length} failed of ${summary(outcomes)}\n`,
+      );
+      for (const { startMs, tookMs } of failed(outcomes)) {
+        expect(startMs).toBeLessThan(killedMs + DYING_MS);
+        expect(startMs + tookMs).toBeGreaterThan(killedMs - 100);
+      }
+      expect(outcomes.at(-1)?.status).toBe(200);
+      expect(service.log.find(({ msg }) => msg === 'instance_ended')).toMatchObject({
+        process: '1',
+        ended_with: 'SIGKILL',
+      });
+    },
+    180_000,
+  );
 
-  it('end when the supervisor is killed', async () => {
-    const service = supervise(2);
-    const { pids } = await service.ready;
-    service.child.kill('SIGKILL');
-    await service.exited;
-    await expect.poll(() => pids.some(isAlive), { timeout: 60_000 }).toBe(false);
-    // The next one takes over the PostgreSQL that was left.
-    const next = supervise(2);
-    await next.ready;
-    next.child.kill('SIGTERM');
-    expect(await next.exited).toBe(0);
-  }, 180_000);
+  inLong(it)(
+    'end when the supervisor is killed',
+    async () => {
+      const service = supervise(2);
+      const { pids } = await service.ready;
+      service.child.kill('SIGKILL');
+      await service.exited;
+      await expect.poll(() => pids.some(isAlive), { timeout: 120_000 }).toBe(false);
+      // The next one takes over the PostgreSQL that was left.
+      const next = supervise(2);
+      await next.ready;
+      next.child.kill('SIGTERM');
+      expect(await next.exited).toBe(0);
+    },
+    180_000,
+  );
 
-  it('start all or not at all', async () => {
-    const listener = createServer();
-    await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
-    const { port } = listener.address() as { port: number };
-    const taken = supervise(2, { GATEWAY_CONNECT_PORT: String(port) });
-    await expect(taken.ready).rejects.toThrow('EADDRINUSE');
-    expect(await taken.exited).toBe(1);
-    await new Promise((resolve) => listener.close(resolve));
-    // What only an instance notices.
-    const first = supervise(2);
-    await first.ready;
-    first.child.kill('SIGTERM');
-    await first.exited;
-    await makeSchemaNewer();
-    const newer = supervise(2);
-    await expect(newer.ready).rejects.toThrow('before it was ready');
-    expect(await newer.exited).toBe(1);
-    expect(newer.rawLog.join('\n')).toContain(
-      'newer schema than this release can run on (9999_newer)',
-    );
-    expect(isAlive(readPidFile(join(dataDir, 'postgres'))?.pid ?? 0)).toBe(false);
-  }, 180_000);
+  inLong(it)(
+    'start all or not at all',
+    async () => {
+      const listener = createServer();
+      await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
+      const { port } = listener.address() as { port: number };
+      const taken = supervise(2, { GATEWAY_CONNECT_PORT: String(port) });
+      await expect(taken.ready).rejects.toThrow('EADDRINUSE');
+      expect(await taken.exited).toBe(1);
+      await new Promise((resolve) => listener.close(resolve));
+      // What only an instance notices.
+      const first = supervise(2);
+      await first.ready;
+      first.child.kill('SIGTERM');
+      await first.exited;
+      await makeSchemaNewer();
+      const newer = supervise(2);
+      await expect(newer.ready).rejects.toThrow('before it was ready');
+      expect(await newer.exited).toBe(1);
+      expect(newer.rawLog.join('\n')).toContain(
+        'newer schema than this release can run on (9999_newer)',
+      );
+      expect(isAlive(readPidFile(join(dataDir, 'postgres'))?.pid ?? 0)).toBe(false);
+    },
+    180_000,
+  );
 });
 
-describe('--instances', () => {
+inShort(describe)('--instances', () => {
   it('is a number from 1 to 64, or absent; nothing else is taken', () => {
     expect(instancesOf([])).toBeUndefined();
     expect(instancesOf(['--instances', '3'])).toBe(3);

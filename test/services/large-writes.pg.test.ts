@@ -12,7 +12,7 @@ let instance: Instance;
 beforeAll(async () => {
   database = await createTestDatabase();
   instance = await startInstance(database, { GATEWAY_MAX_WRITE_UPDATES: '10000' });
-}, 60_000);
+}, 120_000);
 afterAll(async () => {
   await instance.stop();
   expect(instance.failures).toEqual([]);
@@ -61,4 +61,4 @@ test('while a large write is under way, single ones of every other tenant are do
     `select count(*) from relation_tuple where tenant_id = 'large'`,
   );
   expect(Number(rows[0]?.count)).toBe(12_001);
-}, 60_000);
+}, 120_000);

@@ -1,12 +1,12 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { CarriedChanges } from '../../src/model/carried-changes.ts';
+import { HeadRevisions } from '../../src/services/head-revisions.ts';
 import {
   AWAY_AFTER_MS,
   ReadIndex,
   type ReadIndexMetrics,
   WAIT_MAX_MS,
 } from '../../src/services/read-index.ts';
-import { ShardHeads } from '../../src/services/shard-heads.ts';
 import { STALL_MS } from '../../src/services/stall-threshold.ts';
 import type { AppError } from '../../src/shared/app-error.ts';
 import type { IndexAsk, IndexRow } from '../../src/store/sql/read-index.ts';
@@ -29,7 +29,7 @@ class Desk {
   readonly sent: Sent[] = [];
   readonly told: string[] = [];
   readonly carried: CarriedChanges[] = [];
-  readonly heads = new ShardHeads({ entriesMax: 100 });
+  readonly headRevisions = new HeadRevisions({ entriesMax: 100 });
   readonly counts = { answered: 0, failed: 0, stalled: 0, carried: 0, historyLost: 0, seconds: -1 };
   readonly index: ReadIndex;
 
@@ -61,7 +61,7 @@ class Desk {
     };
     this.index = new ReadIndex({
       clock: { nowMs: () => 0, monotonicMs: () => Date.now() },
-      heads: this.heads,
+      headRevisions: this.headRevisions,
       connections: up.map((_, on) => ({
         get isUp() {
           return up[on] === true;
@@ -84,7 +84,8 @@ class Desk {
   ask(tenant: string, withinMs = Number.POSITIVE_INFINITY): { cancel(): void } {
     return this.index.ask('p', tenant, {
       deadlineMs: performance.timeOrigin + Date.now() + withinMs,
-      found: (head, version) => void this.told.push(`${tenant} found ${head.minSeq} ${version}`),
+      found: (head, version) =>
+        void this.told.push(`${tenant} found ${head.minRevision} ${version}`),
       failed: (error) => void this.told.push(`${tenant} ${error.reason}`),
     });
   }
@@ -112,7 +113,7 @@ const pass = async (ms: number): Promise<void> => {
   await vi.advanceTimersByTimeAsync(ms);
 };
 
-/** One shard that is known to stand at seq 5, stamp 35 of epoch 1, and is asked for again. */
+/** One shard that is known to stand at revision 5, fork id 35 of epoch 1, and is asked for again. */
 async function known(): Promise<Desk> {
   const desk = new Desk(1);
   desk.ask('a');
@@ -123,7 +124,7 @@ async function known(): Promise<Desk> {
   desk.ask('a');
   await pass(1);
   expect(desk.at(1).asks).toEqual([
-    { projectId: 'p', tenantId: 'a', epoch: 1, seq: 5, stamp: '35', settingsVersion: 1 },
+    { projectId: 'p', tenantId: 'a', epoch: 1, revision: 5, forkId: '35', settingsVersion: 1 },
   ]);
   return desk;
 }
@@ -133,7 +134,7 @@ test('what nobody knows is asked for without a position', async () => {
   desk.ask('a');
   await pass(1);
   expect(desk.at(0).asks).toEqual([
-    { projectId: 'p', tenantId: 'a', epoch: 0, seq: 0, stamp: '', settingsVersion: 1 },
+    { projectId: 'p', tenantId: 'a', epoch: 0, revision: 0, forkId: '', settingsVersion: 1 },
   ]);
 });
 
@@ -141,46 +142,46 @@ describe('what is found against what was known', () => {
   test.each([
     ['the same', {}, false],
     ['newer settings', { settingsVersion: 2 }, false],
-    ['further on', { seq: 7, stamp: '49', stampAtKnown: '35' }, false],
-    ['further on, where the stamp is known no more', { seq: 7, stamp: '49' }, false],
-    ['without a stamp', { stamp: '' }, false],
-    ['a later epoch', { epoch: 2, seq: 1, stamp: '7' }, false],
-    ['a later epoch, with another stamp at the same seq', { epoch: 2, stamp: '36' }, false],
+    ['further on', { revision: 7, forkId: '49', forkIdAtKnown: '35' }, false],
+    ['further on, where the stamp is known no more', { revision: 7, forkId: '49' }, false],
+    ['without a stamp', { forkId: '' }, false],
+    ['a later epoch', { epoch: 2, revision: 1, forkId: '7' }, false],
+    ['a later epoch, with another stamp at the same seq', { epoch: 2, forkId: '36' }, false],
     [
       'a later epoch, with another stamp where it was',
-      { epoch: 2, seq: 9, stampAtKnown: '36' },
+      { epoch: 2, revision: 9, forkIdAtKnown: '36' },
       false,
     ],
-    ['an earlier epoch', { epoch: 0, seq: 9, stamp: '63' }, true],
+    ['an earlier epoch', { epoch: 0, revision: 9, forkId: '63' }, true],
     [
       'an earlier epoch, further on from the same stamp',
-      { epoch: 0, seq: 9, stampAtKnown: '35' },
+      { epoch: 0, revision: 9, forkIdAtKnown: '35' },
       true,
     ],
-    ['below it', { seq: 4, stamp: '28' }, true],
-    ['below it, with the same stamp', { seq: 4, stamp: '35' }, true],
-    ['another stamp', { stamp: '36' }, true],
-    ['another stamp, further on', { seq: 7, stamp: '49', stampAtKnown: '36' }, true],
+    ['below it', { revision: 4, forkId: '28' }, true],
+    ['below it, with the same stamp', { revision: 4, forkId: '35' }, true],
+    ['another stamp', { forkId: '36' }, true],
+    ['another stamp, further on', { revision: 7, forkId: '49', forkIdAtKnown: '36' }, true],
   ] as const)('%s: another history: %s', async (_what, more, isLost) => {
     const desk = await known();
     desk.at(1).resolve([rowAt(0, 5, more)]);
     await pass(1);
     expect(desk.counts.historyLost).toBe(isLost ? 1 : 0);
     expect(desk.carried.map((one) => one.isLost)).toEqual(isLost ? [true] : []);
-    const seq = 'seq' in more ? more.seq : 5;
+    const revision = 'revision' in more ? more.revision : 5;
     expect(desk.told).toHaveLength(2);
-    expect(desk.told[1]).toMatch(new RegExp(`^a found ${seq} `));
+    expect(desk.told[1]).toMatch(new RegExp(`^a found ${revision} `));
   });
 
   test('a stamp that is not known says nothing', async () => {
     const desk = new Desk(1);
     desk.ask('a');
     await pass(1);
-    desk.at(0).resolve([rowAt(0, 5, { stamp: '' })]);
+    desk.at(0).resolve([rowAt(0, 5, { forkId: '' })]);
     await pass(1);
     desk.ask('a');
     await pass(1);
-    expect(desk.at(1).asks[0]).toMatchObject({ seq: 5, stamp: '' });
+    expect(desk.at(1).asks[0]).toMatchObject({ revision: 5, forkId: '' });
     desk.at(1).resolve([rowAt(0, 5)]);
     await pass(1);
     expect([desk.carried, desk.counts.historyLost]).toEqual([[], 0]);
@@ -190,7 +191,7 @@ describe('what is found against what was known', () => {
     const desk = new Desk(1);
     desk.ask('a');
     await pass(1);
-    desk.at(0).resolve([rowAt(0, 0, { epoch: 0, stamp: '1', stampAtKnown: '2' })]);
+    desk.at(0).resolve([rowAt(0, 0, { epoch: 0, forkId: '1', forkIdAtKnown: '2' })]);
     await pass(1);
     expect([desk.carried, desk.counts.historyLost]).toEqual([[], 0]);
   });
@@ -201,13 +202,13 @@ test('it counts what was answered, in seconds, and what was carried', async () =
   expect(desk.counts).toMatchObject({ answered: 1, carried: 0 });
   desk.ask('a');
   await pass(12);
-  const changes = [6, 7].map((seq) => ({
-    seq,
-    stamp: String(seq * 7),
+  const changes = [6, 7].map((revision) => ({
+    revision,
+    forkId: String(revision * 7),
     settingsVersion: 1,
     changes: '[]',
   }));
-  desk.at(1).resolve([rowAt(0, 7, { stampAtKnown: '35', changes })]);
+  desk.at(1).resolve([rowAt(0, 7, { forkIdAtKnown: '35', changes })]);
   await pass(0);
   expect(desk.counts).toMatchObject({ answered: 2, carried: 2, stalled: 0, failed: 0 });
   // Sent a tick before the wait began.
@@ -257,7 +258,7 @@ describe('a connection that is lost', () => {
 
   test('what its query would have found is no longer awaited by the heads', async () => {
     const desk = new Desk();
-    const ended = vi.spyOn(desk.heads, 'ended');
+    const ended = vi.spyOn(desk.headRevisions, 'ended');
     desk.ask('a');
     await pass(1);
     desk.at(0).reject();
@@ -351,7 +352,7 @@ test('both stall: nobody else is asked, and whoever answers first answers all', 
   // What the other one answers now is heard by nobody, and taken for true all the same.
   desk.at(1).resolve([rowAt(0, 4)]);
   await pass(1);
-  expect([desk.told, desk.heads.peek('p', 'a')?.minSeq]).toEqual([['a found 1 1'], 4]);
+  expect([desk.told, desk.headRevisions.peek('p', 'a')?.minRevision]).toEqual([['a found 1 1'], 4]);
   expect(desk.counts.answered).toBe(1);
 });
 
@@ -427,7 +428,7 @@ describe('once it has stopped', () => {
       desk.index.disconnected();
       await pass(0);
       expect([how, vi.getTimerCount()]).toEqual([how, 0]);
-      expect([how, desk.heads.peek('p', 'a')]).toEqual([how, undefined]);
+      expect([how, desk.headRevisions.peek('p', 'a')]).toEqual([how, undefined]);
       expect([how, desk.tenants(), desk.told.length]).toEqual([how, ['0: a'], 1]);
     }
   });
@@ -460,8 +461,8 @@ describe('a look that is awaited', () => {
     const loading = desk.index.load('p', 'a', Number.POSITIVE_INFINITY, abort.signal);
     await pass(1);
     desk.at(0).resolve([rowAt(0, 5)]);
-    const { head, settingsVersion, askedMs } = await loading;
-    expect([head.minSeq, settingsVersion, askedMs]).toEqual([5, 1, 10_000]);
+    const { headRevision: head, settingsVersion, askedMs } = await loading;
+    expect([head.minRevision, settingsVersion, askedMs]).toEqual([5, 1, 10_000]);
     expect(removed).toHaveBeenCalledWith('abort', expect.any(Function));
     abort.abort();
   });

@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { CarriedChanges } from '../../src/model/carried-changes.ts';
+import { HeadRevisions } from '../../src/services/head-revisions.ts';
 import {
   AWAY_AFTER_MS,
   ReadIndex,
   type ReadIndexMetrics,
   WAIT_MAX_MS,
 } from '../../src/services/read-index.ts';
-import { ShardHeads } from '../../src/services/shard-heads.ts';
 import { STALL_MS } from '../../src/services/stall-threshold.ts';
 import type { AppError } from '../../src/shared/app-error.ts';
 import type { IndexAsk, IndexRow } from '../../src/store/sql/read-index.ts';
@@ -15,31 +15,31 @@ import { UNCOUNTED } from '../support/read-index.ts';
 
 /*
  * The read index over connections and a clock that the test holds in its hand, against a store that is a list
- * of stamps for each shard.
+ * of fork ids for each shard.
  */
 
 const TENANTS = ['a', 'b', 'c'];
 
-/** What PostgreSQL would know. stamps[seq]; [0] is '0'. */
+/** What PostgreSQL would know. fork ids[revision]; [0] is '0'. */
 class Truth {
   readonly stamps = new Map<string, string[]>(TENANTS.map((tenant) => [tenant, ['0']]));
   version = 1;
   /** How often each shard lost its newest part. */
   readonly losses = new Map<string, number>(TENANTS.map((tenant) => [tenant, 0]));
-  #stamp = 0;
+  #forkId = 0;
 
   of(tenant: string): string[] {
     return this.stamps.get(tenant) ?? [];
   }
 
-  seq(tenant: string): number {
+  revision(tenant: string): number {
     return this.of(tenant).length - 1;
   }
 
-  write(tenant: string): { seq: number; stamp: string } {
-    const stamp = String(++this.#stamp * 31);
-    const seq = this.of(tenant).push(stamp) - 1;
-    return { seq, stamp };
+  write(tenant: string): { revision: number; forkId: string } {
+    const forkId = String(++this.#forkId * 31);
+    const revision = this.of(tenant).push(forkId) - 1;
+    return { revision, forkId };
   }
 
   /** An older state comes back under the same epoch. */
@@ -55,23 +55,26 @@ class Truth {
   answer(asks: readonly IndexAsk[]): IndexRow[] {
     return asks.flatMap((ask, at) => {
       const stamps = this.of(ask.tenantId);
-      const seq = stamps.length - 1;
-      const stamp = stamps[seq] ?? '';
-      const isAsKnown = ask.epoch === 1 && ask.seq === seq && ask.stamp === stamp;
+      const revision = stamps.length - 1;
+      const forkId = stamps[revision] ?? '';
+      const isAsKnown = ask.epoch === 1 && ask.revision === revision && ask.forkId === forkId;
       if (isAsKnown && ask.settingsVersion === this.version) return [];
       const isKnown = ask.epoch === 1;
-      const later = isKnown ? stamps.slice(ask.seq + 1, ask.seq + 4) : [];
+      const later = isKnown ? stamps.slice(ask.revision + 1, ask.revision + 4) : [];
       return [
         {
           at,
           epoch: 1,
-          seq,
-          stamp,
+          revision,
+          forkId,
           settingsVersion: this.version,
-          stampAtKnown: isKnown && seq > ask.seq && ask.seq > 0 ? (stamps[ask.seq] ?? '') : '',
+          forkIdAtKnown:
+            isKnown && revision > ask.revision && ask.revision > 0
+              ? (stamps[ask.revision] ?? '')
+              : '',
           changes: later.map((one, index) => ({
-            seq: ask.seq + 1 + index,
-            stamp: one,
+            revision: ask.revision + 1 + index,
+            forkId: one,
             settingsVersion: this.version,
             changes: '[]',
           })),
@@ -141,7 +144,7 @@ class Hand {
 
 type Asked = {
   readonly tenant: string;
-  readonly seqThen: number;
+  readonly revisionThen: number;
   readonly versionThen: number;
   readonly lossesThen: number;
   readonly deadlineMs: number;
@@ -152,21 +155,21 @@ type Asked = {
 
 class World {
   readonly truth = new Truth();
-  readonly heads: ShardHeads;
+  readonly headRevisions: HeadRevisions;
   readonly hands: readonly Hand[];
   readonly index: ReadIndex;
   readonly asked: Asked[] = [];
   readonly carried: CarriedChanges[] = [];
   readonly faults: unknown[] = [];
-  /** Highest seq raised since the shard was forgotten or lost something. */
+  /** Highest revision raised since the shard was forgotten or lost something. */
   readonly raised = new Map<string, number>();
 
   constructor(entriesMax: number, metrics: ReadIndexMetrics = UNCOUNTED, waitersMax = 1_000) {
-    this.heads = new ShardHeads({ entriesMax });
+    this.headRevisions = new HeadRevisions({ entriesMax });
     this.hands = [new Hand(this), new Hand(this)];
     this.index = new ReadIndex({
       clock: { nowMs: () => 0, monotonicMs: () => this.nowMs },
-      heads: this.heads,
+      headRevisions: this.headRevisions,
       connections: this.hands,
       settingsVersionOf: () => 1,
       carry: (carried) => this.carried.push(carried),
@@ -201,7 +204,7 @@ class World {
     const handle = this.index.ask('p', tenant, {
       deadlineMs,
       found: (head, version) => {
-        end('found', () => this.#check(asked, head.minSeq, head.stamp, version));
+        end('found', () => this.#check(asked, head.minRevision, head.forkId, version));
       },
       failed: (error: AppError) => {
         const isOverdue = performance.timeOrigin + this.nowMs >= asked.deadlineMs;
@@ -211,7 +214,7 @@ class World {
     });
     const asked: Asked = {
       tenant,
-      seqThen: this.truth.seq(tenant),
+      revisionThen: this.truth.revision(tenant),
       versionThen: this.truth.version,
       lossesThen: this.truth.losses.get(tenant) ?? 0,
       deadlineMs,
@@ -224,14 +227,14 @@ class World {
     return asked;
   }
 
-  #check(asked: Asked, seq: number, stamp: string, version: number | null): void {
+  #check(asked: Asked, revision: number, forkId: string, version: number | null): void {
     expect(version).toBeGreaterThanOrEqual(asked.versionThen);
     const stamps = this.truth.of(asked.tenant);
     // While something is lost after the question, both histories are an answer.
     if ((this.truth.losses.get(asked.tenant) ?? 0) !== asked.lossesThen) return;
-    expect(seq).toBeGreaterThanOrEqual(asked.seqThen);
-    expect(seq).toBeLessThan(stamps.length);
-    if (stamp !== '') expect(stamp).toBe(stamps[seq]);
+    expect(revision).toBeGreaterThanOrEqual(asked.revisionThen);
+    expect(revision).toBeLessThan(stamps.length);
+    if (forkId !== '') expect(forkId).toBe(stamps[revision]);
   }
 
   /** Nobody waits longer than may be, and nothing is known that was not committed. */
@@ -240,9 +243,9 @@ class World {
     for (const { outcome, untilMs } of this.asked) {
       if (outcome === null) expect(this.nowMs).toBeLessThan(untilMs + 50);
     }
-    for (const [tenant, seq] of this.raised) {
-      const known = this.heads.peek('p', tenant);
-      if (known !== undefined) expect(known.minSeq).toBeGreaterThanOrEqual(seq);
+    for (const [tenant, revision] of this.raised) {
+      const known = this.headRevisions.peek('p', tenant);
+      if (known !== undefined) expect(known.minRevision).toBeGreaterThanOrEqual(revision);
     }
     expect(this.index.waitingCount).toBe(
       this.asked.filter(({ outcome }) => outcome === null).length,
@@ -277,9 +280,9 @@ const step: fc.Arbitrary<{ readonly name: string; readonly run: Step }> = fc.one
     arbitrary: tenant.map((t) => ({
       name: `own ${t}`,
       run: (w: World) => {
-        const { seq, stamp } = w.truth.write(t);
-        w.heads.raise('p', t, 1, seq, stamp);
-        w.raised.set(t, seq);
+        const { revision, forkId } = w.truth.write(t);
+        w.headRevisions.raise('p', t, 1, revision, forkId);
+        w.raised.set(t, revision);
       },
     })),
   },
@@ -320,7 +323,7 @@ const step: fc.Arbitrary<{ readonly name: string; readonly run: Step }> = fc.one
     arbitrary: fc.constant({
       name: 'forget all',
       run: (w: World) => {
-        w.heads.forgetAll();
+        w.headRevisions.forgetAll();
         w.raised.clear();
       },
     }),
@@ -366,7 +369,7 @@ const steps = fc.array(step, { minLength: 5, maxLength: 80 }).map((list) => ({
   [fc.toStringMethod]: () => list.map(({ name }) => name).join('; '),
 }));
 
-test('whatever happens in between, a read sees what was there when it began, or is told in time', async () => {
+test('whatever happens in between, a read sees what was there when it began, or is told in time (R1)', async () => {
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(2, 100), steps, async (entriesMax, { list }) => {
       const world = new World(entriesMax);
@@ -393,7 +396,7 @@ test('whatever happens in between, a read sees what was there when it began, or 
 
 const tick = (): Promise<unknown> => vi.advanceTimersByTimeAsync(1);
 
-test('while one connection stalls the other serves, also those who wait for the stalled query', async () => {
+test('while one connection stalls the other serves, also those who wait for the stalled query (R2)', async () => {
   const stalls: string[] = [];
   const world = new World(100, { ...UNCOUNTED, stalled: () => stalls.push('stall') });
   const [first, second] = world.hands;
@@ -427,7 +430,7 @@ test('a lost connection costs its readers the time to ask the other one', async 
   world.index.stop();
 });
 
-test('without any connection reads fail in time, and later ones at once, until one is back', async () => {
+test('without any connection reads fail in time, and later ones at once, until one is back (R3)', async () => {
   const world = new World(100);
   for (const one of world.hands) one.fail();
   const asked = world.ask('a');
@@ -464,9 +467,9 @@ test('connections that stay up but answer nothing count as away', async () => {
   world.index.stop();
 });
 
-test('changes go to the owner before anybody is told, with what they follow', async () => {
+test('changes go to the owner before anybody is told, with what they follow (R5)', async () => {
   const world = new World(100);
-  const { seq, stamp } = world.truth.write('a');
+  const { revision, forkId } = world.truth.write('a');
   world.ask('a');
   await tick();
   world.hands[0]?.reply(true);
@@ -478,14 +481,14 @@ test('changes go to the owner before anybody is told, with what they follow', as
   world.hands[0]?.reply(true);
   await tick();
   expect(world.carried).toMatchObject([
-    { tenantId: 'a', isLost: false, afterSeq: seq, stampAtStart: stamp, seq: 6 },
+    { tenantId: 'a', isLost: false, afterRevision: revision, forkIdAtStart: forkId, revision: 6 },
   ]);
-  expect(world.carried[0]?.changes.map((change) => change.seq)).toEqual([2, 3, 4]);
+  expect(world.carried[0]?.changes.map((change) => change.revision)).toEqual([2, 3, 4]);
   world.index.stop();
 });
 
 test.each(['below what was known', 'another stamp at it', 'another stamp, further on'])(
-  'a history that is not the known one is told to the owner: %s',
+  'a history that is not the known one is told to the owner: %s (R4)',
   async (how) => {
     const world = new World(100);
     for (let i = 0; i < 3; i++) world.truth.write('a');
@@ -500,9 +503,11 @@ test.each(['below what was known', 'another stamp at it', 'another stamp, furthe
     if (how !== 'below what was known') world.truth.write('a');
     if (how === 'another stamp, further on') world.truth.write('a');
     await look();
-    const seq = world.truth.seq('a');
-    expect(world.carried).toMatchObject([{ isLost: true, seq, stamp: world.truth.of('a')[seq] }]);
-    expect(world.heads.peek('p', 'a')).toMatchObject({ minSeq: seq });
+    const revision = world.truth.revision('a');
+    expect(world.carried).toMatchObject([
+      { isLost: true, revision, forkId: world.truth.of('a')[revision] },
+    ]);
+    expect(world.headRevisions.peek('p', 'a')).toMatchObject({ minRevision: revision });
     await look();
     expect(world.carried).toHaveLength(1);
     world.index.stop();

@@ -14,7 +14,7 @@ beforeAll(async () => {
   cache = join(parent, 'cache');
   // An installation by two processes at once ends with one template.
   await Promise.all([prepareTemplate(cache), prepareTemplate(cache)]);
-}, 60_000);
+}, 120_000);
 afterEach(async () => {
   for (const server of servers.splice(0)) await server.stop();
 });
@@ -44,7 +44,7 @@ async function systemIdentifier(target: EmbeddedPostgres['target']): Promise<str
   }
 }
 
-describe('the template of an empty cluster', { timeout: 60_000 }, () => {
+describe('the template of an empty cluster', { timeout: 120_000 }, () => {
   it('is one directory, whoever prepares it', async () => {
     expect(readdirSync(cache)).toEqual([expect.stringMatching(/^postgres-\d+\.\d+-[0-9a-f]{8}$/)]);
     const made = statSync(join(cache, readdirSync(cache)[0] ?? ''));

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
 
 /** A line of a service's log, parsed. */
 export type LogLine = { readonly msg?: string; readonly level?: string } & Readonly<
@@ -27,9 +28,11 @@ export type ReadyOptions<Ready> = {
   readonly timeoutMs?: number | undefined;
 };
 
-const START_TIMEOUT_MS = 60_000;
+const START_TIMEOUT_MS = 120_000;
 const LAST_LINES = 40;
 const LAST_LINES_MS = 500;
+/** Without it a start takes the types out of hundreds of files, once more in each thread. */
+const SOURCE_CACHE = fileURLToPath(new URL('../../scripts/source-cache.mjs', import.meta.url));
 
 /** What is other than usual about the start of a program. */
 export type SpawnOptions = {
@@ -56,7 +59,12 @@ export function spawnService(
   const settings = Object.entries({ DEBUG_ASSERTIONS: '1', ...env }).filter(
     ([, value]) => value !== '' && value !== undefined,
   );
-  const [program, ...words] = launcher?.command ?? [process.execPath, ...args];
+  const [program, ...words] = launcher?.command ?? [
+    process.execPath,
+    '--import',
+    SOURCE_CACHE,
+    ...args,
+  ];
   return spawn(program, words, {
     stdio: ['ignore', 'ignore', 'pipe'],
     env: Object.fromEntries(settings),

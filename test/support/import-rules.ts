@@ -1,4 +1,5 @@
 import { posix } from 'node:path';
+import type { OxlintOverride } from 'oxlint';
 
 /** One relative import of a source file; both paths are from the root of the project. */
 export type Import = {
@@ -10,12 +11,12 @@ export type Import = {
 };
 
 /**
- * Which room may import which, besides itself. A room is a folder of `src/` by its path below it:
- * `gateway/hot` is another room than `gateway`, which has only the files that lie directly in it.
+ * Which module may import which, besides itself. A module is a folder of `src/` by its path below it:
+ * `gateway/hot` is another module than `gateway`, which has only the files that lie directly in it.
  */
 export type ImportTable = Readonly<Record<string, readonly string[]>>;
 
-/** What every room may import, and rooms that have no rows of their own for their inner folders. */
+/** What every module may import, and modules that have no rows of their own for their inner folders. */
 export type ImportRules = {
   readonly table: ImportTable;
   /** Imported by all but the isolated. */
@@ -28,7 +29,7 @@ export type ImportRules = {
   readonly whole: readonly string[];
 };
 
-/** The room of files directly in `src/`. */
+/** The module of files directly in `src/`. */
 export const TOP = '.';
 
 const IMPORT = /^\s*(?:import|export)\s(type\s)?(?:[^'"();]*?\sfrom\s+)?'(\.[^']+)'/gm;
@@ -50,11 +51,11 @@ export function importsOf(path: string, text: string): readonly Import[] {
   ];
 }
 
-/** The room of a path below `src/`: the row with the longest path that is a folder above it. */
-export function roomOf(path: string, table: ImportTable): string | undefined {
+/** The module of a path below `src/`: the row with the longest path that is a folder above it. */
+export function moduleOf(path: string, table: ImportTable): string | undefined {
   const folder = posix.dirname(posix.relative('src', path));
-  for (let room = folder; room !== '.'; room = posix.dirname(room)) {
-    if (Object.hasOwn(table, room)) return room;
+  for (let module = folder; module !== '.'; module = posix.dirname(module)) {
+    if (Object.hasOwn(table, module)) return module;
   }
   return folder === '.' && Object.hasOwn(table, TOP) ? TOP : undefined;
 }
@@ -67,87 +68,79 @@ export function mayImport(rules: ImportRules, from: string, to: string, isType: 
   return (rules.table[from] ?? []).includes(to);
 }
 
-/** Imports that the rules do not allow, and files that lie in no room of their own, as lines. */
+/** Imports that the rules do not allow, and files that lie in no module of their own, as lines. */
 export function importFaults(rules: ImportRules, imports: readonly Import[]): readonly string[] {
   return imports.flatMap(({ from, to, specifier, isType }) => {
-    const [fromRoom, toRoom] = [roomOf(from, rules.table), roomOf(to, rules.table)];
-    if (fromRoom === undefined || toRoom === undefined) {
+    const [fromModule, toModule] = [moduleOf(from, rules.table), moduleOf(to, rules.table)];
+    if (fromModule === undefined || toModule === undefined) {
       return [`${from}: '${specifier}' is, or leads, where there is no room`];
     }
-    if (mayImport(rules, fromRoom, toRoom, isType)) return [];
-    return [`${from}: ${fromRoom} → ${toRoom} ('${specifier}')`];
+    if (mayImport(rules, fromModule, toModule, isType)) return [];
+    return [`${from}: ${fromModule} → ${toModule} ('${specifier}')`];
   });
 }
 
-/** Folders with files but without a row: their files would count to a room above them. */
-export function foldersWithoutRoom(
+/** Folders with files but without a row: their files would count to a module above them. */
+export function foldersWithoutModule(
   rules: ImportRules,
   paths: readonly string[],
 ): readonly string[] {
   const folders = new Set(paths.map((path) => posix.dirname(posix.relative('src', path))));
   return [...folders].filter((folder) => {
     if (Object.hasOwn(rules.table, folder)) return false;
-    return !rules.whole.some((room) => folder.startsWith(`${room}/`));
+    return !rules.whole.some((module) => folder.startsWith(`${module}/`));
   });
 }
 
 /** Rows that allow what no import needs: a table that says more than the code is no drawing of it. */
 export function unusedRights(rules: ImportRules, imports: readonly Import[]): readonly string[] {
   const used = new Set(
-    imports.map(({ from, to }) => `${roomOf(from, rules.table)} → ${roomOf(to, rules.table)}`),
+    imports.map(({ from, to }) => `${moduleOf(from, rules.table)} → ${moduleOf(to, rules.table)}`),
   );
   return Object.entries(rules.table).flatMap(([from, targets]) =>
     targets.map((to) => `${from} → ${to}`).filter((right) => !used.has(right)),
   );
 }
 
-/** Rooms that may import each other, directly or around, as the members of each circle. */
-export function roomCircles(table: ImportTable): readonly (readonly string[])[] {
+/** Modules that may import each other, directly or around, as the members of each circle. */
+export function moduleCircles(table: ImportTable): readonly (readonly string[])[] {
   return circlesOf(new Map(Object.entries(table)));
 }
 
-type LintOverride = {
-  readonly files: readonly string[];
-  readonly rules: Readonly<Record<string, unknown>>;
-};
-
 /**
- * The linter's form of the rules, an override for each room: what its imports look like that it may not
- * have. A file of a room lies directly in its folder, so that each room is one relative path away;
+ * The linter's form of the rules, an override for each module: what its imports look like that it may not
+ * have. A file of a module lies directly in its folder, so that each module is one relative path away;
  * in a `whole` one depths differ, and what has the name of an inner folder is left to the table.
  */
-export function lintOverrides(
-  rules: ImportRules,
-  paths: readonly string[],
-): readonly LintOverride[] {
-  const rooms = Object.keys(rules.table);
-  return rooms.map((room) => {
-    const isWhole = rules.whole.includes(room);
-    const innerNames = isWhole ? namesBelow(room, paths) : new Set<string>();
-    const forbidden = rooms.filter(
-      (to) => !mayImport(rules, room, to, true) && !innerNames.has(to.replace(/\/.*/, '')),
+export function lintOverrides(rules: ImportRules, paths: readonly string[]): OxlintOverride[] {
+  const modules = Object.keys(rules.table);
+  return modules.map((module) => {
+    const isWhole = rules.whole.includes(module);
+    const innerNames = isWhole ? namesBelow(module, paths) : new Set<string>();
+    const forbidden = modules.filter(
+      (to) => !mayImport(rules, module, to, true) && !innerNames.has(to.replace(/\/.*/, '')),
     );
     const patterns = forbidden.map((to) => {
-      const path = isWhole ? `(?:\\.\\./)+${to}` : escaped(relativePath(room, to));
+      const path = isWhole ? `(?:\\.\\./)+${to}` : escaped(relativePath(module, to));
       return `${path}/${rules.whole.includes(to) ? '.+' : '[^/]+'}`;
     });
-    const message = 'The import direction is in test/tidy.test.ts.';
+    const message = 'The import direction is in test/modules.ts.';
     const regex = `^(?:${patterns.join('|')})$`;
     return {
-      files: [isWhole ? `src/${room}/**/*.ts` : posix.join('src', room, '*.ts')],
+      files: [isWhole ? `src/${module}/**/*.ts` : posix.join('src', module, '*.ts')],
       rules: { 'no-restricted-imports': ['error', { patterns: [{ regex, message }] }] },
     };
   });
 }
 
-/** Names of folders in which files of a `whole` room lie, and TOP, which is any file above them. */
-function namesBelow(room: string, paths: readonly string[]): ReadonlySet<string> {
-  const inner = paths.filter((path) => path.startsWith(`src/${room}/`));
-  const folders = inner.map((path) => posix.dirname(posix.relative(`src/${room}`, path)));
+/** Names of folders in which files of a `whole` module lie, and TOP, which is any file above them. */
+function namesBelow(module: string, paths: readonly string[]): ReadonlySet<string> {
+  const inner = paths.filter((path) => path.startsWith(`src/${module}/`));
+  const folders = inner.map((path) => posix.dirname(posix.relative(`src/${module}`, path)));
   return new Set([TOP, ...folders.flatMap((folder) => folder.split('/'))]);
 }
 
-/** As an import of the one room by the other begins: `../hot`, `./sql`, `..`. */
+/** As an import of the one module by the other begins: `../hot`, `./sql`, `..`. */
 function relativePath(from: string, to: string): string {
   const path = posix.relative(from, to);
   return path.startsWith('.') ? path : `./${path}`;
@@ -157,19 +150,19 @@ function escaped(path: string): string {
   return path.replaceAll('.', '\\.');
 }
 
-/** The floor of each room: 1 for those that import none, else one above the highest that it imports. No circles. */
-export function floorsOf(rules: ImportRules): ReadonlyMap<string, number> {
-  const floors = new Map<string, number>();
-  const floorOf = (room: string): number => {
-    const known = floors.get(room);
+/** The layer of each module: 1 for those that import none, else one above the highest that it imports. No circles. */
+export function layersOf(rules: ImportRules): ReadonlyMap<string, number> {
+  const layers = new Map<string, number>();
+  const layerOf = (module: string): number => {
+    const known = layers.get(module);
     if (known !== undefined) return known;
-    const below = (rules.table[room] ?? []).map(floorOf);
-    const floor = Math.max(0, ...below) + 1;
-    floors.set(room, floor);
-    return floor;
+    const below = (rules.table[module] ?? []).map(layerOf);
+    const layer = Math.max(0, ...below) + 1;
+    layers.set(module, layer);
+    return layer;
   };
-  for (const room of Object.keys(rules.table)) floorOf(room);
-  return floors;
+  for (const module of Object.keys(rules.table)) layerOf(module);
+  return layers;
 }
 
 /** Files that import each other, directly or around; imports of types count. */

@@ -7,7 +7,7 @@ import { createCacheStore } from '../../src/runner/execution/cache/cache-store.t
 import { createJobExecutor } from '../../src/runner/execution/job-executor.ts';
 import type { ActionLibrary } from '../../src/runner/host/actions/action-library.ts';
 import type { Supervision } from '../../src/runner/host/process/supervision.ts';
-import type { ToolShelf } from '../../src/runner/host/tools/tool-shelf.ts';
+import type { ToolRegistry } from '../../src/runner/host/tools/tool-registry.ts';
 import { readWorkflow } from '../../src/runner/language/read-workflow.ts';
 import type {
   JobContexts,
@@ -52,7 +52,7 @@ export type JobOptions = {
   readonly request?: Partial<JobRequest>;
   readonly environment?: Readonly<Record<string, string>>;
   readonly ladder?: { readonly interruptMs: number; readonly terminateMs: number };
-  readonly tools?: ToolShelf;
+  readonly tools?: ToolRegistry;
   readonly actions?: ActionLibrary;
   readonly supervision?: Supervision;
   /** Called with each line of the log as it comes. */
@@ -89,7 +89,7 @@ export async function runJob(text: string, options: JobOptions = {}): Promise<Re
     artifacts,
     cache: await createCacheStore(join(runnerDir, 'cache')),
     environment: { ...process.env, ...options.environment },
-    ladder: options.ladder,
+    killEscalation: options.ladder,
     tools: options.tools,
     actions: options.actions,
     supervision: options.supervision,

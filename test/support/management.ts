@@ -5,16 +5,14 @@ import { call } from './service.ts';
 export type Body = Readonly<Record<string, unknown>>;
 type Answer = { readonly status: number; readonly body: Record<string, unknown> };
 
+type Target = Pick<Instance, 'baseUrl' | 'token' | 'adminSecret'> & { readonly projectId?: string };
+
 /** Calls to the management services of one tenant, through HTTP. */
 export class Tenant {
-  readonly #instance: Pick<Instance, 'baseUrl' | 'token' | 'adminSecret'>;
+  readonly #instance: Target;
   readonly scope: { readonly project_id: string; readonly tenant_id: string };
 
-  constructor(
-    instance: Pick<Instance, 'baseUrl' | 'token' | 'adminSecret'>,
-    tenantId: string,
-    projectId = '',
-  ) {
+  constructor(instance: Target, tenantId: string, projectId = instance.projectId ?? '') {
     this.#instance = instance;
     this.scope = { project_id: projectId, tenant_id: tenantId };
   }

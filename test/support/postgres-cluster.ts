@@ -26,7 +26,7 @@ import {
 import type { ServerTarget } from '../../src/store/pool.ts';
 
 const PASSWORD = 'cluster-password';
-const START_TIMEOUT_MS = 60_000;
+const START_TIMEOUT_MS = 120_000;
 const POLL_MS = 10;
 /** What is not part of a base backup: the server's own, and its log of changes, which is copied last or streamed. */
 const NOT_COPIED = ['postmaster.pid', 'postmaster.opts', 'pg_wal', 'backup_label'];

@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
+import { HeadRevisions } from '../../src/services/head-revisions.ts';
 import { ReadIndex, type ReadIndexOptions } from '../../src/services/read-index.ts';
-import { ShardHeads } from '../../src/services/shard-heads.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 import { type IndexAsk, type IndexRow, readIndex } from '../../src/store/sql/read-index.ts';
 
@@ -19,11 +19,12 @@ export const UNCOUNTED: ReadIndexOptions['metrics'] = {
 export function indexOver(
   asks: readonly ((asks: readonly IndexAsk[]) => Promise<readonly IndexRow[]>)[],
   options: Partial<ReadIndexOptions> & { readonly entriesMax?: number } = {},
-): { readonly heads: ShardHeads; readonly index: ReadIndex } {
-  const heads = options.heads ?? new ShardHeads({ entriesMax: options.entriesMax ?? 100 });
+): { readonly headRevisions: HeadRevisions; readonly index: ReadIndex } {
+  const headRevisions =
+    options.headRevisions ?? new HeadRevisions({ entriesMax: options.entriesMax ?? 100 });
   const index = new ReadIndex({
     clock: systemClock,
-    heads,
+    headRevisions,
     connections: asks.map((ask) => ({ isUp: true, ask })),
     settingsVersionOf: () => 0,
     carry: silent,
@@ -31,7 +32,7 @@ export function indexOver(
     metrics: UNCOUNTED,
     ...options,
   });
-  return { heads, index };
+  return { headRevisions, index };
 }
 
 /** Over a pool of the test's. */
@@ -50,8 +51,8 @@ export function indexOverPool(
   return indexOver([ask], options);
 }
 
-/** The row that says that the shard of an ask stands at `seq`. */
-export function rowAt(at: number, seq: number, more: Partial<IndexRow> = {}): IndexRow {
-  const head = { epoch: 1, seq, stamp: String(seq * 7), settingsVersion: 1 };
-  return { at, ...head, stampAtKnown: '', changes: [], ...more };
+/** The row that says that the shard of an ask stands at `revision`. */
+export function rowAt(at: number, revision: number, more: Partial<IndexRow> = {}): IndexRow {
+  const head = { epoch: 1, revision, forkId: String(revision * 7), settingsVersion: 1 };
+  return { at, ...head, forkIdAtKnown: '', changes: [], ...more };
 }

@@ -17,12 +17,13 @@ export type RunnerProcess = {
 
 /**
  * The real process, on a free port, killed when the test ends. `env` are settings by variable. Rejects
- * with its log when it ends instead. `uid`: as another user, where this one is root.
+ * with its log when it ends instead. `uid`: as another user, where this one is root. Outside of a test `whenDone` takes what kills it.
  */
 export async function startProcess(
   workspace: string,
   env: Record<string, string> = {},
   uid?: number,
+  whenDone: (undo: () => void) => void = onTestFinished,
 ): Promise<RunnerProcess> {
   const settings = {
     ...process.env,
@@ -33,7 +34,7 @@ export async function startProcess(
     ...env,
   };
   const child = spawnService(['src/runner/main.ts', workspace], settings, { uid });
-  onTestFinished(() => {
+  whenDone(() => {
     child.kill('SIGKILL');
   });
   const { rawLog, exited, ready } = watchService(child, {

@@ -108,13 +108,18 @@ export function spawnService(
   return spawnChild(['src/main.ts'], settings, { launcher });
 }
 
-/** A POST of JSON to a method, with the service token; the parsed answer. */
+/**
+ * A POST of JSON to a method, with the service token; the parsed answer. Where the service has a project for the
+ * file, a body that names no project asks for that.
+ */
 export async function call(
-  service: Pick<Service, 'baseUrl' | 'token' | 'adminSecret'>,
+  service: Pick<Service, 'baseUrl' | 'token' | 'adminSecret'> & { readonly projectId?: string },
   method: string,
   body: unknown,
   headers: Readonly<Record<string, string>> = {},
 ): Promise<{ status: number; body: Record<string, unknown>; headers: Headers }> {
+  const isScoped = service.projectId !== undefined && !method.startsWith('AdminService/');
+  const own = isScoped ? { project_id: service.projectId } : {};
   const response = await fetch(`${service.baseUrl}/workspace.v1.${method}`, {
     method: 'POST',
     headers: {
@@ -123,7 +128,7 @@ export async function call(
       ...(method.startsWith('AdminService/') ? { 'x-admin-secret': service.adminSecret } : {}),
       ...headers,
     },
-    body: typeof body === 'string' ? body : JSON.stringify(body),
+    body: typeof body === 'string' ? body : JSON.stringify({ ...own, ...(body as object) }),
   });
   const text = await response.text();
   return {

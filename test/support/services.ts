@@ -1,13 +1,13 @@
 import { createManagement, type Management } from '../../src/authz/management.ts';
 import type { CommittedChange } from '../../src/model/committed-change.ts';
 import { TokenCodec } from '../../src/model/consistency-token.ts';
+import type { HeadRevisions } from '../../src/services/head-revisions.ts';
 import { ActivationJob } from '../../src/services/models/activation-job.ts';
 import { StagedModels } from '../../src/services/models/staged-models.ts';
 import type { TupleAudit } from '../../src/services/ports.ts';
 import { ProjectService } from '../../src/services/project-service.ts';
 import type { ReadIndex } from '../../src/services/read-index.ts';
 import { ReadPositions } from '../../src/services/read-positions.ts';
-import type { ShardHeads } from '../../src/services/shard-heads.ts';
 import { TupleService } from '../../src/services/tuple-service.ts';
 import { TupleWriter, type TupleWriterOptions } from '../../src/services/tuple-writer.ts';
 import { SettingsRules } from '../../src/services/write-rules.ts';
@@ -32,7 +32,7 @@ export type TestServices = Management & {
   readonly staged: StagedModels;
   readonly activations: ActivationJob;
   readonly codec: TokenCodec;
-  readonly heads: ShardHeads;
+  readonly headRevisions: HeadRevisions;
   readonly index: ReadIndex;
   readonly positions: ReadPositions;
   readonly projects: ProjectService;
@@ -60,12 +60,12 @@ export async function createTestServices(
   const regionRefusals = { count: 0 };
   const clock = systemClock;
   const codec = new TokenCodec({ key: Buffer.alloc(32, 7), rememberMax: 100 });
-  const { heads, index } = indexOverPool(pool);
+  const { headRevisions, index } = indexOverPool(pool);
   const audit = {
     tuplesChanged: (entries: readonly TupleAudit[]) => void audited.push(...entries),
     projectChanged: () => undefined,
   };
-  const positions = new ReadPositions({ codec, heads, index });
+  const positions = new ReadPositions({ codec, headRevisions, index });
   const unsound: TestServices['unsound'] = [];
   const undecidable: string[] = [];
   const ended: TestServices['ended'] = [];
@@ -83,7 +83,7 @@ export async function createTestServices(
     region: 'eu',
     defaultProjectId: 'default',
     readBudgetDefault: 10_000,
-    readBudgetFloor: 100,
+    readBudgetMin: 100,
     ttlMs: 30_000,
     cacheMax: 100,
     listMax: 1_000,
@@ -117,7 +117,7 @@ export async function createTestServices(
     admission: NO_INSTANCES,
     rules,
     clock,
-    heads,
+    headRevisions,
     audit,
     ids,
     committed: { onCommitted: (changes) => void committed.push(...changes) },
@@ -137,17 +137,17 @@ export async function createTestServices(
     clock,
     projects,
     codec,
-    heads,
+    headRevisions,
     positions,
     writer,
     rules,
     onUndecidable: (field) => void undecidable.push(field),
     updatesMax: 1_000,
     readTuplesMax: 600,
-    deletesPerSeqMax: 3,
+    deletesPerRevisionMax: 3,
     exportGrantsMax: 1_000,
   });
-  const parts = { pool, clock, ids, projects, heads, index, isAlone: () => true, writer };
+  const parts = { pool, clock, ids, projects, headRevisions, index, isAlone: () => true, writer };
   await projects.provisionDefault();
   return {
     committed,
@@ -161,7 +161,7 @@ export async function createTestServices(
     staged,
     activations,
     codec,
-    heads,
+    headRevisions,
     index,
     positions,
     projects,

@@ -1,4 +1,10 @@
-import type { RelationTuple, Subject, TupleKey } from '../../src/model/relation-tuple.ts';
+import {
+  type RelationTuple,
+  type Subject,
+  subjectToColumns,
+  type TupleKey,
+  WILDCARD_NAMESPACE,
+} from '../../src/model/relation-tuple.ts';
 import {
   EDGE_ABSENT,
   EDGE_NODE_MASK,
@@ -14,6 +20,7 @@ import {
   OBJECT_STRIDE,
   OBJECT_USERS,
   type TupleReader,
+  WILDCARD_NAME,
   WILDCARD_NODE,
   WORD_LIST,
 } from '../../src/model/tuple-reader.ts';
@@ -22,8 +29,11 @@ import {
 export class SimpleTupleReader implements TupleReader {
   revision = 0;
   nextCursor = -1;
-  readonly #names: string[] = [''];
-  readonly #nameIds = new Map<string, number>([['', 0]]);
+  readonly #names: string[] = ['', WILDCARD_NAMESPACE];
+  readonly #nameIds = new Map<string, number>([
+    ['', 0],
+    [WILDCARD_NAMESPACE, 1],
+  ]);
   readonly #entityIds = new Map<string, number>();
   readonly #entities: { namespace: number; id: string; nodes: number[] }[] = [
     { namespace: 0, id: '', nodes: [] },
@@ -98,6 +108,9 @@ export class SimpleTupleReader implements TupleReader {
   }
   nameIdOfBytes(bytes: Uint8Array, start: number, end: number): number {
     return this.nameId(new TextDecoder().decode(bytes.subarray(start, end)));
+  }
+  get hasTypedWildcards(): boolean {
+    return this.#entities.some(({ namespace }) => namespace === WILDCARD_NAME);
   }
   namespaceOf(entity: number): number {
     return this.#entities[entity]?.namespace ?? 0;
@@ -237,8 +250,7 @@ export class SimpleTupleReader implements TupleReader {
 
   #internSubject(subject: Subject): number {
     if (subject.kind === 'wildcard') return WILDCARD_NODE;
-    if (subject.kind === 'user') return this.#internNode('', subject.userId, '');
-    return this.#internNode(subject.namespace, subject.objectId, subject.relation);
+    return this.#internNode(...subjectToColumns(subject));
   }
 
   #internNode(namespace: string, id: string, relation: string): number {

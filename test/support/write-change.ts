@@ -2,8 +2,8 @@ import type { ClientBase, Pool } from 'pg';
 import type { ShardKey } from '../../src/model/relation-tuple.ts';
 
 /**
- * Commits one seq by hand, in the form that the write path uses: the shard row, a change row with
- * `changes`, and a notification. Returns the seq. For tests of the store, below that path.
+ * Commits one revision by hand, in the form that the write path uses: the shard row, a change row with
+ * `changes`, and a notification. Returns the revision. For tests of the store, below that path.
  */
 export async function writeChange(
   client: ClientBase | Pool,

@@ -179,6 +179,8 @@ test('a filter takes exactly what it says', async () => {
         if (by.subject) {
           if ('user_id' in like.subject) query.set('subject_user_id', like.subject.user_id);
           else if ('wildcard' in like.subject) query.set('subject_wildcard', 'true');
+          else if ('wildcard_of' in like.subject)
+            query.set('subject_wildcard_of', like.subject.wildcard_of);
           else {
             query.set('subject_namespace', like.subject.set.namespace);
             query.set('subject_object_id', like.subject.set.object_id);

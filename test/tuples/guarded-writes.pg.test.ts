@@ -235,7 +235,7 @@ describe('an idempotency key', () => {
       await behind.stop();
       await proxy.close();
     }
-  }, 60_000);
+  }, 120_000);
 });
 
 describe('DeleteTuples', () => {
@@ -254,14 +254,16 @@ describe('DeleteTuples', () => {
               ? { case: 'userId' as const, value: like.subject.user_id }
               : 'wildcard' in like.subject
                 ? { case: 'wildcard' as const, value: true }
-                : {
-                    case: 'set' as const,
-                    value: {
-                      namespace: like.subject.set.namespace,
-                      objectId: like.subject.set.object_id,
-                      relation: like.subject.set.relation,
-                    },
-                  };
+                : 'wildcard_of' in like.subject
+                  ? { case: 'wildcardOf' as const, value: like.subject.wildcard_of }
+                  : {
+                      case: 'set' as const,
+                      value: {
+                        namespace: like.subject.set.namespace,
+                        objectId: like.subject.set.object_id,
+                        relation: like.subject.set.relation,
+                      },
+                    };
           const filter = {
             namespace: { namespace: like.namespace },
             object: { namespace: like.namespace, objectId: like.object_id },

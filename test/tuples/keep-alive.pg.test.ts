@@ -1,11 +1,11 @@
 import http from 'node:http';
 import { afterAll, expect, test } from 'vitest';
-import { instanceForFile } from '../support/instance.ts';
+import { sharedInstance } from '../support/shared-instance.ts';
 import { linesOf, plainTuples } from './support.ts';
 
 /* A body that is held back, or refused in its middle, leaves its connection fit for the next request. */
 
-const { instance } = await instanceForFile();
+const instance = await sharedInstance();
 const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
 afterAll(() => agent.destroy());
 
@@ -46,13 +46,14 @@ const check = (): Promise<{ status: number; text: string }> =>
       object_id: 'd1',
       relation: 'viewer',
       subject_user_id: 'user-1',
+      project_id: instance.projectId,
       tenant_id: 'kept',
     }),
   );
 
 test('after an import that was taken, and ones that were refused at once or late', async () => {
   const good = linesOf(plainTuples(30_000));
-  const path = '/v1/tuples:import?tenant_id=kept';
+  const path = `/v1/tuples:import?project_id=${instance.projectId}&tenant_id=kept`;
   const type = 'application/x-ndjson';
   expect((await post(path, type, good)).status).toBe(200);
   expect(await check()).toMatchObject({ status: 200, text: '{"allowed":true}' });

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Instance } from '../support/instance.ts';
+import { byLength, inLong, inShort } from '../support/test-length.ts';
 import { threeInstances } from '../support/three-instances.ts';
 import {
   anyTuple,
@@ -100,30 +101,33 @@ test('what was cut anywhere, any number of times, and sent again on any instance
         expect(again.body).toEqual({ ...done.body, resumed_at: String(tuples.length) });
       },
     ),
-    { numRuns: 12 },
+    { numRuns: byLength(3, 12) },
   );
 }, 240_000);
 
-test('a later attempt goes on where the earlier one ended; another stream under its id is refused', async () => {
-  const tenantId = fresh('attempts');
-  const query = `?tenant_id=${tenantId}&import_id=one`;
-  const tuples = plainTuples(30_000);
-  const text = Buffer.from(linesOf(tuples));
-  await sendCut(three.instances[0], query, text, Math.floor(text.length * 0.9), 100_000, 2_000);
-  const other = await postLines(three.instances[1], query, linesOf(plainTuples(30_000, 1)));
-  expect(other).toMatchObject({ status: 412 });
-  expect(JSON.stringify(other.body)).toContain('IMPORT_DIFFERS');
-  const done = await postLines(three.instances[1], query, text);
-  expect(done.status, JSON.stringify(done.body)).toBe(200);
-  expect(Number(done.body['resumed_at'])).toBeGreaterThanOrEqual(8_192);
-  expect(done.body['written']).toBe('30000');
-  const longer = await postLines(three.instances[2], query, linesOf(plainTuples(30_001)));
-  expect(longer.status).toBe(412);
-  const shorter = await postLines(three.instances[2], query, linesOf(plainTuples(10)));
-  expect(shorter.status).toBe(412);
-});
+inShort(test)(
+  'a later attempt goes on where the earlier one ended; another stream under its id is refused',
+  async () => {
+    const tenantId = fresh('attempts');
+    const query = `?tenant_id=${tenantId}&import_id=one`;
+    const tuples = plainTuples(30_000);
+    const text = Buffer.from(linesOf(tuples));
+    await sendCut(three.instances[0], query, text, Math.floor(text.length * 0.9), 100_000, 2_000);
+    const other = await postLines(three.instances[1], query, linesOf(plainTuples(30_000, 1)));
+    expect(other).toMatchObject({ status: 412 });
+    expect(JSON.stringify(other.body)).toContain('IMPORT_DIFFERS');
+    const done = await postLines(three.instances[1], query, text);
+    expect(done.status, JSON.stringify(done.body)).toBe(200);
+    expect(Number(done.body['resumed_at'])).toBeGreaterThanOrEqual(8_192);
+    expect(done.body['written']).toBe('30000');
+    const longer = await postLines(three.instances[2], query, linesOf(plainTuples(30_001)));
+    expect(longer.status).toBe(412);
+    const shorter = await postLines(three.instances[2], query, linesOf(plainTuples(10)));
+    expect(shorter.status).toBe(412);
+  },
+);
 
-test('of two attempts at once the one that began first is refused', async () => {
+inShort(test)('of two attempts at once the one that began first is refused', async () => {
   const tenantId = fresh('two');
   const tuples = plainTuples(20_000);
   const options = { tenantId, importId: 'both' };
@@ -165,7 +169,7 @@ function protoOf(tuples: readonly JsonTuple[]) {
   });
 }
 
-describe('beside writers', () => {
+inLong(describe)('beside writers', () => {
   test.each([
     ['into a tenant that holds tuples', 1],
     ['into an empty one', 0],

@@ -16,6 +16,7 @@ export type JsonTuple = {
   readonly subject:
     | { readonly user_id: string }
     | { readonly wildcard: true }
+    | { readonly wildcard_of: string }
     | {
         readonly set: {
           readonly namespace: string;
@@ -143,6 +144,7 @@ const relation = fc.constantFrom('viewer', 'owner', 'member');
 const subject: fc.Arbitrary<JsonTuple['subject']> = fc.oneof(
   { weight: 4, arbitrary: id.map((user_id) => ({ user_id })) },
   { weight: 1, arbitrary: fc.constant({ wildcard: true as const }) },
+  { weight: 1, arbitrary: name.map((wildcard_of) => ({ wildcard_of })) },
   {
     weight: 2,
     arbitrary: fc

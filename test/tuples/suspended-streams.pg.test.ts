@@ -2,20 +2,18 @@ import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import { expect, test } from 'vitest';
 import { QueryService } from '../../src/gen/gatehouse/v1/query_service_pb.ts';
-import { instanceForFile } from '../support/instance.ts';
 import { call } from '../support/service.ts';
+import { newProject, sharedInstance } from '../support/shared-instance.ts';
 import { linesOf, postLines, tuplesOver } from './support.ts';
 
 /* A stream that runs while its project is suspended ends, as a new one would be refused. */
 
-const { instance } = await instanceForFile();
+const instance = await sharedInstance();
 const headers = { authorization: `Bearer ${instance.token}` };
-let projects = 0;
 
 /** A project with more tuples than sockets and windows hold. */
 async function largeProject(): Promise<string> {
-  const id = `p${++projects}`;
-  expect((await call(instance, 'AdminService/CreateProject', { id, name: id })).status).toBe(200);
+  const id = await newProject(instance);
   const tuples = Array.from({ length: 60_000 }, (_, i) => ({
     namespace: 'doc',
     object_id: `${i}-${'x'.repeat(200)}`,

@@ -116,6 +116,33 @@ describe("the checker's evaluator", () => {
     );
   });
 
+  test('decides about usersets and objects as the reference does, members too and exactly', () => {
+    const sets = [
+      ...GROUPS.map((group) => ['group', group, 'member'] as const),
+      ...['f0', 'f1'].map((folder) => ['folder', folder, 'viewer'] as const),
+      ...['f0', 'f1'].map((folder) => ['folder', folder, ''] as const),
+    ];
+    let allowed = 0;
+    fc.assert(
+      fc.property(contents, modelNumbers, fc.constantFrom(...sets), (stored, model, set) => {
+        const slow = reference(stored, model);
+        const [namespace, objectId, relation] = set;
+        const subject: Subject = { kind: 'set', namespace, objectId, relation };
+        for (const ref of REFS) {
+          for (const isExact of [true, false]) {
+            const wanted = slow.check(ref, subject, (target) => slow.values(target), isExact);
+            const of = { namespace: ref.namespace, object: ref.objectId, relation: ref.relation };
+            const query: Query = { kind: 'set', ...of, set, isExact };
+            expect(evaluator.answer(stored, model, query, NOW_MS)).toBe(wanted ? '1' : '0');
+            if (wanted) allowed++;
+          }
+        }
+      }),
+      { numRuns: 60 },
+    );
+    expect(allowed).toBeGreaterThan(50);
+  });
+
   test('expands as the reference does', () => {
     fc.assert(
       fc.property(contents, modelNumbers, (stored, model) => {
@@ -145,6 +172,17 @@ describe("the checker's evaluator", () => {
       },
       { kind: 'expand', namespace: 'doc', object: 'd0', relation: 'viewer' },
       { kind: 'tuples', namespace: 'folder', object: '', relation: '', user: '' },
+      ...[true, false].map((isExact): Query => {
+        const set = ['group', 'g1', 'member'] as const;
+        return {
+          kind: 'set',
+          namespace: 'doc',
+          object: 'd0',
+          relation: 'viewer',
+          set,
+          isExact,
+        };
+      }),
     ];
     const changes = new Set<string>();
     fc.assert(
@@ -170,4 +208,18 @@ describe("the checker's evaluator", () => {
     const named = queries.reduce((sum, query) => sum + dependencies.of(query).size, 0);
     expect(changes.size).toBeGreaterThan(named * 0.3);
   });
+});
+
+test('a query that names a version is answered by it, whichever is in force', () => {
+  const stored = universe.tuples.map((_, index) => index % 2);
+  const asked = { namespace: 'doc', relation: 'viewer', user: 'u1' } as const;
+  for (const object of DOCS) {
+    for (const model of models.keys()) {
+      const plain = evaluator.answer(stored, model, { kind: 'check', object, ...asked }, NOW_MS);
+      const named: Query = { kind: 'named', model, object, ...asked };
+      for (const inForce of models.keys()) {
+        expect(evaluator.answer(stored, inForce, named, NOW_MS)).toBe(plain);
+      }
+    }
+  }
 });

@@ -10,7 +10,7 @@ type Timing = { readonly called: number; readonly returned: number };
 /** Where nothing else is said an operation is acknowledged. */
 type Made = Timing & { readonly action: Action; readonly outcome?: Operation['outcome'] };
 
-const at = (epoch: number, seq: number): Position => ({ epoch, seq });
+const at = (epoch: number, revision: number): Position => ({ epoch, revision });
 
 /** Inserts a mark; `reached` is what its token says. */
 function write(mark: number, [called, returned]: [number, number], reached?: Position): Made {

@@ -38,7 +38,7 @@ type World = {
   readonly stored: Stored;
   readonly model: number;
   readonly isSuspended: boolean;
-  readonly seq: number;
+  readonly revision: number;
 };
 type Draft = { action: Action; called: number; point: number; returned: number; client: number };
 
@@ -54,7 +54,7 @@ export function simulateHistory(options: SimulationOptions): History {
   const worlds: { readonly at: number; readonly world: World }[] = [
     {
       at: -1,
-      world: { stored: universe.tuples.map(() => 0), model: 0, isSuspended: false, seq: 0 },
+      world: { stored: universe.tuples.map(() => 0), model: 0, isSuspended: false, revision: 0 },
     },
   ];
   const worldAt = (at: number): World =>
@@ -74,7 +74,7 @@ export function simulateHistory(options: SimulationOptions): History {
       const { fault } = options;
       const before = worldAt(called);
       const older = worlds[worlds.findLastIndex((one) => one.at <= called) - 3]?.world ?? before;
-      const atLeast = random.chance(0.2) ? { epoch: 1, seq: before.seq } : undefined;
+      const atLeast = random.chance(0.2) ? { epoch: 1, revision: before.revision } : undefined;
       let seen = atLeast === undefined ? now : before;
       if (isFaulty && fault === 'stale-read' && atLeast === undefined)
         seen = { ...older, model: now.model, isSuspended: now.isSuspended };
@@ -108,7 +108,7 @@ export function simulateHistory(options: SimulationOptions): History {
         worlds.push({ at: point, world: isLost ? { ...next, stored: now.stored } : next });
         if (action.kind === 'write' && !isUnknown) {
           const isSame = isFaulty && options.fault === 'same-token';
-          done = { ...action, reached: { epoch: 1, seq: next.seq - (isSame ? 1 : 0) } };
+          done = { ...action, reached: { epoch: 1, revision: next.revision - (isSame ? 1 : 0) } };
           if (isFaulty && options.fault === 'called-failed') {
             outcome = 'refused';
             done = action;
@@ -154,7 +154,7 @@ function apply(world: World, action: Action): World {
     case 'write': {
       const stored = [...world.stored];
       for (const { op, tuple } of action.updates) stored[tuple] = op === 'insert' ? 1 : 0;
-      return { ...world, stored, seq: world.seq + 1 };
+      return { ...world, stored, revision: world.revision + 1 };
     }
     case 'deprovision':
     case 'failover':

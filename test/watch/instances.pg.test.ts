@@ -27,7 +27,7 @@ afterAll(async () => {
   const codes = await Promise.all(services.map((service) => service.stop()));
   await database.drop();
   expect(codes.filter((code) => code !== 0 && code !== null)).toEqual([]);
-}, 60_000);
+}, 120_000);
 
 const at = (index: number): Service => services[index % services.length] as Service;
 
@@ -100,4 +100,4 @@ test('nothing is lost, doubled or out of order where the followed instance is ki
     expect(told.filter((one) => one.startsWith(`${tenantId} `))).toEqual(writes);
   }
   expect(told).toHaveLength(WRITES);
-}, 60_000);
+}, 120_000);

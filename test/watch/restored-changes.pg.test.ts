@@ -37,5 +37,5 @@ test('changes of a dump that was loaded into another server are not told once it
   await pool.query(`update shard set seq = 3 where tenant_id = 't'`);
   await pool.query(CHANGE, [3, 0]);
   const next = await selectWatchedProject(pool, 'p', window.to, null, ['', -1]);
-  expect(next.rows.map(({ tenantId, seq }) => [tenantId, seq])).toEqual([['t', 3]]);
+  expect(next.rows.map(({ tenantId, revision }) => [tenantId, revision])).toEqual([['t', 3]]);
 });

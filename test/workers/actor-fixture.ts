@@ -3,17 +3,17 @@ import type { ShardKey } from '../../src/model/relation-tuple.ts';
 import { type AppError } from '../../src/shared/app-error.ts';
 import type { Job, JobShard } from '../../src/workers/jobs/job.ts';
 import { type ActorHost, ShardActor } from '../../src/workers/shard/shard-actor.ts';
-import { foldingIndex } from './folding-index.ts';
+import { packingIndex } from './folding-index.ts';
 import { MemoryShardSource } from './memory-shard-source.ts';
 import { viewer } from './pool-fixture.ts';
 
 export const SHARD: ShardKey = { projectId: 'p', tenantId: 't' };
 
 export type Want = Partial<
-  Pick<Job, 'minSeq' | 'deadlineMs' | 'waitUntilMs' | 'isLong'> & {
+  Pick<Job, 'minRevision' | 'deadlineMs' | 'isDeadlineStated' | 'waitUntilMs' | 'isLong'> & {
     epoch: number;
     settingsVersion: number;
-    stamp: string;
+    forkId: string;
     isHeldOnly: boolean;
     slices: number;
     throws: unknown;
@@ -23,8 +23,9 @@ export type Want = Partial<
 /** A job that notes what it saw: the watermark at each slice, or why it failed. */
 export class Probe implements Job {
   readonly scope;
-  readonly minSeq: number;
+  readonly minRevision: number;
   readonly deadlineMs: number;
+  readonly isDeadlineStated: boolean;
   readonly waitUntilMs: number;
   readonly isLong: boolean;
   isCancelled = false;
@@ -48,13 +49,14 @@ export class Probe implements Job {
       readBudget: 1,
       settingsVersion: want.settingsVersion ?? 1,
       epoch: want.epoch ?? 1,
-      stamp: want.stamp ?? '',
+      forkId: want.forkId ?? '',
       isHeldOnly: want.isHeldOnly ?? false,
       expectedProjectId: '',
       expectedTenantId: '',
     };
-    this.minSeq = want.minSeq ?? 0;
+    this.minRevision = want.minRevision ?? 0;
     this.deadlineMs = want.deadlineMs ?? Infinity;
+    this.isDeadlineStated = want.isDeadlineStated ?? false;
     this.waitUntilMs = want.waitUntilMs ?? Infinity;
     this.isLong = want.isLong ?? false;
     this.#slices = want.slices ?? 1;
@@ -94,7 +96,7 @@ export function start() {
     clock: { nowMs: () => 0, monotonicMs: () => time.nowMs ?? performance.now() },
     source,
     loadTimeoutMs: 10_000,
-    createIndex: (user) => foldingIndex(user),
+    createIndex: (user) => packingIndex(user),
     withLoadPlace: (load) => load(),
     failed: (error) => {
       throw error;
@@ -120,12 +122,12 @@ export function start() {
   const runLong = (): boolean => actor.runLong(-Infinity, () => undefined);
   const commit = (id: string) => source.commit(SHARD, [viewer('insert', id, 'u')]);
   const ready = () => expect.poll(() => actor.state, { interval: 2 }).toBe('ready');
-  const load = async (seqs: number): Promise<void> => {
-    for (let i = 0; i < seqs; i++) commit(`base${i}`);
+  const load = async (revisions: number): Promise<void> => {
+    for (let i = 0; i < revisions; i++) commit(`base${i}`);
     ask();
     await ready();
     runShort();
-    expect(actor.watermark).toBe(seqs);
+    expect(actor.watermark).toBe(revisions);
   };
   const take = (): string[] => told.splice(0);
   return {

@@ -58,17 +58,19 @@ describe('what an earlier life of an index, or another state, has left behind', 
       await load(1);
       const readChanges = source.readChanges.bind(source);
       let pages = 0;
-      source.readChanges = async (shard, afterSeq) => {
-        const page = await readChanges(shard, afterSeq);
+      source.readChanges = async (shard, afterRevision) => {
+        const page = await readChanges(shard, afterRevision);
         if (pages++ > 0) return page;
         const changes =
           how === 'gap'
             ? page.changes.slice(1)
-            : page.changes.map((each) => (each.seq === 2 ? { ...each, changes: 'no list' } : each));
+            : page.changes.map((each) =>
+                each.revision === 2 ? { ...each, changes: 'no list' } : each,
+              );
         return { ...page, changes };
       };
       for (const id of ['b', 'c', 'd']) commit(id);
-      const waiting = ask({ minSeq: 4 });
+      const waiting = ask({ minRevision: 4 });
       await expect.poll(() => reports.length).toBeGreaterThan(0);
       await ready();
       runShort();
@@ -122,7 +124,7 @@ describe('what an earlier life of an index, or another state, has left behind', 
   test('who waits for a held change is served when it is applied', async () => {
     const { actor, load, commit, ask, runShort, runLong, ready, source } = start();
     await load(1);
-    const waiting = ask({ minSeq: 2 });
+    const waiting = ask({ minRevision: 2 });
     await ready();
     ask({ slices: 2 });
     runShort();
@@ -141,7 +143,7 @@ describe('what an earlier life of an index, or another state, has left behind', 
     const second = Promise.withResolvers<void>();
     let reads = 0;
     source.fault = () => (++reads === 1 ? Promise.resolve() : second.promise);
-    const [near, far] = [ask({ minSeq: 4 }), ask({ minSeq: 6 })];
+    const [near, far] = [ask({ minRevision: 4 }), ask({ minRevision: 6 })];
     await expect.poll(() => actor.watermark).toBe(4);
     runShort();
     expect([near.seen, far.seen, actor.state]).toEqual([[4], [], 'catchingUp']);
@@ -158,11 +160,11 @@ describe('what an earlier life of an index, or another state, has left behind', 
     const old = await readChanges(SHARD, 1);
     const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     let reads = 0;
-    source.readChanges = async (shard, afterSeq) => {
+    source.readChanges = async (shard, afterRevision) => {
       reads += 1;
       if (reads === 1) return first.promise.then(() => old);
       await second.promise;
-      return readChanges(shard, afterSeq);
+      return readChanges(shard, afterRevision);
     };
     actor.hint(0);
     commit('b');
@@ -203,8 +205,8 @@ describe('what an earlier life of an index, or another state, has left behind', 
   test('a job that its revision no longer serves fails, and is not run', async () => {
     const { load, ask, runShort, reports } = start();
     await load(1);
-    const job = ask({ minSeq: 1 });
-    Object.assign(job, { minSeq: 9 });
+    const job = ask({ minRevision: 1 });
+    Object.assign(job, { minRevision: 9 });
     runShort();
     expect([job.seen, job.reason, reports]).toEqual([[], 'INTERNAL', ['evaluation_failed']]);
   });

@@ -11,12 +11,16 @@ describe('what a request sees', () => {
     const { actor, source, ask, runShort, load, commit } = start();
     await load(3);
     const open = gate(source);
-    const [below, at, above] = [ask({ minSeq: 2 }), ask({ minSeq: 3 }), ask({ minSeq: 4 })];
+    const [below, at, above] = [
+      ask({ minRevision: 2 }),
+      ask({ minRevision: 3 }),
+      ask({ minRevision: 4 }),
+    ];
     runShort();
     expect([below.seen, at.seen, above.seen]).toEqual([[3], [3], []]);
     const change = commit('next');
     open();
-    await expect.poll(() => actor.watermark).toBe(change.seq);
+    await expect.poll(() => actor.watermark).toBe(change.revision);
     runShort();
     expect(above.seen).toEqual([4]);
   });
@@ -26,8 +30,8 @@ describe('what a request sees', () => {
     await load(2);
     const old = ask({ epoch: 0 });
     expect(old.reason).toBe('SHARD_UNAVAILABLE');
-    source.diverge(SHARD, { epoch: 2, stamp: '77' });
-    const [next, late] = [ask({ epoch: 2 }), ask({ epoch: 1, minSeq: 3 })];
+    source.diverge(SHARD, { epoch: 2, forkId: '77' });
+    const [next, late] = [ask({ epoch: 2 }), ask({ epoch: 1, minRevision: 3 })];
     await expect.poll(() => actor.position.epoch).toBe(2);
     await ready();
     runShort();
@@ -59,7 +63,9 @@ describe('what a request sees', () => {
   test('those who wait too long are told so, the others wait on', async () => {
     const { ask, load, actor } = start();
     await load(1);
-    const [early, at, later] = [9, 10, 11].map((waitUntilMs) => ask({ minSeq: 5, waitUntilMs }));
+    const [early, at, later] = [9, 10, 11].map((waitUntilMs) =>
+      ask({ minRevision: 5, waitUntilMs }),
+    );
     actor.sweep(10);
     expect([early?.reason, at?.reason, later?.reason]).toEqual([
       'SHARD_UNAVAILABLE',
@@ -70,6 +76,37 @@ describe('what a request sees', () => {
   });
 });
 
+describe('who waits until the end of the time', () => {
+  const reasons = (probes: readonly { reason: string | undefined }[]): (string | undefined)[] =>
+    probes.map(({ reason }) => reason);
+
+  test.each([
+    ['a load', 0],
+    ['a change', 5],
+  ])(
+    'for %s: DEADLINE_EXCEEDED where the caller stated it, else unavailable',
+    async (_, minRevision) => {
+      const { ask, load, actor } = start();
+      if (minRevision > 0) await load(1);
+      const over = { minRevision, deadlineMs: 10, waitUntilMs: 10 };
+      const probes = [
+        ask({ ...over, isDeadlineStated: true }),
+        ask(over),
+        // The service's own limit comes first, and is no deadline of the caller.
+        ask({ ...over, deadlineMs: 11, isDeadlineStated: true }),
+        ask({ minRevision, deadlineMs: 11, waitUntilMs: 11, isDeadlineStated: true }),
+      ];
+      actor.sweep(10);
+      expect(reasons(probes)).toEqual([
+        'DEADLINE_EXCEEDED',
+        'SHARD_UNAVAILABLE',
+        'SHARD_UNAVAILABLE',
+        undefined,
+      ]);
+    },
+  );
+});
+
 describe('committed changes', () => {
   test('the next one is applied at once, what is there already never again', async () => {
     const { actor, load, commit, source, counts } = start();
@@ -77,11 +114,11 @@ describe('committed changes', () => {
     const third = commit('c');
     const pages = source.pages;
     actor.committed(third);
-    expect([actor.watermark, actor.position.stamp]).toEqual([3, third.stamp]);
+    expect([actor.watermark, actor.position.forkId]).toEqual([3, third.forkId]);
     expect(actor.tupleCount).toBe(3);
     actor.committed(third);
-    actor.committed({ ...third, seq: 1, stamp: 'not remembered' });
-    actor.committed({ ...third, seq: 4, epoch: 0 });
+    actor.committed({ ...third, revision: 1, forkId: 'not remembered' });
+    actor.committed({ ...third, revision: 4, epoch: 0 });
     expect([actor.watermark, actor.state, source.pages]).toEqual([3, 'ready', pages]);
     expect(counts).toEqual({ load: 1, loadFailure: 0, catchUp: 0 });
   });
@@ -98,7 +135,7 @@ describe('committed changes', () => {
   });
 
   test.each([
-    ['another stamp at the watermark', { stamp: '999' }],
+    ['another stamp at the watermark', { forkId: '999' }],
     ['a later epoch', { epoch: 2 }],
   ])('%s is another history: loaded anew', async (_what, difference) => {
     const { actor, load, commit, source, ready, ask, runShort } = start();
@@ -169,19 +206,19 @@ describe('committed changes', () => {
     const { actor, load, commit, ask, ready, runShort, reports, source } = start();
     await load(1);
     const second = commit('b');
-    const waiting = ask({ minSeq: 2 });
+    const waiting = ask({ minRevision: 2 });
     await ready();
     const { generation } = actor;
     actor.committed({ ...commit('c'), changes: 'no list' });
     expect(reports).toEqual(['shard_index_damaged']);
     expect(actor.generation).toBeGreaterThan(generation);
     await expect.poll(() => actor.state).not.toBe('catchingUp');
-    const probe = ask({ minSeq: 3 });
+    const probe = ask({ minRevision: 3 });
     await ready();
     runShort();
     expect([probe.seen, actor.watermark, source.loads]).toEqual([[3], 3, 2]);
     expect(waiting.seen.length).toBe(1);
-    expect(second.seq).toBe(2);
+    expect(second.revision).toBe(2);
   });
 });
 
@@ -216,7 +253,7 @@ describe('an evaluation that is begun', () => {
     const long = ask({ slices: 3 });
     runShort();
     commit('b');
-    const waiting = ask({ minSeq: 2 });
+    const waiting = ask({ minRevision: 2 });
     await settle();
     const other = ask();
     runShort();
@@ -264,7 +301,7 @@ describe('loads and catch-ups', () => {
     await settle();
     expect([actor.state, actor.isLoaded, actor.watermark]).toEqual(['loading', false, 1]);
     hold.resolve();
-    ask({ minSeq: 2 });
+    ask({ minRevision: 2 });
     await ready();
     expect([actor.watermark, actor.tupleCount]).toEqual([2, 2]);
   });
@@ -289,8 +326,8 @@ describe('loads and catch-ups', () => {
       calls++;
       return Promise.reject(new Error('away'));
     };
-    const waiting = ask({ minSeq: 2 });
-    const fine = ask({ minSeq: 1 });
+    const waiting = ask({ minRevision: 2 });
+    const fine = ask({ minRevision: 1 });
     runShort();
     expect(fine.seen).toEqual([1]);
     await expect.poll(() => waiting.reason).toBe('SHARD_UNAVAILABLE');
@@ -302,7 +339,7 @@ describe('loads and catch-ups', () => {
     await load(1);
     for (let i = 0; i < 10; i++) commit(`c${i}`);
     const pages = source.pages;
-    const waiting = ask({ minSeq: 11 });
+    const waiting = ask({ minRevision: 11 });
     await ready();
     runShort();
     expect([waiting.seen, source.pages - pages, actor.tupleCount]).toEqual([[11], 4, 11]);
@@ -311,7 +348,7 @@ describe('loads and catch-ups', () => {
   test('a seq that somebody asks for is looked for again and again', async () => {
     const { actor, load, ask, commit, runShort } = start();
     await load(1);
-    const waiting = ask({ minSeq: 2 });
+    const waiting = ask({ minRevision: 2 });
     await settle();
     commit('late');
     await expect.poll(() => actor.watermark).toBe(2);
@@ -396,7 +433,7 @@ describe('what the worker around it is told', () => {
     actor.hint(0);
     await ready();
     expect(take()).toEqual(['settled']);
-    ask({ minSeq: 9, waitUntilMs: 5 });
+    ask({ minRevision: 9, waitUntilMs: 5 });
     await ready();
     take();
     actor.sweep(4);
@@ -490,14 +527,14 @@ describe('more than one evaluation is begun', () => {
     const change = commit('b');
     actor.committed(change);
     const [short, long] = [ask(), ask({ isLong: true })];
-    source.diverge(SHARD, { stamp: '55' });
-    actor.committed({ ...change, stamp: '55' });
+    source.diverge(SHARD, { forkId: '55' });
+    actor.committed({ ...change, forkId: '55' });
     expect(runShort()).toBe(false);
     expect([short.seen, short.reason, actor.depth]).toEqual([[], undefined, 2]);
     await ready();
     runShort();
     actor.runLong(Infinity, () => undefined);
-    expect([short.seen, long.seen, actor.position.stamp]).toEqual([[2], [2], '55']);
+    expect([short.seen, long.seen, actor.position.forkId]).toEqual([[2], [2], '55']);
   });
 });
 
@@ -505,7 +542,7 @@ describe('what waits is served as soon as it can be', () => {
   test('by the next change, with no look into the store', async () => {
     const { actor, load, ask, runShort, commit, ready, source } = start();
     await load(1);
-    const waiting = ask({ minSeq: 2 });
+    const waiting = ask({ minRevision: 2 });
     await ready();
     const { pages } = source;
     actor.committed(commit('b'));
@@ -522,7 +559,7 @@ describe('what waits is served as soon as it can be', () => {
       actor.hint(0);
       await settle();
       const change = commit('b');
-      source.diverge(SHARD, { seq: 1, stamp: actor.position.stamp });
+      source.diverge(SHARD, { revision: 1, forkId: actor.position.forkId });
       actor.committed(change);
       expect(actor.watermark).toBe(1);
       if (fails) {
@@ -533,7 +570,7 @@ describe('what waits is served as soon as it can be', () => {
       }
       await ready();
       expect(actor.watermark).toBe(2);
-      const probe = ask({ minSeq: 2 });
+      const probe = ask({ minRevision: 2 });
       runShort();
       expect(probe.seen).toEqual([2]);
     }
@@ -544,7 +581,7 @@ describe('what waits is served as soon as it can be', () => {
     commit('a');
     const load = Promise.withResolvers<void>();
     source.fault = (what) => (what === 'load' ? load.promise : Promise.resolve());
-    const waiting = ask({ minSeq: 1 });
+    const waiting = ask({ minRevision: 1 });
     actor.hint(3);
     load.resolve();
     await ready();
@@ -604,7 +641,7 @@ describe('settings', () => {
     runShort();
     expect([old.reason, fit.seen]).toEqual(['SETTINGS_OLD', [1]]);
     source.commit(SHARD, [viewer('insert', 'y', 'u')], 6);
-    const waiting = ask({ settingsVersion: 5, minSeq: 2 });
+    const waiting = ask({ settingsVersion: 5, minRevision: 2 });
     await expect.poll(() => actor.watermark).toBe(2);
     expect(waiting.reason).toBe('SETTINGS_OLD');
   });
@@ -618,8 +655,8 @@ describe('what is held', () => {
     await load(2);
     const { pages } = source;
     const [held, behind, other] = [
-      ask({ isHeldOnly: true, minSeq: 2 }),
-      ask({ isHeldOnly: true, minSeq: 3 }),
+      ask({ isHeldOnly: true, minRevision: 2 }),
+      ask({ isHeldOnly: true, minRevision: 3 }),
       ask({ isHeldOnly: true, epoch: 2 }),
     ];
     runShort();
@@ -633,16 +670,16 @@ describe('another history', () => {
   test('a stamp that is not that of the index drops it, once for a request', async () => {
     const { ask, load, source, ready, counts, runShort } = start();
     await load(3);
-    const stamp = source.head(SHARD).stamp;
-    expect(ask({ minSeq: 3, stamp }).reason).toBeUndefined();
+    const forkId = source.head(SHARD).forkId;
+    expect(ask({ minRevision: 3, forkId }).reason).toBeUndefined();
     runShort();
     // The store has this history all the same: the request names one that is gone.
-    const lost = ask({ minSeq: 3, stamp: '424242' });
+    const lost = ask({ minRevision: 3, forkId: '424242' });
     await ready();
     expect([counts['load'], lost.reason]).toEqual([2, 'SHARD_UNAVAILABLE']);
     // The store has another one: the index that is loaded anew fits the request.
-    source.diverge(SHARD, { stamp: '77' });
-    const other = ask({ minSeq: 3, stamp: '77' });
+    source.diverge(SHARD, { forkId: '77' });
+    const other = ask({ minRevision: 3, forkId: '77' });
     await ready();
     runShort();
     expect([counts['load'], other.seen]).toEqual([3, [3]]);
@@ -655,11 +692,11 @@ describe('another history', () => {
     for (const change of changes) actor.committed(change);
     expect(actor.watermark).toBe(41);
     const [old, recent] = [changes[3], changes[30]];
-    ask({ minSeq: recent?.seq ?? 0, stamp: recent?.stamp ?? '' });
-    ask({ minSeq: old?.seq ?? 0, stamp: 'not remembered' });
+    ask({ minRevision: recent?.revision ?? 0, forkId: recent?.forkId ?? '' });
+    ask({ minRevision: old?.revision ?? 0, forkId: 'not remembered' });
     runShort();
     expect(counts['load']).toBe(1);
-    ask({ minSeq: recent?.seq ?? 0, stamp: 'another' });
+    ask({ minRevision: recent?.revision ?? 0, forkId: 'another' });
     await ready();
     expect(counts['load']).toBe(2);
   });
@@ -668,13 +705,13 @@ describe('another history', () => {
 describe('carried changes', () => {
   const carriedOf = (
     source: MemoryShardSource,
-    afterSeq: number,
+    afterRevision: number,
     changes: readonly CommittedChange[],
     more: Partial<CarriedChanges> = {},
   ): CarriedChanges => {
-    const { epoch, seq, stamp } = source.head(SHARD);
-    const head = { ...SHARD, epoch, seq, stamp };
-    return { ...head, isLost: false, afterSeq, stampAtStart: '', changes, ...more };
+    const { epoch, revision, forkId } = source.head(SHARD);
+    const head = { ...SHARD, epoch, revision, forkId };
+    return { ...head, isLost: false, afterRevision, forkIdAtStart: '', changes, ...more };
   };
 
   test('bring a shard forward without a look at the store; what is there already is not taken twice', async () => {
@@ -684,7 +721,7 @@ describe('carried changes', () => {
     const { pages } = source;
     actor.committed(changes[0] as CommittedChange);
     actor.carried(carriedOf(source, 2, changes));
-    const probe = ask({ minSeq: 5, stamp: source.head(SHARD).stamp });
+    const probe = ask({ minRevision: 5, forkId: source.head(SHARD).forkId });
     runShort();
     expect([actor.watermark, probe.seen, source.pages]).toEqual([5, [5], pages]);
   });
@@ -706,7 +743,7 @@ describe('carried changes', () => {
     expect(actor.state).toBe('unloaded');
     await load(2);
     const change = commit('c');
-    actor.carried(carriedOf(source, 2, [change], { stampAtStart: '99' }));
+    actor.carried(carriedOf(source, 2, [change], { forkIdAtStart: '99' }));
     await ready();
     expect([counts['load'], actor.watermark]).toEqual([2, 3]);
   });
@@ -716,7 +753,7 @@ describe('carried changes', () => {
     await load(3);
     actor.carried(carriedOf(source, 5, [], { isLost: true }));
     expect([actor.state, counts['load']]).toEqual(['ready', 1]);
-    source.diverge(SHARD, { seq: 1, stamp: '7920' });
+    source.diverge(SHARD, { revision: 1, forkId: '7920' });
     actor.carried(carriedOf(source, 3, [], { isLost: true }));
     await ready();
     expect([counts['load'], actor.watermark]).toEqual([2, 1]);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { PairTable } from '../../src/engine/bound/pair-table.ts';
-import { LineTable } from '../../src/engine/hot/line-table.ts';
+import { ObjectTable } from '../../src/engine/hot/object-table.ts';
 import type { ShardKey } from '../../src/model/relation-tuple.ts';
 import { DEBUG_ASSERTIONS } from '../../src/shared/assert.ts';
 import { systemClock } from '../../src/shared/clock.ts';
@@ -9,7 +9,7 @@ import { ShardActor } from '../../src/workers/shard/shard-actor.ts';
 import { RawRequest } from '../../src/workers/slot/pending-request.ts';
 import { ShardQueue } from '../../src/workers/slot/shard-queue.ts';
 import { WorkerSlot } from '../../src/workers/slot/worker-slot.ts';
-import { foldingIndex } from './folding-index.ts';
+import { packingIndex } from './folding-index.ts';
 import { MemoryShardSource } from './memory-shard-source.ts';
 import { scopeOf, viewer } from './pool-fixture.ts';
 
@@ -19,13 +19,13 @@ test('tests run with the assertions that a service leaves out', () => {
   expect(DEBUG_ASSERTIONS).toBe(true);
 });
 
-/** A store whose pages leave a seq out, as a mistake of ours might. */
+/** A store whose pages leave a revision out, as a mistake of ours might. */
 class SourceWithGap extends MemoryShardSource {
   leftOut = 0;
 
-  override async readChanges(shard: ShardKey, afterSeq: number): Promise<ChangePage> {
-    const page = await super.readChanges(shard, afterSeq);
-    return { ...page, changes: page.changes.filter(({ seq }) => seq !== this.leftOut) };
+  override async readChanges(shard: ShardKey, afterRevision: number): Promise<ChangePage> {
+    const page = await super.readChanges(shard, afterRevision);
+    return { ...page, changes: page.changes.filter(({ revision }) => revision !== this.leftOut) };
   }
 }
 
@@ -36,7 +36,7 @@ test('a change that skips a seq is never applied: the shard is loaded again', as
     clock: systemClock,
     source,
     loadTimeoutMs: 10_000,
-    createIndex: (user) => foldingIndex(user),
+    createIndex: (user) => packingIndex(user),
     withLoadPlace: (load) => load(),
     failed: (error) => {
       throw error;
@@ -51,8 +51,9 @@ test('a change that skips a seq is never applied: the shard is loaded again', as
   actor.submit({
     requestId: 1,
     scope: { ...scopeOf(SHARD, 0), expectedProjectId: '', expectedTenantId: '' },
-    minSeq: 0,
+    minRevision: 0,
     deadlineMs: Infinity,
+    isDeadlineStated: false,
     waitUntilMs: Infinity,
     isLong: false,
     isCancelled: false,
@@ -113,7 +114,7 @@ test('a slot takes requests of its own shards only', () => {
 });
 
 test('the tables of the engine tell when a line is added twice, or a pair has no place', () => {
-  const lines = new LineTable(4, 1 << 16);
+  const lines = new ObjectTable(4, 1 << 16);
   lines.add(7, 1);
   expect(() => lines.add(7, 1)).toThrow('a line has one place');
   const pairs = new PairTable();

@@ -1,21 +1,21 @@
-import { FoldingShardIndex } from '../../src/workers/shard/folding-index.ts';
+import { PackingShardIndex } from '../../src/workers/shard/packing-index.ts';
 import type { IndexUser } from '../../src/workers/shard/ports.ts';
 import { SmallShards } from '../../src/workers/shard/small-shards.ts';
 
-/** What small shards share, without evaluators; `foldedRowsMax` 0 folds none. */
+/** What small shards share, without evaluators; `packedRowsMax` 0 folds none. */
 export function smallShards(
   bytesMax = 1e9,
-  foldedRowsMax?: number,
-  unfoldedMax?: number,
+  packedRowsMax?: number,
+  hydratedMax?: number,
 ): SmallShards {
   const cacheBytesOf = (): number => 0;
-  return new SmallShards({ bytesMax, foldedRowsMax, unfoldedMax, cacheBytesOf });
+  return new SmallShards({ bytesMax, packedRowsMax, hydratedMax, cacheBytesOf });
 }
 
 /** The index of the only shard of a worker. */
-export function foldingIndex(
+export function packingIndex(
   user: IndexUser = { isInUse: false },
   shared: SmallShards = smallShards(),
-): FoldingShardIndex {
-  return new FoldingShardIndex(shared, user);
+): PackingShardIndex {
+  return new PackingShardIndex(shared, user);
 }

@@ -10,7 +10,7 @@ import type {
   WorkerStats,
 } from '../../src/protocol/messages.ts';
 import { AppError } from '../../src/shared/app-error.ts';
-import { FoldingShardIndex } from '../../src/workers/shard/folding-index.ts';
+import { PackingShardIndex } from '../../src/workers/shard/packing-index.ts';
 import { ShardHost } from '../../src/workers/shard/shard-host.ts';
 import { WORKER_DEFAULTS } from '../../src/workers/shard/worker-settings.ts';
 import { EPOCH, MemoryShardSource } from './memory-shard-source.ts';
@@ -25,7 +25,7 @@ const scopeOf = (shard: ShardKey, modelVersion: number): ScopeEntry => ({
   readBudget: 1_000_000,
   settingsVersion: 1,
   epoch: EPOCH,
-  stamp: '',
+  forkId: '',
   isHeldOnly: false,
   expectedProjectId: '',
   expectedTenantId: '',
@@ -35,7 +35,7 @@ type Ask = {
   id?: number;
   shard?: ShardKey;
   modelVersion?: number;
-  minSeq?: number;
+  minRevision?: number;
   object?: string;
 };
 
@@ -67,7 +67,7 @@ function start(options: { indexBytesMax?: number; loadTimeoutMs?: number } = {})
     },
     clock: { nowMs: () => 0, monotonicMs: () => time.nowMs ?? performance.now() },
     source,
-    createIndex: (shared, user) => new FoldingShardIndex(shared, user),
+    createIndex: (shared, user) => new PackingShardIndex(shared, user),
     post: (batch) => {
       posts += 1;
       take(batch);
@@ -95,7 +95,7 @@ function start(options: { indexBytesMax?: number; loadTimeoutMs?: number } = {})
   const requestOf = (ask: Ask, scope: number): WorkerRequest => ({
     requestId: ask.id ?? ++ids,
     scope,
-    minSeq: ask.minSeq ?? 0,
+    minRevision: ask.minRevision ?? 0,
     deadlineMs: Infinity,
     method: 'check',
     args: {
@@ -265,14 +265,14 @@ describe('shards', () => {
     control({ kind: 'committed', change });
     expect(host.actor(A)?.watermark).toBe(2);
     control({ kind: 'committed', change: source.commit(B, [viewer('insert', 'd2', 'u')]) });
-    control({ kind: 'hint', shard: B, seq: 1 });
+    control({ kind: 'hint', shard: B, revision: 1 });
     expect(host.actor(B)).toBeUndefined();
     source.commit(A, [viewer('insert', 'd3', 'u')]);
-    control({ kind: 'hint', shard: A, seq: 3 });
+    control({ kind: 'hint', shard: A, revision: 3 });
     await expect.poll(() => host.actor(A)?.watermark).toBe(3);
     // A hint for all asks the store for the heads.
     source.commit(A, [viewer('insert', 'd4', 'u')]);
-    control({ kind: 'hint', shard: null, seq: 0 });
+    control({ kind: 'hint', shard: null, revision: 0 });
     await expect.poll(() => host.actor(A)?.watermark).toBe(4);
     // With what its shards share.
     expect(host.indexBytes).toBeGreaterThan(host.actor(A)?.indexBytes ?? Infinity);
@@ -287,7 +287,7 @@ describe('shards', () => {
     const { pages } = source;
     await host.poll();
     expect([source.pages, host.actor(A)?.state]).toEqual([pages, 'ready']);
-    for (const difference of [{ stamp: '55' }, { epoch: 2 }, { seq: 0, stamp: '0' }]) {
+    for (const difference of [{ forkId: '55' }, { epoch: 2 }, { revision: 0, forkId: '0' }]) {
       const { loads } = source;
       source.diverge(A, difference);
       await host.poll();
@@ -390,8 +390,8 @@ describe('shards', () => {
       what === 'load' ? Promise.reject(new Error('no')) : new Promise(() => undefined);
     check({ id: 2, shard: B });
     await answered(2).toBeDefined();
-    check({ id: 3, minSeq: 5 }, { id: 4, minSeq: 5 });
-    control({ kind: 'hint', shard: A, seq: 5 });
+    check({ id: 3, minRevision: 5 }, { id: 4, minRevision: 5 });
+    control({ kind: 'hint', shard: A, revision: 5 });
     host.start();
     await expect.poll(() => stats.length).toBeGreaterThan(0);
     expect(stats[0]).toMatchObject({
@@ -417,9 +417,9 @@ describe('shards', () => {
     check({ id: 1 });
     await answered(1).toBeDefined();
     time.nowMs = 5_000;
-    check({ id: 2, minSeq: 5 });
+    check({ id: 2, minRevision: 5 });
     time.nowMs = 5_600;
-    check({ id: 3, minSeq: 5 });
+    check({ id: 3, minRevision: 5 });
     time.nowMs = 6_000;
     host.start();
     await expect.poll(() => reason(2)).toBe('SHARD_UNAVAILABLE');

@@ -2,7 +2,7 @@ import type { AnswerBatch, RequestBatch } from '../../src/protocol/messages.ts';
 import { RAW_FIELDS, RAW_REQUEST_ID } from '../../src/protocol/messages.ts';
 import type { Clock } from '../../src/shared/clock.ts';
 import { systemClock } from '../../src/shared/clock.ts';
-import { FoldingShardIndex } from '../../src/workers/shard/folding-index.ts';
+import { PackingShardIndex } from '../../src/workers/shard/packing-index.ts';
 import type { ShardSource } from '../../src/workers/shard/ports.ts';
 import { ShardHost } from '../../src/workers/shard/shard-host.ts';
 import type { WorkerSettings } from '../../src/workers/shard/worker-settings.ts';
@@ -43,7 +43,7 @@ export class InProcessTransport implements SlotTransport {
       settings,
       clock: clock ?? systemClock,
       source,
-      createIndex: (shared, user) => new FoldingShardIndex(shared, user),
+      createIndex: (shared, user) => new PackingShardIndex(shared, user),
       post: (answers) => {
         const copy = structuredClone(answers);
         setImmediate(() => {
@@ -55,7 +55,7 @@ export class InProcessTransport implements SlotTransport {
     this.#host.start();
   }
 
-  room(): null {
+  space(): null {
     return null;
   }
 

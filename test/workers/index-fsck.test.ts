@@ -82,7 +82,7 @@ test('what is stored, and what is only in the index, are both found', async () =
   ] as const) {
     const { head } = { head: source.head(SHARD) };
     source.commit(SHARD, [viewer(op, object, 'u1')]);
-    source.diverge(SHARD, { seq: head.seq, stamp: head.stamp });
+    source.diverge(SHARD, { revision: head.revision, forkId: head.forkId });
     expect((await pool.checkIndexes()).differences).toBe(1);
     await expect.poll(() => actor?.isLoaded).toBe(true);
   }
@@ -155,9 +155,9 @@ test('while writes go on a healthy index never differs', async () => {
         })();
         try {
           for (let run = 0; run < 3; run++) {
-            const before = source.head(SHARD).seq;
+            const before = source.head(SHARD).revision;
             const totals = await pool.checkIndexes();
-            expect(source.head(SHARD).seq - before).toBeGreaterThan(5);
+            expect(source.head(SHARD).revision - before).toBeGreaterThan(5);
             expect(reportsOf(fixture, 'index_differs')).toEqual([]);
             expect([totals.shards, totals.unfinished]).toEqual([1, 0]);
           }

@@ -8,7 +8,7 @@ import type { ShardIndex } from '../../src/workers/shard/ports.ts';
 import { ShardHost } from '../../src/workers/shard/shard-host.ts';
 import { postAnswers, serveBatches } from '../../src/workers/shard/worker-port.ts';
 import type { WorkerSettings } from '../../src/workers/shard/worker-settings.ts';
-import { foldingIndex, smallShards } from './folding-index.ts';
+import { packingIndex, smallShards } from './folding-index.ts';
 import { MemoryShardSource } from './memory-shard-source.ts';
 import { viewer } from './pool-fixture.ts';
 
@@ -31,7 +31,7 @@ function killerReader(reader: TupleReader): TupleReader {
 }
 
 function killerIndex(bytesMax: number): ShardIndex {
-  const index = foldingIndex({ isInUse: true }, smallShards(bytesMax, 0));
+  const index = packingIndex({ isInUse: true }, smallShards(bytesMax, 0));
   let reader: TupleReader | null = null;
   return {
     // Once the rows have come: before, there is none.
@@ -46,7 +46,7 @@ function killerIndex(bytesMax: number): ShardIndex {
     },
     insertRow: (bytes, bounds) => index.insertRow(bytes, bounds),
     apply: (changes) => index.apply(changes),
-    startAudit: (seqOf) => index.startAudit(seqOf),
+    startAudit: (revisionOf) => index.startAudit(revisionOf),
     endAudit: () => index.endAudit(),
   };
 }

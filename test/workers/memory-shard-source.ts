@@ -4,7 +4,7 @@ import type { ShardKey, TupleChange } from '../../src/model/relation-tuple.ts';
 import { subjectToColumns } from '../../src/model/relation-tuple.ts';
 import type {
   ChangePage,
-  ShardHead,
+  HeadRevision,
   ShardPosition,
   StoredChange,
 } from '../../src/store/changes.ts';
@@ -13,7 +13,7 @@ import type { SnapshotSink } from '../../src/store/snapshot.ts';
 import type { ShardSource } from '../../src/workers/shard/ports.ts';
 
 type Stored = {
-  head: ShardHead;
+  head: HeadRevision;
   changes: StoredChange[];
   readonly tuples: Map<string, TupleChange['tuple']>;
 };
@@ -43,28 +43,28 @@ export class MemoryShardSource implements ShardSource {
     return Promise.resolve(this.estimate);
   }
 
-  /** Commits one seq and returns it as the writer hands it on. */
+  /** Commits one revision and returns it as the writer hands it on. */
   commit(
     shard: ShardKey,
     changes: readonly TupleChange[],
     settingsVersion = this.#stored(shard).head.settingsVersion,
   ): CommittedChange {
     const stored = this.#stored(shard);
-    const seq = stored.head.seq + 1;
-    const stamp = String(seq * 7919 + stored.head.epoch);
+    const revision = stored.head.revision + 1;
+    const forkId = String(revision * 7919 + stored.head.epoch);
     const packed = packChanges(changes);
-    stored.changes.push({ seq, stamp, settingsVersion, changes: packed });
-    stored.head = { ...stored.head, seq, stamp, settingsVersion };
+    stored.changes.push({ revision, forkId, settingsVersion, changes: packed });
+    stored.head = { ...stored.head, revision, forkId, settingsVersion };
     for (const { op, tuple } of changes) {
       const key = identity(tuple);
       if (op === 'insert') stored.tuples.set(key, tuple);
       else stored.tuples.delete(key);
     }
     const { epoch } = stored.head;
-    return { ...shard, epoch, seq, stamp, settingsVersion, changes: packed };
+    return { ...shard, epoch, revision, forkId, settingsVersion, changes: packed };
   }
 
-  head(shard: ShardKey): ShardHead {
+  head(shard: ShardKey): HeadRevision {
     return this.#stored(shard).head;
   }
 
@@ -72,25 +72,31 @@ export class MemoryShardSource implements ShardSource {
     return this.#stored(shard).tuples;
   }
 
-  /** Forgets changes before `seq`, as retention does. */
-  prune(shard: ShardKey, seq: number): void {
+  /** Forgets changes before `revision`, as retention does. */
+  prune(shard: ShardKey, revision: number): void {
     const stored = this.#stored(shard);
-    stored.changes = stored.changes.filter((change) => change.seq >= seq);
-    stored.head = { ...stored.head, retainedFrom: seq };
+    stored.changes = stored.changes.filter((change) => change.revision >= revision);
+    stored.head = { ...stored.head, retainedFrom: revision };
   }
 
   /** Another history: a restore from an older backup, or a new epoch. */
-  diverge(shard: ShardKey, head: Partial<ShardHead>): void {
+  diverge(shard: ShardKey, head: Partial<HeadRevision>): void {
     const stored = this.#stored(shard);
     stored.head = { ...stored.head, ...head };
     stored.changes = stored.changes
-      .filter((change) => change.seq <= stored.head.seq)
+      .filter((change) => change.revision <= stored.head.revision)
       .map((change) =>
-        change.seq === stored.head.seq ? { ...change, stamp: stored.head.stamp } : change,
+        change.revision === stored.head.revision
+          ? { ...change, forkId: stored.head.forkId }
+          : change,
       );
   }
 
-  async loadSnapshot(shard: ShardKey, sink: SnapshotSink, signal: AbortSignal): Promise<ShardHead> {
+  async loadSnapshot(
+    shard: ShardKey,
+    sink: SnapshotSink,
+    signal: AbortSignal,
+  ): Promise<HeadRevision> {
     this.loads += 1;
     await this.fault('load', shard);
     const { head, tuples } = this.#stored(shard);
@@ -109,17 +115,20 @@ export class MemoryShardSource implements ShardSource {
     return head;
   }
 
-  async readChanges(shard: ShardKey, afterSeq: number): Promise<ChangePage> {
+  async readChanges(shard: ShardKey, afterRevision: number): Promise<ChangePage> {
     this.pages += 1;
     await this.fault('changes', shard);
     const { head, changes } = this.#stored(shard);
-    const at = changes.find((change) => change.seq === afterSeq);
-    const stampAtStart = afterSeq === 0 ? '0' : afterSeq === head.seq ? head.stamp : at?.stamp;
-    const isPruned = afterSeq + 1 < head.retainedFrom;
+    const at = changes.find((change) => change.revision === afterRevision);
+    const forkIdAtStart =
+      afterRevision === 0 ? '0' : afterRevision === head.revision ? head.forkId : at?.forkId;
+    const isPruned = afterRevision + 1 < head.retainedFrom;
     return {
-      head,
-      stampAtStart,
-      changes: isPruned ? [] : changes.filter((change) => change.seq > afterSeq).slice(0, 3),
+      headRevision: head,
+      forkIdAtStart,
+      changes: isPruned
+        ? []
+        : changes.filter((change) => change.revision > afterRevision).slice(0, 3),
     };
   }
 
@@ -146,10 +155,12 @@ export class MemoryShardSource implements ShardSource {
     }
     const next = page.length < limit ? null : (page.at(-1)?.key ?? null);
     const bytes = Buffer.concat(parts);
-    return { head, bytes, bounds: Int32Array.from(bounds), rows: page.length, next };
+    return { headRevision: head, bytes, bounds: Int32Array.from(bounds), rows: page.length, next };
   }
 
-  async readHeads(shards: readonly ShardKey[]): Promise<readonly (ShardKey & ShardPosition)[]> {
+  async readHeadRevisions(
+    shards: readonly ShardKey[],
+  ): Promise<readonly (ShardKey & ShardPosition)[]> {
     await this.fault('heads', null);
     return shards.map((shard) => ({ ...shard, ...this.#stored(shard).head }));
   }
@@ -159,7 +170,7 @@ export class MemoryShardSource implements ShardSource {
     let stored = this.#shards.get(key);
     if (stored === undefined) {
       stored = {
-        head: { epoch: EPOCH, seq: 0, stamp: '0', retainedFrom: 1, settingsVersion: 0 },
+        head: { epoch: EPOCH, revision: 0, forkId: '0', retainedFrom: 1, settingsVersion: 0 },
         changes: [],
         tuples: new Map(),
       };

@@ -3,8 +3,8 @@ import type { WorkerStats } from '../../src/protocol/messages.ts';
 import type { RawAnswer, ReadScope } from '../../src/protocol/shard-client.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 import { WORKER_DEFAULTS } from '../../src/workers/shard/worker-settings.ts';
-import { NearTransport } from '../../src/workers/slot/near-transport.ts';
-import type { SpreadingOptions } from '../../src/workers/slot/shard-spreading.ts';
+import { LocalReplicaTransport } from '../../src/workers/slot/local-replica-transport.ts';
+import type { ReplicationOptions } from '../../src/workers/slot/shard-replication.ts';
 import { createWorkerPool } from '../../src/workers/slot/worker-pool.ts';
 import type { WorkerPool, WorkerPoolEvent } from '../../src/workers/slot/worker-pool.ts';
 import { InProcessTransport } from './in-process-transport.ts';
@@ -16,8 +16,8 @@ export type Fixture = {
   readonly pool: WorkerPool;
   readonly source: MemoryShardSource;
   readonly transports: InProcessTransport[];
-  /** Lives of the replicas on this thread, where `spreading.near` is set. */
-  readonly nears: NearTransport[];
+  /** Lives of the replicas on this thread, where `replication.localReplicas` is set. */
+  readonly nears: LocalReplicaTransport[];
   readonly events: WorkerPoolEvent[];
   readonly fatal: unknown[];
   /** Bounds that refused a request. */
@@ -37,15 +37,15 @@ export type FixtureOptions = {
   readonly queueBytesMax?: number | undefined;
   readonly onStats?: ((stats: WorkerStats) => void) | undefined;
   readonly modelJson?: string | undefined;
-  readonly spreading?: SpreadingOptions | undefined;
+  readonly replication?: ReplicationOptions | undefined;
 };
 
 /** A started pool over workers in this process and a store in memory, with one model set. */
 export async function startFixture(options: FixtureOptions = {}): Promise<Fixture> {
   const source = new MemoryShardSource();
   const transports: InProcessTransport[] = [];
-  const nears: NearTransport[] = [];
-  const near = options.spreading?.near;
+  const nears: LocalReplicaTransport[] = [];
+  const localReplicas = options.replication?.localReplicas;
   const events: WorkerPoolEvent[] = [];
   const fatal: unknown[] = [];
   const refused: string[] = [];
@@ -65,13 +65,16 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
       transports[slot] = transport;
       return transport;
     },
-    ...(near === undefined
+    ...(localReplicas === undefined
       ? {}
       : {
-          createNear: (onTooMuch) => {
-            const nearSettings = { ...settings, indexBytesMax: near.indexBytesMax };
-            const made = new NearTransport({
-              settings: nearSettings,
+          createLocalReplicas: (onTooMuch) => {
+            const localReplicaSettings = {
+              ...settings,
+              indexBytesMax: localReplicas.indexBytesMax,
+            };
+            const made = new LocalReplicaTransport({
+              settings: localReplicaSettings,
               clock: systemClock,
               source,
               onTooMuch,
@@ -83,7 +86,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
     queueDepthMax: options.queueDepthMax ?? 1_000,
     shardQueueDepthMax: options.shardQueueDepthMax ?? 500,
     queueBytesMax: options.queueBytesMax ?? 1_000_000,
-    spreading: options.spreading,
+    replication: options.replication,
     onRefused: (bound) => refused.push(bound),
     onFatal: (cause) => fatal.push(cause),
     onStats: (_slot, stats) => options.onStats?.(stats),
@@ -106,7 +109,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
 /** The scope of a read that may wait ten seconds. */
 export function scopeOf(
   shard: ShardKey,
-  minSeq: number,
+  minRevision: number,
   overrides: Partial<ReadScope> = {},
 ): ReadScope {
   return {
@@ -115,8 +118,8 @@ export function scopeOf(
     readBudget: 10_000,
     settingsVersion: 1,
     epoch: EPOCH,
-    minSeq,
-    stamp: '',
+    minRevision,
+    forkId: '',
     isHeldOnly: false,
     deadlineMs: performance.timeOrigin + performance.now() + 10_000,
     ...overrides,

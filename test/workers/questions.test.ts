@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import type { RelationTuple } from '../../src/model/relation-tuple.ts';
-import type { ItemDecision, Question } from '../../src/protocol/questions.ts';
+import type { ItemDecision, Query } from '../../src/protocol/queries.ts';
 import { checkViewer, reasonOf, scopeOf, startFixture, viewer } from './pool-fixture.ts';
 
 const shard = { projectId: 'p', tenantId: 't' };
-const question = (objectId: string, userId: string): Question => ({
+const question = (objectId: string, userId: string): Query => ({
   namespace: 'doc',
   objectId,
   relation: 'viewer',
@@ -21,10 +21,10 @@ test('answers with the revision that it was computed at, at or above the one ask
   const { pool, source } = fixture;
   for (let seq = 1; seq <= 5; seq++) {
     source.commit(shard, [viewer('insert', `d${seq}`, 'ann')]);
-    const args = { ...NOTHING, question: question(`d${seq}`, 'ann') };
+    const args = { ...NOTHING, query: question(`d${seq}`, 'ann') };
     const { result, revision } = await pool.ask(scopeOf(shard, seq), 'check', args);
     expect(result).toEqual({ allowed: true, undecided: false, unknownRelation: false });
-    expect(revision.seq).toBe(seq);
+    expect(revision.revision).toBe(seq);
     expect(revision.epoch).toBe(scopeOf(shard, seq).epoch);
   }
 });
@@ -61,7 +61,7 @@ test('a large batch is evaluated in slices over one revision, and stops nobody e
   }
   const { result, revision } = await batch;
   expect(meanwhile).toBeGreaterThan(1);
-  expect(revision.seq).toBe(1);
+  expect(revision.revision).toBe(1);
   expect(result.every((one: ItemDecision) => one.allowed && one.error === '')).toBe(true);
   const after = await pool.ask(scopeOf(shard, 2), 'batchCheck', {
     contextual,
@@ -99,7 +99,7 @@ test('counts against the queue by its size, and is told apart where it ended a w
     conditionName: 'not_after',
     conditionParams: JSON.stringify({ not_after: 'x'.repeat(60_000) }),
   };
-  const args = { contextual: [heavy], context: '', question: question('d', 'u') };
+  const args = { contextual: [heavy], context: '', query: question('d', 'u') };
   const both = { ...args, context: JSON.stringify({ now: 'y'.repeat(60_000) }) };
   const refused = await failureOf(pool.ask(scopeOf(shard, 0), 'check', both));
   expect(refused).toBe('QUEUE_FULL');
@@ -114,7 +114,7 @@ test('counts against the queue by its size, and is told apart where it ended a w
   expect(await dying).toBe('WORKER_LOST');
   source.fault = () => Promise.resolve();
   expect(await failureOf(pool.ask(away, 'check', args))).toBe('REQUEST_REFUSED');
-  const other = { ...args, question: question('other', 'u') };
+  const other = { ...args, query: question('other', 'u') };
   expect((await pool.ask(away, 'check', other)).result.allowed).toBe(false);
 });
 
@@ -122,7 +122,7 @@ test('a cancelled question fails at once', async () => {
   await using fixture = await startFixture();
   const { pool } = fixture;
   const abort = new AbortController();
-  const args = { ...NOTHING, question: question('d', 'u') };
+  const args = { ...NOTHING, query: question('d', 'u') };
   const asked = pool.ask(scopeOf(shard, 0), 'check', args, abort.signal);
   abort.abort();
   expect(await failureOf(asked)).toBe('CANCELLED');

@@ -56,8 +56,8 @@ test('the poll is the backstop for lost hints', async () => {
 });
 
 test.each([
-  ['another stamp at the watermark', { stamp: '424242' }],
-  ['a head below the watermark', { seq: 1, stamp: '7920' }],
+  ['another stamp at the watermark', { forkId: '424242' }],
+  ['a head below the watermark', { revision: 1, forkId: '7920' }],
   ['another epoch', { epoch: 2 }],
 ])('reloads when the store diverged: %s', async (_name, change) => {
   await using fixture = await startFixture({ workerCount: 1 });

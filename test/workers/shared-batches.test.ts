@@ -9,7 +9,7 @@ import {
 } from '../../src/protocol/messages.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 import { ownAnswers } from '../../src/workers/jobs/answer-writer.ts';
-import { FoldingShardIndex } from '../../src/workers/shard/folding-index.ts';
+import { PackingShardIndex } from '../../src/workers/shard/packing-index.ts';
 import { ShardHost } from '../../src/workers/shard/shard-host.ts';
 import { WORKER_DEFAULTS } from '../../src/workers/shard/worker-settings.ts';
 import { RawRequest } from '../../src/workers/slot/pending-request.ts';
@@ -46,7 +46,7 @@ function startHost(source: MemoryShardSource): { host: ShardHost; posted: Answer
     settings,
     clock: systemClock,
     source,
-    createIndex: (shared, user) => new FoldingShardIndex(shared, user),
+    createIndex: (shared, user) => new PackingShardIndex(shared, user),
     post: (answers) => posted.push(ownAnswers(answers)),
     underEvaluation: new Float64Array(1),
   });
@@ -61,10 +61,10 @@ function startHost(source: MemoryShardSource): { host: ShardHost; posted: Answer
   return { host, posted };
 }
 
-function request(id: number, minSeq: number, method: 'check' | 'batchCheck', body: object) {
+function request(id: number, minRevision: number, method: 'check' | 'batchCheck', body: object) {
   const shard = new ShardQueue(SHARD.projectId, SHARD.tenantId, 0);
   const bytes = Buffer.from(JSON.stringify(body));
-  const scope = scopeOf(SHARD, minSeq);
+  const scope = scopeOf(SHARD, minRevision);
   return new RawRequest(id, shard, scope, rawOpcode(method, 'json'), bytes, EXPECTED, () => {});
 }
 
@@ -90,7 +90,7 @@ test('what waits beyond the reply reads its own body, whatever the gateway write
   const { host, posted } = startHost(source);
   try {
     const memory = new BatchMemory();
-    const transport = { room: memory.take.bind(memory) };
+    const transport = { space: memory.take.bind(memory) };
     const waiting = [
       request(1, 2, 'check', item('late', 'u')),
       request(2, 2, 'check', item('late', 'stranger')),

@@ -3,11 +3,12 @@ import { createRandom } from '../../bench/dataset/random.ts';
 import type { Random } from '../../bench/dataset/random.ts';
 import type { CommittedChange } from '../../src/model/committed-change.ts';
 import type { ShardKey } from '../../src/model/relation-tuple.ts';
+import { byLength } from '../support/test-length.ts';
 import { checkViewer, reasonOf, scopeOf, startFixture, viewer } from './pool-fixture.ts';
 import type { Fixture } from './pool-fixture.ts';
 
 const SEED = Number(process.env['SEED'] ?? '1');
-const SEEDS = 3 * Number(process.env['FUZZ_RUNS'] ?? '1');
+const SEEDS = byLength(1, 3) * Number(process.env['FUZZ_RUNS'] ?? '1');
 const STEPS = 250;
 const SHARDS = 6;
 const OBJECTS = 4;
@@ -17,7 +18,7 @@ const EXPECTED_REASONS = new Set(['WORKER_LOST', 'SHARD_UNAVAILABLE', 'QUEUE_FUL
 
 type Simulated = {
   readonly shard: ShardKey;
-  /** states[seq] holds the objects that the user can view after that seq. */
+  /** states[revision] holds the objects that the user can view after that revision. */
   readonly states: ReadonlySet<string>[];
   /** Changes on their way to the worker: some are lost, doubled or overtaken. */
   readonly inFlight: CommittedChange[];
@@ -25,7 +26,7 @@ type Simulated = {
 
 type Tally = { asked: number; decided: number; failed: number };
 
-/** Commits one seq: a toggled object, sometimes two. */
+/** Commits one revision: a toggled object, sometimes two. */
 function commit(fixture: Fixture, simulated: Simulated, random: Random): void {
   const state = new Set(simulated.states.at(-1));
   const objects = new Set([`d${random.below(OBJECTS)}`, `d${random.below(OBJECTS)}`]);
@@ -59,10 +60,10 @@ async function read(
 ): Promise<void> {
   const { shard, states } = simulated;
   const head = states.length - 1;
-  const minSeq = random.next() < 0.7 ? head : random.below(head + 1);
+  const minRevision = random.next() < 0.7 ? head : random.below(head + 1);
   const object = `d${random.below(OBJECTS)}`;
   tally.asked += 1;
-  const answer = await checkViewer(fixture.pool, scopeOf(shard, minSeq), object, 'u').catch(
+  const answer = await checkViewer(fixture.pool, scopeOf(shard, minRevision), object, 'u').catch(
     reasonOf,
   );
   if (typeof answer === 'string') {
@@ -71,9 +72,9 @@ async function read(
     return;
   }
   tally.decided += 1;
-  // Some state between minSeq and now must give this answer: never one older than minSeq.
-  const isPossible = states.slice(minSeq).some((state) => state.has(object) === answer);
-  expect(isPossible, `answer ${answer} for ${object} at minSeq ${minSeq}`).toBe(true);
+  // Some state between minRevision and now must give this answer: never one older than minRevision.
+  const isPossible = states.slice(minRevision).some((state) => state.has(object) === answer);
+  expect(isPossible, `answer ${answer} for ${object} at minSeq ${minRevision}`).toBe(true);
 }
 
 /** A batch that is suspended many times must see one revision, whole. */
@@ -84,7 +85,7 @@ async function readBatch(
   tally: Tally,
 ): Promise<void> {
   const { shard, states } = simulated;
-  const minSeq = random.below(states.length);
+  const minRevision = random.below(states.length);
   const items = Array.from({ length: 24 * OBJECTS }, (_, i) => ({
     namespace: 'doc',
     objectId: `d${i % OBJECTS}`,
@@ -92,7 +93,7 @@ async function readBatch(
     userId: 'u',
   }));
   tally.asked += 1;
-  const scope = scopeOf(shard, minSeq);
+  const scope = scopeOf(shard, minRevision);
   const results = await fixture.pool.batchCheck(scope, items).catch(reasonOf);
   if (typeof results === 'string') {
     expect(EXPECTED_REASONS).toContain(results);
@@ -102,7 +103,7 @@ async function readBatch(
   tally.decided += 1;
   const isOf = (state: ReadonlySet<string>): boolean =>
     results.every((result, i) => result.allowed === state.has(`d${i % OBJECTS}`));
-  expect(states.slice(minSeq).some(isOf), `a batch at minSeq ${minSeq}`).toBe(true);
+  expect(states.slice(minRevision).some(isOf), `a batch at minSeq ${minRevision}`).toBe(true);
 }
 
 /** The watermark of one life of an index only grows. */
@@ -115,7 +116,7 @@ function watchWatermarks(fixture: Fixture, shards: readonly Simulated[]): () => 
         if (actor === undefined || !actor.isLoaded || transport.host === null) continue;
         const life = `${shard.tenantId} ${actor.generation} ${lifeOf(transport.host)}`;
         expect(actor.watermark).toBeGreaterThanOrEqual(seen.get(life) ?? 0);
-        expect(actor.watermark).toBeLessThanOrEqual(fixture.source.head(shard).seq);
+        expect(actor.watermark).toBeLessThanOrEqual(fixture.source.head(shard).revision);
         seen.set(life, actor.watermark);
       }
     });

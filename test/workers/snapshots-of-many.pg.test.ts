@@ -50,19 +50,19 @@ const sorted = (rows: Rows): string[] => rows.map((row) => JSON.stringify(row)).
 it('gives each shard its rows and its head, as alone, but for those that are too large', async () => {
   const shards = TENANTS.map(shardOf);
   const together: Rows[] = shards.map(() => []);
-  const heads = await loadSnapshotsOfMany(database.pool, shards, together.map(sinkOf));
+  const headRevisions = await loadSnapshotsOfMany(database.pool, shards, together.map(sinkOf));
   for (const [i, shard] of shards.entries()) {
     const alone: Rows = [];
     const head = await loadSnapshot(database.pool, shard, sinkOf(alone));
     expect(alone.length).toBe(COUNTS[i]);
     if (shard.tenantId === 'one-more') {
-      expect([heads[i], together[i]?.length]).toEqual([undefined, SNAPSHOT_ROWS_MAX]);
+      expect([headRevisions[i], together[i]?.length]).toEqual([undefined, SNAPSHOT_ROWS_MAX]);
     } else {
-      expect(heads[i]).toEqual(head);
+      expect(headRevisions[i]).toEqual(head);
       expect(sorted(together[i] ?? [])).toEqual(sorted(alone));
     }
   }
-  expect(heads[5]?.seq).toBe(0);
+  expect(headRevisions[5]?.revision).toBe(0);
 });
 
 it('shares queries among all that are asked for at once, and begins anew with those that are large', async () => {
@@ -70,13 +70,15 @@ it('shares queries among all that are asked for at once, and begins anew with th
   const { signal } = new AbortController();
   const all = Array.from({ length: 300 }, (_, i) => i % TENANTS.length);
   const rows: Rows[] = all.map(() => []);
-  const heads = await Promise.all(
+  const headRevisions = await Promise.all(
     all.map((tenant, i) =>
       source.loadSnapshot(shardOf(TENANTS[tenant] ?? ''), sinkOf(rows[i] ?? []), signal),
     ),
   );
   expect(rows.map(({ length }) => length)).toEqual(all.map((tenant) => COUNTS[tenant]));
-  expect(heads.map(({ seq }) => seq)).toEqual(all.map((t) => (TENANTS[t] === 'absent' ? 0 : 1)));
+  expect(headRevisions.map(({ revision }) => revision)).toEqual(
+    all.map((t) => (TENANTS[t] === 'absent' ? 0 : 1)),
+  );
 });
 
 it('fails all of a query that is given up, and none that comes later', async () => {
@@ -88,5 +90,5 @@ it('fails all of a query that is given up, and none that comes later', async () 
   ).rejects.toMatchObject({ reason: 'SHARD_UNAVAILABLE' });
   const source = new PostgresShardSource(pool, 10_000);
   const head = await source.loadSnapshot(shardOf(''), sinkOf(rows), new AbortController().signal);
-  expect([head.seq, rows.length]).toEqual([1, 3]);
+  expect([head.revision, rows.length]).toEqual([1, 3]);
 });

@@ -6,7 +6,7 @@ import type {
   ScopeEntry,
   WorkerRequest,
 } from '../../src/protocol/messages.ts';
-import { FoldingShardIndex } from '../../src/workers/shard/folding-index.ts';
+import { PackingShardIndex } from '../../src/workers/shard/packing-index.ts';
 import { ShardHost } from '../../src/workers/shard/shard-host.ts';
 import { WORKER_DEFAULTS } from '../../src/workers/shard/worker-settings.ts';
 import { EPOCH, MemoryShardSource } from './memory-shard-source.ts';
@@ -23,7 +23,7 @@ const scopeOf = (shard: ShardKey): ScopeEntry => ({
   readBudget: 1_000_000,
   settingsVersion: 1,
   epoch: EPOCH,
-  stamp: '',
+  forkId: '',
   isHeldOnly: false,
   expectedProjectId: '',
   expectedTenantId: '',
@@ -39,7 +39,12 @@ const batchOf = (shard: ShardKey, requests: readonly WorkerRequest[]): RequestBa
   control: [],
 });
 
-const common = (requestId: number) => ({ requestId, scope: 0, minSeq: 0, deadlineMs: Infinity });
+const common = (requestId: number) => ({
+  requestId,
+  scope: 0,
+  minRevision: 0,
+  deadlineMs: Infinity,
+});
 
 const listOf = (requestId: number): WorkerRequest => ({
   ...common(requestId),
@@ -70,7 +75,7 @@ async function start() {
     settings: { ...WORKER_DEFAULTS, poolMax: 3, indexBytesMax: 1e9, pollMs: 1e9 },
     clock: { nowMs: () => 0, monotonicMs: () => (nowMs += WORKER_DEFAULTS.sliceMs / 4) },
     source,
-    createIndex: (shared, user) => new FoldingShardIndex(shared, user),
+    createIndex: (shared, user) => new PackingShardIndex(shared, user),
     post: (answers) => void record(answers),
     underEvaluation: new Float64Array(1),
   });

@@ -106,7 +106,7 @@ const WAYS: Readonly<
     return result.unknownRelation;
   },
   queryBatch: async ({ pool }, asked) => {
-    const items = [questionOf(asked).question];
+    const items = [questionOf(asked).query];
     const args = { ...NOTHING, items };
     return (await pool.ask(scopeOf(SHARD, 1), 'batchCheck', args)).result[0]?.unknownRelation;
   },
@@ -123,7 +123,7 @@ const UNCOUNTED: typeof WAYS = {
     return (await pool.ask(scopeOf(SHARD, 1), 'explain', args)).result.unknownRelation;
   },
   whatIf: async ({ pool }, asked) => {
-    const args = { ...NOTHING, updates: [], questions: [questionOf(asked).question] };
+    const args = { ...NOTHING, updates: [], queries: [questionOf(asked).query] };
     return (await pool.ask(scopeOf(SHARD, 1), 'whatIf', args)).result[0]?.unknownRelation;
   },
 };
@@ -131,7 +131,7 @@ const UNCOUNTED: typeof WAYS = {
 const ANN = { kind: 'user', userId: 'ann' } as const;
 
 function questionOf(asked: Asked) {
-  return { ...NOTHING, question: { ...asked, objectId: 'd', subject: ANN } };
+  return { ...NOTHING, query: { ...asked, objectId: 'd', subject: ANN } };
 }
 
 function totals(all: readonly WorkerStats[]) {
@@ -216,7 +216,12 @@ test('a replica on the thread of the pool counts as workers do', async () => {
     workerCount: 2,
     modelJson: modelOf(true),
     onStats: (stats) => all.push(stats),
-    spreading: { workersMax: 1, indexBytesMax: 64 * 1024 * 1024, sampleMs: 5, near },
+    replication: {
+      workersMax: 1,
+      indexBytesMax: 64 * 1024 * 1024,
+      sampleMs: 5,
+      localReplicas: near,
+    },
   });
   const { pool, source } = fixture;
   source.commit(SHARD, [viewer('insert', 'd', 'u')]);
@@ -226,10 +231,10 @@ test('a replica on the thread of the pool counts as workers do', async () => {
   await expect
     .poll(
       async () => {
-        const before = pool.near.answered;
+        const before = pool.localReplicas.answered;
         await askRaw(pool, scopeOf(SHARD, 1), 'check', JSON.stringify(body));
         asked += 1;
-        return pool.near.answered > before;
+        return pool.localReplicas.answered > before;
       },
       { timeout: 60_000, interval: 1 },
     )
@@ -246,16 +251,17 @@ test('where the project refuses such questions, each says what was likely meant'
   const refusing = { ...NOTHING, refusesUnknown: true };
   const scope = scopeOf(SHARD, 1);
   const slip = { namespace: 'doc', relation: 'viewr' };
-  const { question } = questionOf(slip);
+  const { query: question } = questionOf(slip);
   const page = { after: '', idsMax: 10 };
+  const users = { subjectNamespace: '', subjectRelation: '' };
   const of = { ...refusing, ...slip, subject: ANN };
   const answers = [
-    pool.ask(scope, 'check', { ...refusing, question }),
-    pool.ask(scope, 'explain', { ...refusing, question, remediesMax: 1 }),
+    pool.ask(scope, 'check', { ...refusing, query: question }),
+    pool.ask(scope, 'explain', { ...refusing, query: question, remediesMax: 1 }),
     pool.ask(scope, 'filterObjects', { ...of, objectIds: ['d'] }),
     pool.ask(scope, 'listObjects', { ...of, page }),
     pool.ask(scope, 'streamObjects', of),
-    pool.ask(scope, 'listSubjects', { ...refusing, ...slip, objectId: 'd', page }),
+    pool.ask(scope, 'listSubjects', { ...refusing, ...slip, ...users, objectId: 'd', page }),
     pool.ask(scope, 'listRelations', {
       ...refusing,
       namespace: 'doc',
@@ -271,8 +277,8 @@ test('where the project refuses such questions, each says what was likely meant'
       /relation "viewr" in the namespace "doc"; did you mean "viewer"\?/,
     );
   }
-  const other = questionOf({ namespace: 'docs', relation: 'viewer' }).question;
-  const known = questionOf({ namespace: 'doc', relation: 'viewer' }).question;
+  const other = questionOf({ namespace: 'docs', relation: 'viewer' }).query;
+  const known = questionOf({ namespace: 'doc', relation: 'viewer' }).query;
   const items = [question, other, known];
   const batch = await pool.ask(scope, 'batchCheck', { ...refusing, items });
   expect(batch.result.map(({ error, unknownRelation }) => [error, unknownRelation])).toEqual([
@@ -283,6 +289,6 @@ test('where the project refuses such questions, each says what was likely meant'
     ['question.namespace: the model has no namespace "docs"; did you mean "doc"?', true],
     ['', false],
   ]);
-  const whatIf = await pool.ask(scope, 'whatIf', { ...refusing, updates: [], questions: items });
+  const whatIf = await pool.ask(scope, 'whatIf', { ...refusing, updates: [], queries: items });
   expect(whatIf.result.map(({ error }) => error !== '')).toEqual([true, true, false]);
 });

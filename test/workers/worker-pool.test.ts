@@ -162,6 +162,37 @@ test('two failed bootstraps in a row are fatal', async () => {
   await pool.stop();
 });
 
+test('while a worker starts, the time that a caller stated is DEADLINE_EXCEEDED, else unavailable', async () => {
+  const pool = createWorkerPool({
+    workerCount: 1,
+    createTransport: () => {
+      const transport = new InProcessTransport({
+        settings: { ...WORKER_DEFAULTS, poolMax: 1, indexBytesMax: 1e6 },
+        source: new MemoryShardSource(),
+      });
+      transport.start = () => Promise.withResolvers<void>().promise;
+      return transport;
+    },
+    queueDepthMax: 10,
+    shardQueueDepthMax: 10,
+    queueBytesMax: 1e6,
+    onFatal: () => undefined,
+    onStats: () => undefined,
+    onEvent: () => undefined,
+  });
+  pool.start().catch(() => undefined);
+  const deadlineMs = performance.timeOrigin + performance.now();
+  const ask = (isDeadlineStated: boolean): Promise<unknown> => {
+    const scope = scopeOf(shardOfSlot(0), 0, { deadlineMs, isDeadlineStated });
+    return checkViewer(pool, scope, 'a', 'u').catch(reasonOf);
+  };
+  expect(await Promise.all([ask(true), ask(false)])).toEqual([
+    'DEADLINE_EXCEEDED',
+    'SHARD_UNAVAILABLE',
+  ]);
+  await pool.stop();
+});
+
 test('queues are bounded per worker and per shard', async () => {
   await using fixture = await startFixture({
     workerCount: 1,

@@ -84,9 +84,9 @@ test('loads, catches up and polls from Postgres on threads', async () => {
 
 test('raw bodies, lists and expansions cross the thread', async () => {
   const shard = { projectId: 'p', tenantId: 'lists' };
-  let seq = 0;
-  for (const id of ['x', 'y', 'z']) seq = await write(shard, 'insert', id);
-  const scope = scopeOf(shard, seq, { epoch });
+  let revision = 0;
+  for (const id of ['x', 'y', 'z']) revision = await write(shard, 'insert', id);
+  const scope = scopeOf(shard, revision, { epoch });
   const raw = await askRaw(
     pool,
     scope,
@@ -121,8 +121,8 @@ test('a list of many thousands comes in parts', async () => {
     `insert into relation_tuple select 'p', 'many', 'doc', 'd' || lpad(i::text, 6, '0'), 'viewer',
        '', 'u', '', null, null, null, 1 from generate_series(1, 20000) i`,
   );
-  const seq = await writeChange(database.pool, shard);
-  const scope = scopeOf(shard, seq, { epoch, readBudget: 1_000_000 });
+  const revision = await writeChange(database.pool, shard);
+  const scope = scopeOf(shard, revision, { epoch, readBudget: 1_000_000 });
   const ids = await pool.listObjects(scope, { namespace: 'doc', relation: 'viewer', userId: 'u' });
   expect(ids.length).toBe(20_000);
   expect(ids).toEqual([...new Set(ids)].sort());

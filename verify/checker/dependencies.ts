@@ -23,13 +23,14 @@ export class Dependencies {
   /** Whether one model can answer otherwise than another. */
   dependsOnModel(query: Query): boolean {
     const isDoc = (namespace: string): boolean => namespace === 'doc';
-    if (query.kind === 'tuples') return false;
+    if (query.kind === 'tuples' || query.kind === 'modes' || query.kind === 'named') return false;
     if (query.kind === 'batch') return query.items.some(([namespace]) => isDoc(namespace));
     return isDoc(query.namespace);
   }
 
   #find(query: Query): ReadonlySet<number> {
     const { tuples } = this.#universe;
+    if (query.kind === 'modes') return new Set(query.updates.map(({ tuple }) => tuple));
     const found = new Set<number>();
     if (query.kind === 'tuples') {
       for (const [index, { namespace, object, relation, subject }] of tuples.entries()) {
@@ -54,8 +55,10 @@ export class Dependencies {
         this.#walk(namespace, object, query.relation, query.user, found, seen);
       }
     } else {
-      const user = query.kind === 'check' ? query.user : '';
+      const isOfUser = query.kind === 'check' || query.kind === 'named';
+      const user = isOfUser ? query.user : isExactSet(query) ? NOBODY : '';
       this.#walk(query.namespace, query.object, query.relation, user, found, seen);
+      if (query.kind === 'set' && !query.isExact) this.#walk(...query.set, user, found, new Set());
     }
     return found;
   }
@@ -107,6 +110,14 @@ export class Dependencies {
       if (isOne) visit(index);
     }
   }
+}
+
+/** Whom no tuple names. */
+const NOBODY = '#';
+
+/** Then no tuple of a user can matter. */
+function isExactSet(query: Query): boolean {
+  return query.kind === 'set' && query.isExact;
 }
 
 /** What a rewrite reads: [undefined, relation] computed, ['', undefined] its own tuples, [tupleset, computed]. */

@@ -1,9 +1,40 @@
-import type { ModelDocument, RewriteDocument, TupleSubject, Universe } from './universe.ts';
+import type { Update } from './history.ts';
+import { refusalByModes } from './modes.ts';
+import {
+  type ModelDocument,
+  type RewriteDocument,
+  type TupleSubject,
+  type Universe,
+  USERS,
+} from './universe.ts';
+
+type SetQuery = Extract<Query, { readonly kind: 'set' }>;
+
+/** Who is looked for: a user, or the text of a userset or object. */
+type Target = { readonly user: string } | { readonly set: string };
 
 /** What a read asks; all in one shard. */
 export type Query =
   | {
       readonly kind: 'check';
+      readonly namespace: string;
+      readonly object: string;
+      readonly relation: string;
+      readonly user: string;
+    }
+  /** Of a userset, or of an object itself: exactly, or with what its members hold. No wildcard is in it. */
+  | {
+      readonly kind: 'set';
+      readonly namespace: string;
+      readonly object: string;
+      readonly relation: string;
+      readonly set: readonly [namespace: string, object: string, relation: string];
+      readonly isExact: boolean;
+    }
+  /** Under a version of the model that the query names, whichever is in force. */
+  | {
+      readonly kind: 'named';
+      readonly model: number;
       readonly namespace: string;
       readonly object: string;
       readonly relation: string;
@@ -29,7 +60,9 @@ export type Query =
       readonly object: string;
       readonly relation: string;
       readonly user: string;
-    };
+    }
+  /** By which reason a write is refused for what its updates ask: a write that was refused so has read. */
+  | { readonly kind: 'modes'; readonly updates: readonly Update[] };
 
 export type CheckItem = readonly [
   namespace: string,
@@ -75,12 +108,16 @@ export class Evaluator {
 
   /** The answer over `stored` with model number `model` at `nowMs` of the wall clock. */
   answer(stored: Stored, model: number, query: Query, nowMs: number): string {
-    const document = this.#universe.models[model];
-    if (document === undefined) throw new Error(`there is no model ${model}`);
+    const asked = query.kind === 'named' ? query.model : model;
+    const document = this.#universe.models[asked];
+    if (document === undefined) throw new Error(`there is no model ${asked}`);
     const view = new View(this.#universe, this.#byUserset, stored, document, nowMs);
     switch (query.kind) {
       case 'check':
+      case 'named':
         return view.isHeld(query.namespace, query.object, query.relation, query.user) ? '1' : '0';
+      case 'set':
+        return view.isHeldBySet(query) ? '1' : '0';
       case 'batch':
         return query.items.map((item) => (view.isHeld(...item) ? '1' : '0')).join('');
       case 'list':
@@ -89,6 +126,8 @@ export class Evaluator {
         return JSON.stringify(view.expand(query.namespace, query.object, query.relation, []));
       case 'tuples':
         return tuplesText(this.#matching(stored, query));
+      case 'modes':
+        return refusalByModes(stored, query.updates);
     }
   }
 
@@ -144,7 +183,15 @@ class View {
   }
 
   isHeld(namespace: string, object: string, relation: string, user: string): boolean {
-    return this.#holds(namespace, object, relation, user, []);
+    return this.#holds(namespace, object, relation, { user }, []);
+  }
+
+  isHeldBySet({ namespace, object, relation, set, isExact }: SetQuery): boolean {
+    if (this.#holds(namespace, object, relation, { set: usersetText(...set) }, [])) return true;
+    if (isExact || set[2] === '') return false;
+    return USERS.some(
+      (user) => this.isHeld(...set, user) && this.isHeld(namespace, object, relation, user),
+    );
   }
 
   list(namespace: string, relation: string, user: string): readonly string[] {
@@ -160,21 +207,23 @@ class View {
     namespace: string,
     object: string,
     relation: string,
-    user: string,
+    target: Target,
     path: readonly string[],
   ): boolean {
     const key = usersetText(namespace, object, relation);
+    if ('set' in target && target.set === key) return true;
     if (path.includes(key)) return false;
     const below = [...path, key];
     const holds = (document: RewriteDocument): boolean => {
       if (document.computed !== undefined) {
-        return this.#holds(namespace, object, document.computed, user, below);
+        return this.#holds(namespace, object, document.computed, target, below);
       }
       if (document.tuple_to_userset !== undefined) {
         const { tupleset, computed } = document.tuple_to_userset;
         return this.#subjects(namespace, object, tupleset).some(
           (subject) =>
-            'set' in subject && this.#holds(subject.set[0], subject.set[1], computed, user, below),
+            'set' in subject &&
+            this.#holds(subject.set[0], subject.set[1], computed, target, below),
         );
       }
       if (document.union !== undefined) return document.union.some(holds);
@@ -183,9 +232,11 @@ class View {
         return holds(document.exclusion.include) && !holds(document.exclusion.exclude);
       }
       return this.#subjects(namespace, object, relation).some((subject) => {
-        if ('user' in subject) return subject.user === user;
-        if ('wildcard' in subject) return true;
-        return subject.set[2] !== '' && this.#holds(...subject.set, user, below);
+        if ('user' in subject) return 'user' in target && subject.user === target.user;
+        // It stands for users alone; what excludes has none in these models.
+        if ('wildcard' in subject) return 'user' in target;
+        if ('set' in target && usersetText(...subject.set) === target.set) return true;
+        return subject.set[2] !== '' && this.#holds(...subject.set, target, below);
       });
     };
     return holds(this.#rewriteOf(namespace, relation));

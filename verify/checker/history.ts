@@ -2,7 +2,7 @@ import type { Query } from './evaluate.ts';
 import type { Universe } from './universe.ts';
 
 /** A position that a consistency token names. */
-export type Position = { readonly epoch: number; readonly seq: number };
+export type Position = { readonly epoch: number; readonly revision: number };
 
 /** One change of a write. */
 export type Update = {
@@ -11,6 +11,8 @@ export type Update = {
   readonly tuple: number;
   /** Of an insert that expires, in milliseconds since the epoch. */
   readonly expiresMs?: number | undefined;
+  /** What it asks of what is stored; absent: nothing. */
+  readonly mode?: 'absent' | 'identical' | 'present' | undefined;
 };
 
 /** What an operation did or asked. */

@@ -1,6 +1,7 @@
 import { type Evaluator, type Query, type Stored, tuplesText } from './evaluate.ts';
 import { type Operation, type Position, SUSPENDED } from './history.ts';
 import type { Moment, Spec, Timed } from './linearize.ts';
+import { isAlwaysEffective, refusalByModes, storedAfter } from './modes.ts';
 import type { Universe } from './universe.ts';
 
 /** What a project says of its calls, and how many changes made it so. */
@@ -25,7 +26,7 @@ export type ShardState = {
   readonly contents: Contents;
   readonly settings: Settings;
   readonly epoch: number;
-  readonly seq: number;
+  readonly revision: number;
   /** Changes of settings that had been acknowledged before the writes that `contents` shows were sent. */
   readonly floor: number;
 };
@@ -42,8 +43,8 @@ export type ShardSpecOptions = {
 
 /**
  * One shard and the settings of its project as an object that is linearizable, with two things known
- * beyond the usual. Tokens name seqs, and an effective write takes the next one: so the order of
- * acknowledged writes is given, and one whose outcome is unknown can only be where a seq is missing.
+ * beyond the usual. Tokens name revisions, and an effective write takes the next one: so the order of
+ * acknowledged writes is given, and one whose outcome is unknown can only be where a revision is missing.
  * And settings lie in another row than tuples: a read takes each at some point between its call and
  * its return, not both at the same one, but never settings older than those that had been acknowledged
  * before a write that it shows was sent.
@@ -58,7 +59,7 @@ export class ShardSpec implements Spec<ShardState, Operation> {
   readonly #queryTexts = new WeakMap<Query, string>();
   /** Whether a read can have its answer, by contents and model: a wide search asks again and again. */
   readonly #verdicts = new WeakMap<Operation, Map<number, boolean>>();
-  /** Seqs that certainly belong to a write whose token names them. */
+  /** Revisions that certainly belong to a write whose token names them. */
   readonly #owned: ReadonlySet<string>;
 
   /** Of each epoch that a failover began. */
@@ -75,14 +76,14 @@ export class ShardSpec implements Spec<ShardState, Operation> {
       contents: this.#intern(options.universe.tuples.map(() => 0)),
       settings: { model: 0, isSuspended: false, count: 0, before: undefined },
       epoch,
-      seq: 0,
+      revision: 0,
       floor: 0,
     };
   }
 
-  keyOf({ contents, settings, epoch, seq, floor }: ShardState): string {
+  keyOf({ contents, settings, epoch, revision, floor }: ShardState): string {
     const { model, isSuspended, count } = settings;
-    return `${contents.id} ${model} ${isSuspended ? 's' : ''}${count} ${epoch} ${seq} ${floor}`;
+    return `${contents.id} ${model} ${isSuspended ? 's' : ''}${count} ${epoch} ${revision} ${floor}`;
   }
 
   isMutation(operation: Operation): boolean {
@@ -103,15 +104,12 @@ export class ShardSpec implements Spec<ShardState, Operation> {
         return [{ ...state, settings: { model, isSuspended, count, before: state.settings } }];
       }
       case 'write': {
-        const inserts = action.updates.some(({ op }) => op === 'insert');
+        const { updates } = action;
         // Most candidates end here, before anything is copied.
-        if (inserts && !this.#isNext(state, action.reached)) return [];
-        const stored = [...state.contents.stored];
-        let isEffective = false;
-        for (const { op, tuple, expiresMs } of action.updates) {
-          isEffective ||= op === 'insert' || stored[tuple] !== 0;
-          stored[tuple] = op === 'delete' ? 0 : (expiresMs ?? 1);
-        }
+        if (isAlwaysEffective(updates) && !this.#isNext(state, action.reached)) return [];
+        // One that was not refused met what it asked for; of one that would be refused nothing is seen here.
+        if (refusalByModes(state.contents.stored, updates) !== '') return [];
+        const { stored, isEffective } = storedAfter(state.contents.stored, updates);
         return this.#advance(moment, called, stored, isEffective, isKnown, action.reached);
       }
       case 'deprovision': {
@@ -136,8 +134,9 @@ export class ShardSpec implements Spec<ShardState, Operation> {
         // What lies between what was kept and the first position that is known must be of writes that were told none.
         return candidates
           .filter(
-            ({ state: { seq } }) =>
-              begin === undefined || (seq < begin.seq && seq >= begin.seq - 1 - begin.unowned),
+            ({ state: { revision } }) =>
+              begin === undefined ||
+              (revision < begin.revision && revision >= begin.revision - 1 - begin.unowned),
           )
           .map((one) => ({ ...one.state, epoch }));
       }
@@ -221,9 +220,10 @@ export class ShardSpec implements Spec<ShardState, Operation> {
   }
 
   /** Whether an effective write whose token says `reached` can be the next one. */
-  #isNext({ epoch, seq }: ShardState, reached: Position | undefined): boolean {
-    if (reached === undefined) return !this.#owned.has(positionText({ epoch, seq: seq + 1 }));
-    return reached.seq === seq + 1 && reached.epoch === epoch;
+  #isNext({ epoch, revision }: ShardState, reached: Position | undefined): boolean {
+    if (reached === undefined)
+      return !this.#owned.has(positionText({ epoch, revision: revision + 1 }));
+    return reached.revision === revision + 1 && reached.epoch === epoch;
   }
 
   #advance(
@@ -238,15 +238,16 @@ export class ShardSpec implements Spec<ShardState, Operation> {
       // Whether one without effect happened is all the same, unless a result says where.
       if (!isKnown) return [];
       const isHere =
-        reached === undefined || (reached.seq === state.seq && reached.epoch === state.epoch);
+        reached === undefined ||
+        (reached.revision === state.revision && reached.epoch === state.epoch);
       return isHere ? [state] : [];
     }
-    const seq = state.seq + 1;
+    const revision = state.revision + 1;
     if (!this.#isNext(state, reached)) return [];
     const past = momentsSince({ state, ...moment }, ({ at }) => at > called);
     const seen = Math.min(...past.map((one) => one.state.settings.count));
     const floor = Math.max(state.floor, seen);
-    return [{ ...state, contents: this.#intern(stored), seq, floor }];
+    return [{ ...state, contents: this.#intern(stored), revision, floor }];
   }
 
   #fits({ contents }: ShardState, settings: Settings, operation: Operation): boolean {
@@ -310,7 +311,7 @@ const ANSWERS_MAX = 500_000;
 const VERDICTS_MAX = 10_000;
 
 /** The lowest position of an epoch that somebody was told, and how many that nobody was told can lie before it. */
-type Beginning = { readonly seq: number; readonly unowned: number };
+type Beginning = { readonly revision: number; readonly unowned: number };
 
 function beginningsOf(history: readonly Operation[]): ReadonlyMap<number, Beginning> {
   const begins = new Map<number, Beginning>();
@@ -320,9 +321,9 @@ function beginningsOf(history: readonly Operation[]): ReadonlyMap<number, Beginn
     const owners = history.flatMap((one) =>
       ownedPositions(one)
         .filter((position) => position.epoch === epoch)
-        .map(({ seq }) => ({ seq, returned: one.returned })),
+        .map(({ revision }) => ({ revision, returned: one.returned })),
     );
-    const [first] = owners.toSorted((a, b) => a.seq - b.seq);
+    const [first] = owners.toSorted((a, b) => a.revision - b.revision);
     if (first === undefined) continue;
     const unowned = history.filter(
       (one) =>
@@ -330,7 +331,7 @@ function beginningsOf(history: readonly Operation[]): ReadonlyMap<number, Beginn
         one.called < first.returned &&
         (one.returned > called || one.outcome === 'unknown'),
     ).length;
-    begins.set(epoch, { seq: first.seq, unowned });
+    begins.set(epoch, { revision: first.revision, unowned });
   }
   return begins;
 }
@@ -346,7 +347,7 @@ function mayMove(operation: Operation): boolean {
 /** One that inserts has an effect, whatever is stored. */
 function ownedPositions({ action }: Operation): readonly Position[] {
   if (action.kind !== 'write' || action.reached === undefined) return [];
-  return action.updates.some(({ op }) => op === 'insert') ? [action.reached] : [];
+  return isAlwaysEffective(action.updates) ? [action.reached] : [];
 }
 
 /** Each failover ends the epoch that the one before it began; `first` is that of the beginning. */
@@ -361,12 +362,12 @@ function endsOfEpochs(history: readonly Operation[], first: number): ReadonlyMap
   return ends;
 }
 
-function positionText({ epoch, seq }: Position): string {
-  return `${epoch} ${seq}`;
+function positionText({ epoch, revision }: Position): string {
+  return `${epoch} ${revision}`;
 }
 
-function isReached({ epoch, seq }: ShardState, position: Position): boolean {
-  return epoch === position.epoch && seq >= position.seq;
+function isReached({ epoch, revision }: ShardState, position: Position): boolean {
+  return epoch === position.epoch && revision >= position.revision;
 }
 
 /** `last`, all before it for which `isAfter` says yes, and the first ones for which it says no. */

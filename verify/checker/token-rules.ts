@@ -1,4 +1,5 @@
 import type { Operation } from './history.ts';
+import { isAlwaysEffective } from './modes.ts';
 
 /** A rule that was broken, and by which operations. */
 export type BrokenRule = { readonly rule: string; readonly operations: readonly Operation[] };
@@ -13,10 +14,10 @@ export function checkTokens(operations: readonly Operation[]): readonly BrokenRu
   const written = operations.flatMap((operation) => {
     const { action } = operation;
     if (action.kind !== 'write' || action.reached === undefined) return [];
-    const { epoch, seq } = action.reached;
-    const inserts = action.updates.some(({ op }) => op === 'insert');
+    const { epoch, revision } = action.reached;
+    const inserts = isAlwaysEffective(action.updates);
     // An epoch may be any number of 32 bits.
-    return [{ operation, position: (BigInt(epoch) << 48n) + BigInt(seq), inserts }];
+    return [{ operation, position: (BigInt(epoch) << 48n) + BigInt(revision), inserts }];
   });
   const holders = new Map<bigint, Operation>();
   for (const { operation, position, inserts } of written) {

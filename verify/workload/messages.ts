@@ -1,6 +1,7 @@
 import { type Query, type ShortTree, tuplesText, usersetText } from '../checker/evaluate.ts';
 import type { Position, Update } from '../checker/history.ts';
 import type { TupleSubject, Universe, UniverseTuple } from '../checker/universe.ts';
+import { QUERIES } from './rpc-client.ts';
 
 type Body = Readonly<Record<string, unknown>>;
 
@@ -12,13 +13,28 @@ export const TRACE_NAMESPACE = 'trace';
 const TRACE_RELATION = 'w';
 const TRACE_USER = /^op-(\d+)$/;
 
-/** The body of WriteRelationTuples; the write leaves a tuple on `traceObject` that no other one writes. */
+const MODE_NAMES = {
+  absent: 'UPDATE_MODE_ABSENT',
+  identical: 'UPDATE_MODE_ABSENT_OR_IDENTICAL',
+  present: 'UPDATE_MODE_PRESENT',
+  plain: 'UPDATE_MODE_UNSPECIFIED',
+} as const;
+
+/** The version as which a round writes a model of the universe before it begins: each once, in their order. */
+export function versionOfModel(model: number): number {
+  return model + 1;
+}
+
+/**
+ * Method and body of a write, which leaves a tuple on `traceObject` that no other one writes: WriteTuples where an update
+ * asks something.
+ */
 export function writeMessage(
   universe: Universe,
   scope: Scope,
   updates: readonly Update[],
   trace: { readonly object: string; readonly id: number },
-): Body {
+): [method: string, body: Body] {
   const written = updates.map(({ op, tuple, expiresMs }) => ({
     op: op === 'insert' ? 'OP_INSERT' : 'OP_DELETE',
     tuple: {
@@ -35,7 +51,12 @@ export function writeMessage(
       subject: { user_id: `op-${trace.id}` },
     },
   };
-  return { ...scope, updates: [...written, traced] };
+  const body = { ...scope, updates: [...written, traced] };
+  if (updates.every(({ mode }) => mode === undefined)) {
+    return ['AuthzService/WriteRelationTuples', body];
+  }
+  const modes = [...updates.map(({ mode }) => MODE_NAMES[mode ?? 'plain']), MODE_NAMES.plain];
+  return ['TupleService/WriteTuples', { ...body, modes }];
 }
 
 /** Method and body of a read; `token` '' is none. */
@@ -50,6 +71,19 @@ export function readMessage(
       const { namespace, object, relation, user } = query;
       const asked = { namespace, object_id: object, relation, subject_user_id: user };
       return ['AuthzService/Check', { ...asked, ...common }];
+    }
+    case 'set': {
+      const { namespace, object, relation, set, isExact } = query;
+      const subject = subjectBody({ set });
+      const userset_mode = isExact ? 'USERSET_MODE_EXACT' : 'USERSET_MODE_MEMBERS_TOO';
+      const question = { namespace, object_id: object, relation, subject };
+      return [`${QUERIES}Check`, { scope: { ...common, userset_mode }, question }];
+    }
+    case 'named': {
+      const { model, namespace, object, relation, user } = query;
+      const model_version = String(versionOfModel(model));
+      const question = { namespace, object_id: object, relation, subject: { user_id: user } };
+      return [`${QUERIES}Check`, { scope: { ...common, model_version }, question }];
     }
     case 'batch': {
       const items = query.items.map(([namespace, object_id, relation, subject_user_id]) => ({
@@ -76,6 +110,8 @@ export function readMessage(
       const filter = { namespace, object_id: object, relation, subject_user_id: user };
       return ['AuthzService/ReadRelationTuples', { ...filter, ...common }];
     }
+    case 'modes':
+      throw new Error('only a write asks that');
   }
 }
 
@@ -83,6 +119,8 @@ export function readMessage(
 export function answerText(universe: Universe, query: Query, body: Body): string {
   switch (query.kind) {
     case 'check':
+    case 'named':
+    case 'set':
       return body['allowed'] === true ? '1' : '0';
     case 'batch': {
       const results = body['results'] as readonly { allowed: boolean; error: string }[];
@@ -95,6 +133,8 @@ export function answerText(universe: Universe, query: Query, body: Body): string
       return (body['object_ids'] as readonly string[]).join(',');
     case 'expand':
       return JSON.stringify(shortTree(body['tree'] as TreeBody));
+    case 'modes':
+      throw new Error('a refusal has no such body');
     case 'tuples': {
       const tuples = body['tuples'] as readonly TupleBody[];
       const known = indexOfTuples(universe);
@@ -122,12 +162,12 @@ export function tracedIds(body: Body): readonly number[] {
 }
 
 const EPOCH_AT = 9;
-const SEQ_AT = 13;
+const REVISION_AT = 13;
 
 /** What a token says; its layout is in src/model/consistency-token.ts. */
 export function positionOf(token: string): Position {
   const bytes = Buffer.from(token, 'base64url');
-  return { epoch: bytes.readUInt32BE(EPOCH_AT), seq: bytes.readUIntBE(SEQ_AT, 6) };
+  return { epoch: bytes.readUInt32BE(EPOCH_AT), revision: bytes.readUIntBE(REVISION_AT, 6) };
 }
 
 type SetBody = {

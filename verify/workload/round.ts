@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Action, Disturbance, History, Operation } from '../checker/history.ts';
 import { type Universe, createUniverse } from '../checker/universe.ts';
-import { TRACE_NAMESPACE, tracedIds } from './messages.ts';
+import { TRACE_NAMESPACE, tracedIds, versionOfModel } from './messages.ts';
 import type { Random } from './random.ts';
 import { type Reach, type Reachable, pickAwake } from './reachable.ts';
 import { Recorder } from './recorder.ts';
@@ -124,6 +124,27 @@ class Round {
         return reply.kind === 'ok' || (reply.kind === 'error' && reply.code === 'already_exists')
           ? ''
           : errorText(reply);
+      });
+      await this.#writeVersions(id);
+    }
+  }
+
+  /** Writes every model once, so that queries can name it, and last the one that was in force at first. */
+  async #writeVersions(projectId: string): Promise<void> {
+    const { models } = this.#universe;
+    const [first] = models;
+    for (const [at, model] of [...models.slice(1), first].entries()) {
+      const message = {
+        project_id: projectId,
+        model: { json: JSON.stringify(model) },
+        expected_version: String(versionOfModel(at)),
+      };
+      await this.#untilDone(async (target) => {
+        const options = { timeoutMs: WRITE_TIMEOUT_MS };
+        const reply = await target.client.call('ModelService/WriteModel', message, options);
+        // It was written, and only its answer was lost.
+        const isThere = reply.kind === 'error' && reply.reason === 'MODEL_VERSION_CHANGED';
+        return reply.kind === 'ok' || isThere ? '' : errorText(reply);
       });
     }
   }

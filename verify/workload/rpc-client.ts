@@ -34,6 +34,10 @@ export type Way =
 
 const CONNECTIONS = 64;
 const AUTHZ = 'AuthzService/';
+/** Before the methods of gatehouse.v1, which have another package than the others. */
+export const QUERIES = 'QueryService/';
+const TUPLES = 'TupleService/';
+const MODELS = 'ModelService/';
 
 /** What a service wants to see of its callers. */
 export type Credentials = { readonly token: string; readonly adminSecret: string };
@@ -85,7 +89,7 @@ export class RpcClient {
   async #callJson(method: string, body: string, timeoutMs: number): Promise<Reply> {
     try {
       const response = await this.#pool.request({
-        path: `/workspace.v1.${method}`,
+        path: `/${isOfGatehouse(method) ? 'gatehouse' : 'workspace'}.v1.${method}`,
         method: 'POST',
         headers: { ...this.#headers, 'connect-timeout-ms': String(timeoutMs) },
         body,
@@ -133,6 +137,10 @@ export class RpcClient {
     );
     return await promise;
   }
+}
+
+function isOfGatehouse(method: string): boolean {
+  return [QUERIES, TUPLES, MODELS].some((service) => method.startsWith(service));
 }
 
 type JsonBody = Readonly<Record<string, unknown>>;

@@ -1,7 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CheckItem, Query } from '../checker/evaluate.ts';
 import { type Action, type Position, SUSPENDED, type Update } from '../checker/history.ts';
-import { DOCS, GROUPS, LEASES, MARKER, MARKS, USERS, type Universe } from '../checker/universe.ts';
+import {
+  DOCS,
+  FOLDERS,
+  GROUPS,
+  LEASES,
+  MARKER,
+  MARKS,
+  MODELS,
+  USERS,
+  type Universe,
+} from '../checker/universe.ts';
 import { answerText, positionOf, readMessage, type Scope, writeMessage } from './messages.ts';
 import type { Random } from './random.ts';
 import { type Reach, type Reachable, pickAwake } from './reachable.ts';
@@ -36,6 +46,14 @@ const ASLEEP_MS = 200;
 const TOKENS_KEPT = 60;
 /** Of 14 items each, within what one batch may ask. */
 const LONG_BATCH_PARTS = 6;
+/** Of all writes, those with an update that asks for something. */
+const MODED_WRITES = 0.5;
+/** By which such a write is refused. */
+const MODE_REASONS: ReadonlySet<string> = new Set([
+  'TUPLE_EXISTS',
+  'TUPLE_DIFFERS',
+  'TUPLE_MISSING',
+]);
 /**
  * Reads that wait for instances that stand still, and how far apart they are sent: until the end of the longest pause, also where
  * starts take long, as those that were sent before another instance wrote may be answered from before that.
@@ -147,13 +165,20 @@ export class ShardLoad {
     const { scope, project, tenant } = this.#shard;
     const updates = this.#updates(random);
     const id = recorder.nextId();
-    const message = writeMessage(universe, scope, updates, { object: traceObject(client), id });
+    const trace = { object: traceObject(client), id };
+    const [method, message] = writeMessage(universe, scope, updates, trace);
     const ended = recorder.begin(id, { client, instance: target.index, project, tenant });
-    const reply = await target.client.call('AuthzService/WriteRelationTuples', message, {
+    const reply = await target.client.call(method, message, {
       timeoutMs: WRITE_TIMEOUT_MS,
       way: random.chance(0.2) ? 'grpc' : 'json',
     });
     const action: Action = { kind: 'write', updates };
+    if (reply.kind === 'error' && MODE_REASONS.has(reply.reason)) {
+      // It changed nothing, and says what was stored at some moment.
+      const query: Query = { kind: 'modes', updates };
+      ended({ action: { kind: 'read', query, answer: reply.reason }, outcome: 'ok' });
+      return true;
+    }
     if (reply.kind !== 'ok') {
       ended({ action, outcome: outcomeOf(reply), error: errorText(reply) });
       return false;
@@ -253,10 +278,18 @@ export class ShardLoad {
       const tuple = this.#firstTuple + random.integer(tuples - this.#firstTuple);
       add({ op: random.chance(0.45) ? 'insert' : 'delete', tuple });
     }
+    // Of one tuple, so that several ask for the same at once.
+    if (random.chance(MODED_WRITES)) {
+      const tuple = this.#firstTuple;
+      const isDelete = random.chance(0.4);
+      const mode = isDelete ? 'present' : random.chance(0.8) ? 'absent' : 'identical';
+      add({ op: isDelete ? 'delete' : 'insert', tuple, mode });
+    }
     if (random.chance(0.2)) {
       const tuple = random.pick(this.#leaseTuples);
       const expiresMs = Date.now() + 100 + random.integer(2_500);
-      add(random.chance(0.8) ? { op: 'insert', tuple, expiresMs } : { op: 'delete', tuple });
+      const mode = random.chance(0.3) ? ('identical' as const) : undefined;
+      add(random.chance(0.8) ? { op: 'insert', tuple, expiresMs, mode } : { op: 'delete', tuple });
     }
     return [...updates.values()];
   }
@@ -293,7 +326,9 @@ function pickWay(random: Random): Way {
 
 function queryOf(random: Random): Query {
   const kind = random.fraction();
-  if (kind < 0.35) return checkOf(random);
+  if (kind < 0.08) return namedOf(random);
+  if (kind < 0.28) return checkOf(random);
+  if (kind < 0.35) return setCheckOf(random);
   if (kind < 0.65) {
     const marks = MARKS.map((mark): CheckItem => ['mark', mark, 'at', MARKER]);
     const items = [...marks];
@@ -317,6 +352,38 @@ function queryOf(random: Random): Query {
   const namespace = random.pick(['mark', 'doc', 'group', 'lease']);
   const user = random.chance(0.3) ? random.pick(USERS) : '';
   return { kind: 'tuples', namespace, object: '', relation: '', user };
+}
+
+/** Of a group, a folder itself, or a folder's viewers, each of which may be above or below another. */
+function setCheckOf(random: Random): Query {
+  const folder = random.pick(FOLDERS);
+  const group = random.pick(GROUPS);
+  const set = random.pick([
+    ['group', group, 'member'],
+    ['group', group, 'member'],
+    ['folder', folder, 'viewer'],
+    ['folder', folder, ''],
+  ] as const);
+  const [namespace, object, relation] = random.pick([
+    ['doc', random.pick(DOCS), 'viewer'],
+    ['doc', random.pick(DOCS), 'viewer'],
+    ['doc', random.pick(DOCS), 'parent'],
+    ['folder', random.pick(FOLDERS), 'viewer'],
+    ['group', 'g0', 'member'],
+  ] as const);
+  return { kind: 'set', namespace, object, relation, set, isExact: random.chance(0.6) };
+}
+
+/** Of documents, which every two models decide otherwise. */
+function namedOf(random: Random): Query {
+  return {
+    kind: 'named',
+    model: random.integer(MODELS.length),
+    namespace: 'doc',
+    object: random.pick(DOCS),
+    relation: 'viewer',
+    user: random.pick(USERS),
+  };
 }
 
 function checkOf(random: Random): Query {

@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { csvTupleReader, openFgaTuple } from '../../../src/language/openfga/openfga-tuple.ts';
+import { parseExactJson } from '../../../src/language/peers/exact-numbers.ts';
 import { membersOf, optionalString, shapeError } from '../../../src/language/peers/json-shape.ts';
 import type { PeerTuple } from '../../../src/language/peers/peer-model.ts';
 import { relationshipOf } from '../../../src/language/spicedb/relationship-text.ts';
@@ -41,12 +42,13 @@ export async function* jsonTuples(file: string): AsyncGenerator<TupleSource> {
 
 function parse(text: string): unknown {
   try {
-    const value: unknown = JSON.parse(text);
+    const value = parseExactJson(text);
     const duplicate = findDuplicateKey(text, DEPTH_MAX);
     if (duplicate === undefined) return value;
     throw shapeError(duplicate.path, `duplicate key "${duplicate.key}"`);
   } catch (error) {
     if (error instanceof SyntaxError) throw shapeError('the tuple', `is no JSON: ${error.message}`);
+    if (error instanceof RangeError) throw shapeError('the tuple', 'is nested too deeply');
     throw error;
   }
 }

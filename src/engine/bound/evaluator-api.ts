@@ -17,11 +17,11 @@ export type EngineCache = (typeof ENGINE_CACHES)[number];
 export type EvaluatorOptions = {
   /** Nodes on one path of a derivation (GATEWAY_MAX_CHECK_DEPTH, 256). */
   readonly depthMax: number;
-  /** Bytes that cached closures of users' groups may take. */
-  readonly closureBytesMax: number;
+  /** Bytes that cached memberships of users' groups may take. */
+  readonly membershipBytesMax: number;
   /** Caches smaller than this are not read ahead; 8 MiB when absent. */
   readonly readAheadBytesMin?: number | undefined;
-  /** Caches that remember nothing, so that a measurement can tell what they gain; none when absent. */
+  /** Caches that remember nothing, so that a measurement can say what they gain; none when absent. */
   readonly cachesOff?: readonly EngineCache[] | undefined;
 };
 

@@ -52,9 +52,9 @@ test('reserves room more than once', () => {
 test('forgets all pairs when it is cleared, and keeps its room', () => {
   const table = new PairTable();
   for (let i = 0; i < 100; i++) table.insert(i, 1);
-  const { room } = table;
+  const { capacity: room } = table;
   table.clear();
-  expect([table.size, table.room]).toEqual([0, room]);
+  expect([table.size, table.capacity]).toEqual([0, room]);
   for (let i = 0; i < 100; i++) expect(table.find(i, 1)).toBe(-1);
   for (let i = 99; i >= 0; i--) expect(table.insert(i, 1)).toBe(99 - i);
 });

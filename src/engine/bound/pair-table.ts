@@ -49,7 +49,7 @@ export class PairTable {
       if (this.#first[index] === first && this.#second[index] === second) return index;
       slot = (slot + 1) & this.#mask;
     }
-    if (DEBUG_ASSERTIONS) this.#assertRoom();
+    if (DEBUG_ASSERTIONS) this.#assertCapacity();
     this.#first[this.size] = first;
     this.#second[this.size] = second;
     this.#slots[slot] = this.size + 1;
@@ -64,7 +64,7 @@ export class PairTable {
   }
 
   /** Pairs that fit before it grows. */
-  get room(): number {
+  get capacity(): number {
     return this.#first.length;
   }
 
@@ -74,7 +74,7 @@ export class PairTable {
     this.#slots.fill(0);
   }
 
-  #assertRoom(): void {
+  #assertCapacity(): void {
     assert(this.size >= 0 && this.size < this.#first.length, 'a pair has its place');
   }
 

@@ -20,7 +20,9 @@ import {
   EDGE_NODE_MASK,
   EDGE_PLAIN,
   EDGE_QUALIFIED,
+  EMPTY_NAME,
   type TupleReader,
+  WILDCARD_NAME,
   WILDCARD_NODE,
 } from '../../model/tuple-reader.ts';
 import { AppError } from '../../shared/app-error.ts';
@@ -29,10 +31,10 @@ import type { Clock } from '../../shared/clock.ts';
 import type { BoundModel, Op } from './bound-model.ts';
 import type { EngineReason } from './engine-reason.ts';
 
-/** The three values of a decision; also what a stored edge contributes. Cut answers deny. */
+/** The three values of a decision; also what a stored edge contributes. UNDETERMINED answers deny. */
 export const FALSE = 0;
 export const TRUE = 1;
-export const CUT = 2;
+export const UNDETERMINED = 2;
 export type Value = 0 | 1 | 2;
 
 const ENTRIES_PER_READ_SHIFT = 6;
@@ -46,7 +48,7 @@ const chunk = new Uint32Array(ENTRIES_PER_STEP);
 
 /** What a leaf of a rewrite leads to. */
 export interface LeafSink {
-  /** The subject stands in the relation's own tuples, certainly (TRUE) or perhaps (CUT). */
+  /** The subject stands in the relation's own tuples, certainly (TRUE) or perhaps (UNDETERMINED). */
   onDirect(value: Value): void;
   /** Another userset; `isWeak` when a condition on the way could not be decided. */
   onChild(entity: number, relation: number, isWeak: boolean): void;
@@ -58,10 +60,17 @@ export interface LeafSink {
 export type Target = {
   /** Node of a concrete user, 0 when no tuple names the user; unused for a userset. */
   readonly userNode: number;
-  /** Userset looked for, or entity 0 for a user. */
+  /** Userset looked for, or an object itself (relation 0); entity 0 for a user, NO_ENTITY for an object that no tuple names. */
   readonly setEntity: number;
   readonly setRelation: number;
+  /** The entity of the typed wildcard that holds an object itself. 0 or absent: there is none. */
+  readonly wildcardEntity?: number | undefined;
+  /** Whether no wildcard holds it but that of its own namespace, on exclude sides neither; a user is asked about as ever. */
+  readonly isExact?: boolean | undefined;
 };
+
+/** `Target.setEntity` of an object that is in no tuple: a typed wildcard holds it all the same. No index has so many entities. */
+export const NO_ENTITY = 0xffff_ffff;
 
 /** Prepared conditions by name and parameters, shared by the evaluations of one evaluator. */
 export class ConditionCache {
@@ -187,13 +196,13 @@ export class Scope {
     assert(this.reads <= this.#readsMax, 'nothing is read once the budget has run out');
   }
 
-  /** What a qualified edge is worth now: FALSE when expired or decided false, CUT when undecided. */
+  /** What a qualified edge is worth now: FALSE when expired or decided false, UNDETERMINED when undecided. */
   qualify(node: number, subject: number): Value {
     const qualifier = this.reader.qualifier(node, subject);
     if (this.nowMs >= qualifier.expiresAtMs) return FALSE;
     this.notedExpiries?.add(qualifier.expiresAtMs);
     if (qualifier.conditionName === '') return TRUE;
-    if (this.#context === undefined) return CUT;
+    if (this.#context === undefined) return UNDETERMINED;
     const { conditionName, conditionParams } = qualifier;
     if (this.#conditions.isDeclared(conditionName)) {
       return this.#declared(conditionName, conditionParams, this.#context);
@@ -231,12 +240,30 @@ export class Scope {
     return entry >= EDGE_QUALIFIED ? this.qualify(node, entry & EDGE_NODE_MASK) : TRUE;
   }
 
-  /** What the tuples of `node` say of the target itself. A wildcard holds sets only when excluding. */
+  /** Whether an entity stands for all objects of a namespace: no walk leads to an object by it. */
+  isWildcard(entity: number): boolean {
+    return this.reader.hasTypedWildcards && this.reader.namespaceOf(entity) === WILDCARD_NAME;
+  }
+
+  /**
+   * Whether what was met is the target, or a typed wildcard that stands for it: of its namespace for an object itself. For
+   * a userset any one does, and only where it excludes: there a set counts as held by whatever might hold its members.
+   * No wildcard stands for an exact userset.
+   */
+  isTarget(target: Target, entity: number, relation: number, isExcluding: boolean): boolean {
+    if (target.setEntity === 0 || entity === 0) return false;
+    if (entity === target.setEntity && relation === target.setRelation) return true;
+    if (relation !== EMPTY_NAME) return false;
+    if (target.setRelation === EMPTY_NAME) return entity === target.wildcardEntity;
+    return isExcluding && target.isExact !== true && this.isWildcard(entity);
+  }
+
+  /** What the tuples of `node` say of the target itself. A wildcard holds sets only when excluding, and no exact one. */
   #direct(node: number, target: Target, isExcluding: boolean): Value {
     let value: Value = FALSE;
     if (target.setEntity === 0) {
       if (target.userNode !== 0) value = this.edge(node, target.userNode);
-    } else if (!isExcluding) {
+    } else if (!isExcluding || target.isExact === true) {
       return FALSE;
     }
     if (value === TRUE || !this.#hasWildcards) return value;
@@ -303,7 +330,9 @@ export class Scope {
       const subject = entry & EDGE_NODE_MASK;
       const next = relation < 0 ? reader.relationOf(subject) : relation;
       if (next === 0 && !withObjects) continue;
-      sink.onChild(reader.entityOf(subject), next, value === CUT);
+      const entity = reader.entityOf(subject);
+      if (relation >= 0 && this.isWildcard(entity)) continue;
+      sink.onChild(entity, next, value === UNDETERMINED);
     }
     if (nextCursor >= 0) sink.onRest(node, relation, withObjects, nextCursor);
   }
@@ -311,5 +340,5 @@ export class Scope {
 
 function valueOfOutcome(outcome: ConditionOutcome): Value {
   if (outcome === CONDITION_TRUE) return TRUE;
-  return outcome === CONDITION_FALSE ? FALSE : CUT;
+  return outcome === CONDITION_FALSE ? FALSE : UNDETERMINED;
 }

@@ -1,7 +1,7 @@
 import { OP_EXCLUSION, OP_INTERSECTION, OP_LEAF, type Op } from '../bound/bound-model.ts';
 import { BACKSTOP_CYCLE, BACKSTOP_DEPTH } from '../bound/evaluator-api.ts';
 import { PairTable } from '../bound/pair-table.ts';
-import { CUT, FALSE, type Scope, type Target, TRUE, type Value } from '../bound/scope.ts';
+import { UNDETERMINED, FALSE, type Scope, type Target, TRUE, type Value } from '../bound/scope.ts';
 import { solveComponent } from './component-solver.ts';
 import type { Steps } from './gate-system.ts';
 import type { Outcome } from './outcome.ts';
@@ -21,7 +21,7 @@ type OpFrame = {
   next: number;
   value: Value;
   height: number;
-  isDepthCut: boolean;
+  isDepthExceeded: boolean;
 };
 type NodeFrame = {
   readonly kind: 'node';
@@ -39,7 +39,7 @@ type Frame = RegionFrame | OpFrame | NodeFrame | SolverFrame;
 /** The userset of which an operand is evaluated. */
 export type OperandIds = { readonly entity: number; readonly relation: number };
 
-const ON_PATH: Outcome = { value: CUT, height: 0, isDepthCut: true };
+const ON_PATH: Outcome = { value: UNDETERMINED, height: 0, isDepthExceeded: true };
 /** A step is a userset, or 256 entries of a list: some ten microseconds at most. */
 const STEPS_PER_CLOCK_LOOK = 8;
 
@@ -112,10 +112,18 @@ export class CheckRun {
     const { region } = frame;
     if (region.step()) return;
     const border = region.borders[frame.nextBorder];
-    if (region.value === TRUE || border === undefined || (region.value === CUT && border.isWeak)) {
-      if (region.isDepthCut) this.#scope.backstops |= BACKSTOP_DEPTH;
+    if (
+      region.value === TRUE ||
+      border === undefined ||
+      (region.value === UNDETERMINED && border.isWeak)
+    ) {
+      if (region.isDepthExceeded) this.#scope.backstops |= BACKSTOP_DEPTH;
       if (region.value !== TRUE && region.hasCycle()) this.#scope.backstops |= BACKSTOP_CYCLE;
-      this.#finish({ value: region.value, height: region.height, isDepthCut: region.isDepthCut });
+      this.#finish({
+        value: region.value,
+        height: region.height,
+        isDepthExceeded: region.isDepthExceeded,
+      });
       return;
     }
     const levelMax = frame.levelMax - border.level + 1;
@@ -128,7 +136,7 @@ export class CheckRun {
       this.#solveAt(memoIndex);
     } else if (isUsable(known, levelMax)) {
       frame.nextBorder++;
-      region.acceptBorder(border, known.value, known.height, known.isDepthCut);
+      region.acceptBorder(border, known.value, known.height, known.isDepthExceeded);
     } else {
       this.#pushNode(border, levelMax, region.isExcluding, memoIndex);
     }
@@ -172,14 +180,18 @@ export class CheckRun {
       next: 0,
       value,
       height: 0,
-      isDepthCut: false,
+      isDepthExceeded: false,
     });
   }
 
   #stepOp(frame: OpFrame): void {
     const child = frame.op.children[frame.next];
     if (child === undefined) {
-      this.#finish({ value: frame.value, height: frame.height, isDepthCut: frame.isDepthCut });
+      this.#finish({
+        value: frame.value,
+        height: frame.height,
+        isDepthExceeded: frame.isDepthExceeded,
+      });
       return;
     }
     const isExcluding = frame.isExcluding || (frame.op.kind === OP_EXCLUSION && frame.next === 1);
@@ -232,36 +244,41 @@ export class CheckRun {
           return;
         }
         // Unfinished: forget it, so that it is evaluated anew where it is still needed.
-        this.#memo[frame.memoIndex] = { value: CUT, height: 0, isDepthCut: true, levelMax: 0 };
+        this.#memo[frame.memoIndex] = {
+          value: UNDETERMINED,
+          height: 0,
+          isDepthExceeded: true,
+          levelMax: 0,
+        };
       }
       this.#stack.pop();
     }
   }
 }
 
-/** TRUE and FALSE hold for every bound that reaches what they rest on; CUT for smaller bounds. */
+/** TRUE and FALSE hold for every bound that reaches what they rest on; UNDETERMINED for smaller bounds. */
 function isUsable(known: Outcome & { readonly levelMax: number }, levelMax: number): boolean {
-  if (known.value !== CUT) return known.height <= levelMax;
-  return !known.isDepthCut || levelMax <= known.levelMax;
+  if (known.value !== UNDETERMINED) return known.height <= levelMax;
+  return !known.isDepthExceeded || levelMax <= known.levelMax;
 }
 
 function acceptOperand(frame: OpFrame, outcome: Outcome): void {
   const { value, height } = outcome;
   const isFirst = frame.next === 0;
   frame.next++;
-  if (outcome.isDepthCut && value === CUT) frame.isDepthCut = true;
+  if (outcome.isDepthExceeded && value === UNDETERMINED) frame.isDepthExceeded = true;
   if (frame.op.kind === OP_EXCLUSION) {
     acceptExclusion(frame, value, height, isFirst);
     return;
   }
-  // A union ends at TRUE, an intersection at FALSE; otherwise CUT outweighs.
+  // A union ends at TRUE, an intersection at FALSE; otherwise UNDETERMINED outweighs.
   const ending = frame.op.kind === OP_INTERSECTION ? FALSE : TRUE;
   if (value === ending) {
     frame.value = value;
     frame.height = height;
     frame.next = frame.op.children.length;
-  } else if (value === CUT) {
-    frame.value = CUT;
+  } else if (value === UNDETERMINED) {
+    frame.value = UNDETERMINED;
   } else {
     frame.height = Math.max(frame.height, height);
   }
@@ -275,8 +292,8 @@ function acceptExclusion(frame: OpFrame, value: Value, height: number, isInclude
   } else if (value === TRUE) {
     frame.value = FALSE;
     frame.height = height;
-  } else if (value === CUT) {
-    frame.value = CUT;
+  } else if (value === UNDETERMINED) {
+    frame.value = UNDETERMINED;
   } else {
     frame.height = Math.max(frame.height, height);
   }

@@ -39,12 +39,12 @@ export function* solveComponent(
   return {
     value,
     height: Math.min(levelMax, equations.gates.heightOf(root)),
-    isDepthCut: equations.isTruncated || equations.gates.isTruncated,
+    isDepthExceeded: equations.isTruncated || equations.gates.isTruncated,
   };
 }
 
 /** A long list of which the rest is to be scanned, with the vertex that it belongs to. */
-type Rest = {
+type SolverRest = {
   readonly node: number;
   readonly relation: number;
   readonly withObjects: boolean;
@@ -63,7 +63,7 @@ class Equations implements LeafSink {
   readonly #keys = new PairTable();
   readonly #vertexOfKey: number[] = [];
   readonly #levelOfKey: number[] = [];
-  readonly #rests: Rest[] = [];
+  readonly #rests: SolverRest[] = [];
   #sink = 0;
   #sinkLevel = 0;
   #sinkExcluding = false;
@@ -109,11 +109,7 @@ class Equations implements LeafSink {
       this.gates.stain(vertex);
       return;
     }
-    if (
-      entity === this.#target.setEntity &&
-      relation === this.#target.setRelation &&
-      entity !== 0
-    ) {
+    if (this.#scope.isTarget(this.#target, entity, relation, isExcluding)) {
       this.gates.seedTrue(vertex);
       return;
     }

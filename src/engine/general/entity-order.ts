@@ -16,7 +16,7 @@ const other = new Uint8Array(ENTITY_ID_BYTES_MAX);
 /**
  * Puts entities in the UTF-8 byte order of their ids, in steps. The four bytes behind what all ids have in common are prepared as
  * numbers, which are sorted without looking at any id again; those with equal keys are compared by their ids. Where the
- * keys tell little, or for lists of more than two million, everything is.
+ * keys say little, or for lists of more than two million, everything is.
  */
 export class EntityOrder {
   readonly #reader: TupleReader;
@@ -135,7 +135,7 @@ export class EntityOrder {
   /** Puts the entities where their keys are, and those of equal keys in order among themselves. */
   #stepEquals(): void {
     const keys = this.#keys;
-    if (this.#next === 0 && !this.#canTell()) return this.#compareAll();
+    if (this.#next === 0 && !this.#canDecide()) return this.#compareAll();
     this.#sorted ??= new Uint32Array(keys.length);
     const sorted = this.#sorted;
     const pieceEnd = Math.min(keys.length, this.#next + RUN_LENGTH);
@@ -158,7 +158,7 @@ export class EntityOrder {
   }
 
   /** Whether no more than a few have the same key. */
-  #canTell(): boolean {
+  #canDecide(): boolean {
     const keys = this.#keys;
     for (let i = EQUALS_MAX; i < keys.length; i++) {
       const key = Math.floor((keys[i] as number) / POSITIONS);

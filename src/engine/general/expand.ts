@@ -13,12 +13,12 @@ type PathNode = {
   readonly parent: PathNode | undefined;
   readonly level: number;
 };
-type Place = (tree: ExpandTree) => void;
-type Job = {
+type ExpandPlace = (tree: ExpandTree) => void;
+type ExpandJob = {
   readonly rewrite: Rewrite | undefined; // undefined: a whole userset, `path` names it
   readonly path: PathNode;
   readonly expanded: UsersetRef | undefined;
-  readonly place: Place;
+  readonly place: ExpandPlace;
 };
 
 type Building<T> = { -readonly [K in keyof T]: T[K] };
@@ -38,7 +38,7 @@ const chunk = new Uint32Array(1024);
 export class ExpandRun implements EvaluationTask<ExpandTree> {
   readonly #scope: Scope;
   readonly #model: NamespaceModel;
-  readonly #jobs: Job[] = [];
+  readonly #jobs: ExpandJob[] = [];
   #root: ExpandTree | undefined;
 
   constructor(scope: Scope, model: NamespaceModel, root: UsersetRef) {
@@ -75,7 +75,7 @@ export class ExpandRun implements EvaluationTask<ExpandTree> {
     return this.#root;
   }
 
-  #expandUserset(job: Job): void {
+  #expandUserset(job: ExpandJob): void {
     const { path, place } = job;
     this.#scope.charge(1);
     let isOnPath = false;
@@ -98,7 +98,7 @@ export class ExpandRun implements EvaluationTask<ExpandTree> {
     }
   }
 
-  #expandRewrite(job: Job, rewrite: Rewrite): void {
+  #expandRewrite(job: ExpandJob, rewrite: Rewrite): void {
     const { path, expanded, place } = job;
     switch (rewrite.op) {
       case 'this':
@@ -143,7 +143,7 @@ export class ExpandRun implements EvaluationTask<ExpandTree> {
     rewrite: Extract<Rewrite, { op: 'exclusion' }>,
     path: PathNode,
     expanded: UsersetRef | undefined,
-    place: Place,
+    place: ExpandPlace,
   ): void {
     const tree: Building<Extract<ExpandTree, { type: 'exclusion' }>> = {
       type: 'exclusion',
@@ -161,7 +161,7 @@ export class ExpandRun implements EvaluationTask<ExpandTree> {
     this.#push(rewrite, path, (tree) => (children[index] = tree));
   }
 
-  #push(rewrite: Rewrite, path: PathNode, place: Place): void {
+  #push(rewrite: Rewrite, path: PathNode, place: ExpandPlace): void {
     this.#jobs.push({ rewrite, path, expanded: undefined, place });
   }
 
@@ -174,6 +174,7 @@ export class ExpandRun implements EvaluationTask<ExpandTree> {
     const node = this.#nodeOf(path, path.ref.relation);
     const userIds: string[] = [];
     const sets: UsersetRef[] = [];
+    const wildcardsOf: string[] = [];
     let wildcard = false;
     this.#scope.charge(1);
     if (node !== 0) {
@@ -181,11 +182,18 @@ export class ExpandRun implements EvaluationTask<ExpandTree> {
         if (subject === WILDCARD_NODE) wildcard = true;
         else userIds.push(reader.entityText(reader.entityOf(subject)));
       }
-      for (const subject of this.#plainSubjects(node, false)) sets.push(this.#refOf(subject));
+      for (const subject of this.#plainSubjects(node, false)) {
+        const entity = reader.entityOf(subject);
+        if (this.#scope.isWildcard(entity)) wildcardsOf.push(reader.entityText(entity));
+        else sets.push(this.#refOf(subject));
+      }
     }
     userIds.sort(compareUtf8);
     sets.sort(compareRefs);
-    return { type: 'leaf', ...named(expanded), userIds, sets, wildcard };
+    const leaf = { type: 'leaf', ...named(expanded), userIds, sets, wildcard } as const;
+    return wildcardsOf.length === 0
+      ? leaf
+      : { ...leaf, wildcardsOf: wildcardsOf.toSorted(compareUtf8) };
   }
 
   /** One path node for each object that the tupleset references, sorted. */
@@ -198,6 +206,7 @@ export class ExpandRun implements EvaluationTask<ExpandTree> {
     for (const subject of this.#plainSubjects(node, false)) {
       const entity = reader.entityOf(subject);
       if (objects.has(entity)) continue;
+      if (this.#scope.isWildcard(entity)) continue;
       const ref = { ...this.#refOf(subject), relation: computed };
       objects.set(entity, below(path, entity, ref));
     }

@@ -1,4 +1,4 @@
-import { CUT, FALSE, TRUE, type Value } from '../bound/scope.ts';
+import { UNDETERMINED, FALSE, TRUE, type Value } from '../bound/scope.ts';
 
 /** How a vertex follows from its operands: one of them, all of them, the first but not the second. */
 export const ANY = 0;
@@ -34,7 +34,7 @@ export class GateSystem {
   readonly #height: number[] = [];
   /** Operands that are not decided yet. */
   readonly #open: number[] = [];
-  /** An operand is CUT for good, or holds only through an undecided condition. */
+  /** An operand is UNDETERMINED for good, or holds only through an undecided condition. */
   readonly #isStained: boolean[] = [];
   /** BUT_NOT: the include side was found TRUE. */
   readonly #hasInclude: boolean[] = [];
@@ -64,7 +64,7 @@ export class GateSystem {
     this.#isStained.push(false);
     this.#hasInclude.push(false);
     this.#readers.push(undefined);
-    return this.#value.push(CUT) - 1;
+    return this.#value.push(UNDETERMINED) - 1;
   }
 
   connect(operand: number, reader: number, role: number): void {
@@ -81,7 +81,7 @@ export class GateSystem {
 
   /** A stored tuple of the target itself: TRUE before the first round. */
   seedTrue(vertex: number): void {
-    if (this.#value[vertex] !== CUT) return;
+    if (this.#value[vertex] !== UNDETERMINED) return;
     const isUserset = this.#isUserset[vertex] === true;
     this.#undecided--;
     this.#value[vertex] = TRUE;
@@ -101,7 +101,7 @@ export class GateSystem {
       if (this.#isStep()) yield;
       // A leaf that leads nowhere is false; a userset always has an operator below or is stained.
       const isEmpty = this.#open[vertex] === 0 && this.#isStained[vertex] === false;
-      if (isEmpty && this.#value[vertex] === CUT) this.#decide(vertex, FALSE, 0);
+      if (isEmpty && this.#value[vertex] === UNDETERMINED) this.#decide(vertex, FALSE, 0);
     }
     let round = 1;
     for (;;) {
@@ -131,9 +131,9 @@ export class GateSystem {
       for (let i = 0; i < readers.length; i += 2) {
         if (this.#isStep()) yield;
         const reader = readers[i] as number;
-        if (this.#value[reader] !== CUT) continue;
+        if (this.#value[reader] !== UNDETERMINED) continue;
         const outcome = this.#feed(reader, readers[i + 1] as number, value);
-        if (outcome === CUT) continue;
+        if (outcome === UNDETERMINED) continue;
         this.#undecided--;
         this.#value[reader] = outcome;
         this.#height[reader] = round;
@@ -150,15 +150,15 @@ export class GateSystem {
     switch (this.#gate[gate]) {
       case ALL:
         if (value === FALSE) return FALSE;
-        return open === 0 ? TRUE : CUT;
+        return open === 0 ? TRUE : UNDETERMINED;
       case BUT_NOT:
         if (role === EXCLUDE_ROLE ? value === TRUE : value === FALSE) return FALSE;
         if (role !== EXCLUDE_ROLE) this.#hasInclude[gate] = true;
-        return open === 0 ? TRUE : CUT;
+        return open === 0 ? TRUE : UNDETERMINED;
       default:
         if (value === TRUE && role !== WEAK_ROLE) return TRUE;
         if (value === TRUE) this.#isStained[gate] = true;
-        return open === 0 && this.#isStained[gate] === false ? FALSE : CUT;
+        return open === 0 && this.#isStained[gate] === false ? FALSE : UNDETERMINED;
     }
   }
 
@@ -177,7 +177,7 @@ export class GateSystem {
     const closed = new Int32Array(count); // operands of an ALL that are possible
     const queue: number[] = [];
     const add = (vertex: number): void => {
-      if (this.#value[vertex] !== CUT || isPossible[vertex] === 1) return;
+      if (this.#value[vertex] !== UNDETERMINED || isPossible[vertex] === 1) return;
       isPossible[vertex] = 1;
       queue.push(vertex);
     };
@@ -203,7 +203,7 @@ export class GateSystem {
     let found = false;
     for (let vertex = 0; vertex < count; vertex++) {
       if (this.#isStep()) yield;
-      if (this.#value[vertex] !== CUT || isPossible[vertex] === 1) continue;
+      if (this.#value[vertex] !== UNDETERMINED || isPossible[vertex] === 1) continue;
       this.#decide(vertex, FALSE, round);
       found = true;
     }

@@ -41,7 +41,11 @@ export class ListEntitiesRun implements EvaluationTask<Uint32Array> {
     this.#relation = relation;
     this.#userNode = userNode;
     this.#walk = new ObjectWalk(scope, namespace, relation);
-    this.#confirmation = new ObjectCheck(scope, userNode, relation);
+    this.#confirmation = new ObjectCheck(
+      scope,
+      { userNode, setEntity: 0, setRelation: 0 },
+      relation,
+    );
   }
 
   get backstops(): number {

@@ -1,29 +1,28 @@
 import { BACKSTOP_DEPTH } from '../bound/evaluator-api.ts';
-import { type Scope, TRUE } from '../bound/scope.ts';
+import { type Scope, type Target, TRUE } from '../bound/scope.ts';
 import { CheckRun } from './check-run.ts';
 
 /**
- * Checks of one user on many objects. They share what they find out until the depth bound has shown itself, or a cycle
+ * Checks of one target on many objects. They share what they find out until the depth bound has shown itself, or a cycle
  * of so many usersets that it may have decided: where it does, what one check found may be more than another one would
  * find from where it begins, and a list must say what Check says of each object alone. From then on each check is one of its own.
  */
 export class ObjectCheck {
   readonly #scope: Scope;
-  readonly #userNode: number;
+  readonly #target: Target;
   readonly #relation: number;
   #run: CheckRun;
   #entity = 0;
   #isAlone = false;
 
-  /** `userNode` 0: a user whom no tuple names. */
-  constructor(scope: Scope, userNode: number, relation: number) {
+  constructor(scope: Scope, target: Target, relation: number) {
     this.#scope = scope;
-    this.#userNode = userNode;
+    this.#target = target;
     this.#relation = relation;
     this.#run = this.#create();
   }
 
-  /** Whether the user holds the object that was started last, once `run` said 'done'. */
+  /** Whether the target holds the object that was started last, once `run` said 'done'. */
   get isHeld(): boolean {
     return this.#run.outcome.value === TRUE;
   }
@@ -46,10 +45,6 @@ export class ObjectCheck {
   }
 
   #create(): CheckRun {
-    return new CheckRun(this.#scope, {
-      userNode: this.#userNode,
-      setEntity: 0,
-      setRelation: 0,
-    });
+    return new CheckRun(this.#scope, this.#target);
   }
 }

@@ -10,7 +10,7 @@ export const MAYBE = 1;
 export const SURE = 2;
 export type Strength = typeof MAYBE | typeof SURE;
 const chunk = new Uint32Array(512);
-const ROOM_FIRST = 256;
+const CAPACITY_FIRST = 256;
 const STRENGTH_BITS = 2;
 
 /** A list of holders being read: holders of the set itself, or tuplesets that name its object. */
@@ -32,15 +32,15 @@ export class ObjectWalk {
   readonly #scope: Scope;
   readonly #namespace: number;
   readonly #relation: number;
-  readonly #seen = new PairTable(ROOM_FIRST);
+  readonly #seen = new PairTable(CAPACITY_FIRST);
   /** By position in #seen; as long as #queue has entries at least. */
-  #strength = new Uint8Array(ROOM_FIRST);
+  #strength = new Uint8Array(CAPACITY_FIRST);
   /** Pairs: position in #seen, and level and strength in one word. */
-  #queue = new Uint32Array(2 * ROOM_FIRST);
+  #queue = new Uint32Array(2 * CAPACITY_FIRST);
   #queued = 0;
   /** Of the entry of the queue before #next; the next one waits for them. */
   readonly #scans: Scan[] = [];
-  #candidates = new Uint32Array(ROOM_FIRST); // positions in #seen
+  #candidates = new Uint32Array(CAPACITY_FIRST); // positions in #seen
   #candidateCount = 0;
   #next = 0;
 
@@ -198,8 +198,8 @@ export class ObjectWalk {
   }
 }
 
-function grown<T extends Uint8Array | Uint32Array>(room: T): T {
-  const larger = new (room.constructor as new (length: number) => T)(room.length * 2);
-  larger.set(room);
+function grown<T extends Uint8Array | Uint32Array>(capacity: T): T {
+  const larger = new (capacity.constructor as new (length: number) => T)(capacity.length * 2);
+  larger.set(capacity);
   return larger;
 }

@@ -6,5 +6,5 @@ export type Outcome = {
   /** TRUE and FALSE: nodes that a path needs for the value to be found. */
   readonly height: number;
   /** CUT: whether a larger depth bound could decide it. */
-  readonly isDepthCut: boolean;
+  readonly isDepthExceeded: boolean;
 };

@@ -1,7 +1,7 @@
 import { OP_LEAF, type Op, THIS_OP } from '../bound/bound-model.ts';
 import { PairTable } from '../bound/pair-table.ts';
 import {
-  CUT,
+  UNDETERMINED,
   FALSE,
   type LeafSink,
   type Scope,
@@ -35,14 +35,14 @@ type Rest = {
 /**
  * Plain reachability over usersets that are unions only: breadth first with one visited set, so
  * that cycles and shared parts cost nothing and every userset is seen at its least depth. What is
- * reached only through undecided conditions is searched afterwards and contributes CUT at most.
+ * reached only through undecided conditions is searched afterwards and contributes UNDETERMINED at most.
  */
 export class Region implements LeafSink {
   value: Value = FALSE;
-  /** Levels that the value rests on; for CUT without meaning. */
+  /** Levels that the value rests on; for UNDETERMINED without meaning. */
   height = 0;
   /** Whether the depth bound hid something. */
-  isDepthCut = false;
+  isDepthExceeded = false;
   hasRevisits = false;
   readonly borders: Border[] = [];
   readonly isExcluding: boolean;
@@ -96,7 +96,7 @@ export class Region implements LeafSink {
       this.#nextStrong += 3;
       return true;
     }
-    if (this.value === CUT) return false; // weak paths could add no more than that
+    if (this.value === UNDETERMINED) return false; // weak paths could add no more than that
     // Weak seeds and weak nodes are each in order of level: merging keeps every level least.
     const seedLevel = this.#weakSeeds[this.#nextWeakSeed + 2] ?? Number.POSITIVE_INFINITY;
     const weakLevel = this.#weak[this.#nextWeak + 2] ?? Number.POSITIVE_INFINITY;
@@ -115,7 +115,7 @@ export class Region implements LeafSink {
       this.value = TRUE;
       this.height = this.#level;
     } else if (this.value === FALSE) {
-      this.value = CUT;
+      this.value = UNDETERMINED;
     }
   }
 
@@ -149,13 +149,13 @@ export class Region implements LeafSink {
   }
 
   /** Takes the value of a border that its owner evaluated. */
-  acceptBorder(border: Border, value: Value, height: number, isDepthCut: boolean): void {
-    if (isDepthCut && value === CUT) this.isDepthCut = true;
+  acceptBorder(border: Border, value: Value, height: number, isDepthExceeded: boolean): void {
+    if (isDepthExceeded && value === UNDETERMINED) this.isDepthExceeded = true;
     if (value === TRUE && !border.isWeak) {
       this.value = TRUE;
       this.height = border.level - 1 + height;
     } else if (value !== FALSE) {
-      if (this.value === FALSE) this.value = CUT;
+      if (this.value === FALSE) this.value = UNDETERMINED;
     } else if (border.level - 1 + height > this.height) {
       this.height = border.level - 1 + height;
     }
@@ -211,17 +211,13 @@ export class Region implements LeafSink {
     const relation = queue[at + 1] as number;
     const level = queue[at + 2] as number;
     if (level > this.#levelMax) {
-      this.isDepthCut = true;
-      if (this.value === FALSE) this.value = CUT;
+      this.isDepthExceeded = true;
+      if (this.value === FALSE) this.value = UNDETERMINED;
       return;
     }
     this.#isWeak = isWeak;
     this.#level = level;
-    if (
-      this.#target.setEntity === entity &&
-      this.#target.setRelation === relation &&
-      entity !== 0
-    ) {
+    if (this.#scope.isTarget(this.#target, entity, relation, this.isExcluding)) {
       this.onDirect(TRUE);
       return;
     }

@@ -1,5 +1,15 @@
+import type { UsersetRef } from '../../model/expand-tree.ts';
+import { EMPTY_NAME, type TupleReader, typedWildcardOf } from '../../model/tuple-reader.ts';
 import type { EvaluationTask } from '../bound/evaluator-api.ts';
-import { CUT, FALSE, type Scope, TRUE, type Value } from '../bound/scope.ts';
+import {
+  FALSE,
+  NO_ENTITY,
+  type Scope,
+  type Target,
+  TRUE,
+  UNDETERMINED,
+  type Value,
+} from '../bound/scope.ts';
 import { CheckRun } from './check-run.ts';
 import { type MemberScan, MemberSearch } from './member-search.ts';
 
@@ -7,21 +17,48 @@ const STEPS_PER_CLOCK_LOOK = 32;
 
 /** A userset by the ids of the index. */
 export type UsersetIds = { readonly entity: number; readonly relation: number };
+/** A userset, or an object itself (relation 0), that is asked about: as in `Target`. */
+export type SubjectIds = UsersetIds & { readonly wildcardEntity?: number | undefined };
+
+/**
+ * Ids of a userset or an object itself; undefined where no tuple can hold it: none mentions its object, and no typed
+ * wildcard stands for it.
+ */
+export function subjectIdsOf(reader: TupleReader, subject: UsersetRef): SubjectIds | undefined {
+  const relation = reader.nameId(subject.relation);
+  if (relation < 0) return undefined;
+  const namespace = reader.nameId(subject.namespace);
+  const known = namespace > 0 ? reader.entityId(namespace, subject.objectId) : 0;
+  const wildcardEntity = relation === EMPTY_NAME ? typedWildcardOf(reader, subject.namespace) : 0;
+  if (known === 0 && wildcardEntity === 0) return undefined;
+  return { entity: known === 0 ? NO_ENTITY : known, relation, wildcardEntity };
+}
+
+/** The target of an exact query: what is granted to the userset or object itself. */
+export function exactTargetOf({ entity, relation, wildcardEntity }: SubjectIds): Target {
+  return {
+    userNode: 0,
+    setEntity: entity,
+    setRelation: relation,
+    wildcardEntity,
+    isExact: true,
+  };
+}
 
 /**
  * Whether the userset `subject` holds `object`: structurally included, or some concrete user stored
  * below it is a member of it and holds `object`. The candidates of both sides are intersected, and
  * only what both hold is confirmed by evaluation.
  *
- * A deny is FALSE at once, unless `tellsUndecided`: then it is CUT where something that could not be decided might
- * have made it an allow. That takes a second search, which the read budget ends with CUT: the deny itself is certain.
+ * A deny is FALSE at once, unless `reportsUndecided`: then it is UNDETERMINED where something that could not be decided might
+ * have made it an allow. That takes a second search, which the read budget ends with UNDETERMINED: the deny itself is certain.
  */
 export class SubjectSetRun implements EvaluationTask<Value> {
   readonly #scope: Scope;
   readonly #object: UsersetIds;
-  readonly #subject: UsersetIds;
+  readonly #subject: SubjectIds;
   readonly #structural: CheckRun;
-  readonly #tellsUndecided: boolean;
+  readonly #reportsUndecided: boolean;
   #members: MemberSearch | undefined;
   #holders: MemberSearch | undefined;
   #nextMember = 0;
@@ -33,16 +70,17 @@ export class SubjectSetRun implements EvaluationTask<Value> {
   #value: Value = FALSE;
   #witness = 0;
 
-  constructor(scope: Scope, object: UsersetIds, subject: UsersetIds, tellsUndecided = false) {
+  constructor(scope: Scope, object: UsersetIds, subject: SubjectIds, reportsUndecided = false) {
     this.#scope = scope;
     this.#object = object;
     this.#subject = subject;
-    this.#tellsUndecided = tellsUndecided;
-    const { entity, relation } = subject;
+    this.#reportsUndecided = reportsUndecided;
+    const { entity, relation, wildcardEntity } = subject;
     this.#structural = new CheckRun(scope, {
       userNode: 0,
       setEntity: entity,
       setRelation: relation,
+      wildcardEntity,
     });
     this.#structural.start(object.entity, object.relation);
   }
@@ -56,7 +94,7 @@ export class SubjectSetRun implements EvaluationTask<Value> {
       return this.#run(sliceEndMs);
     } catch (error) {
       if (!this.#isOfDeny || !this.#scope.isExhausted) throw error;
-      this.#finish(CUT);
+      this.#finish(UNDETERMINED);
       return 'done';
     }
   }
@@ -86,6 +124,8 @@ export class SubjectSetRun implements EvaluationTask<Value> {
       case 'structural':
         if (this.#structural.run(sliceEndMs) === 'more') return false;
         if (this.#structural.outcome.value === TRUE) this.#finish(TRUE);
+        // An object itself has no members.
+        else if (this.#subject.relation === EMPTY_NAME) this.#finish(this.#structuralDeny());
         else this.#phase = 'members';
         return true;
       case 'members':
@@ -118,10 +158,14 @@ export class SubjectSetRun implements EvaluationTask<Value> {
     this.#phase = 'done';
   }
 
+  #structuralDeny(): Value {
+    return this.#reportsUndecided ? this.#structural.outcome.value : FALSE;
+  }
+
   /** No candidate is left. */
   #denied(): void {
-    if (!this.#tellsUndecided || this.#isOfDeny) return this.#finish(FALSE);
-    if (this.#structural.outcome.value === CUT) return this.#finish(CUT);
+    if (!this.#reportsUndecided || this.#isOfDeny) return this.#finish(FALSE);
+    if (this.#structuralDeny() === UNDETERMINED) return this.#finish(UNDETERMINED);
     this.#isOfDeny = true;
     this.#members = undefined;
     this.#holders = undefined;
@@ -183,7 +227,7 @@ export class SubjectSetRun implements EvaluationTask<Value> {
     if (this.#confirmsObject && this.#mayHold(value)) {
       this.#witness = members.users.firstOf(this.#nextMember);
       // The second search meets users by tuples that do not count: whatever it finds, Check denies.
-      this.#finish(this.#isOfDeny ? CUT : TRUE);
+      this.#finish(this.#isOfDeny ? UNDETERMINED : TRUE);
     }
     this.#confirmation = undefined;
     this.#nextMember++;

@@ -1,17 +1,4 @@
-import {
-  EDGE_ABSENT,
-  EDGE_NODE_MASK,
-  EDGE_PLAIN,
-  EDGE_QUALIFIED,
-  OBJECT_NODE,
-  OBJECT_RELATION,
-  OBJECT_SETS,
-  OBJECT_STRIDE,
-  OBJECT_USERS,
-  type TupleReader,
-  WILDCARD_NODE,
-  WORD_LIST,
-} from '../../model/tuple-reader.ts';
+import { type TupleReader, WILDCARD_NODE } from '../../model/tuple-reader.ts';
 import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
 import {
   BACKSTOP_CYCLE,
@@ -19,34 +6,37 @@ import {
   CHECK_DENIED,
   CHECK_GENERAL,
 } from '../bound/evaluator-api.ts';
-import { CUT, TRUE } from '../bound/scope.ts';
 import {
-  CHAIN_COUNTS,
-  CHAIN_ENTRIES,
-  CHAIN_READS,
-  CHAIN_WEIGHT,
-  type ChainCache,
-} from './chain-cache.ts';
-import { type ClosureCache, CLOSURE_NONE, isInClosure, SUMMARY_OPEN } from './closure-cache.ts';
-import { VALUE_GENERAL } from './hot-conditions.ts';
+  ANCESTORS_COUNTS,
+  ANCESTORS_ENTRIES,
+  ANCESTORS_READS,
+  ANCESTORS_WEIGHT,
+  type AncestorCache,
+} from './ancestor-cache.ts';
 import { HOT_PLAIN, type HotModel, type HotState } from './hot-model.ts';
 import { type HotScratch, STACK_MAX, TABLE_SLOTS } from './hot-scratch.ts';
 import {
-  LINE_COUNTS,
-  LINE_ENTRIES,
-  LINE_HEIGHT,
-  LINE_OPAQUE,
+  CHECK_CONTINUE,
+  type Memberships,
+  isWithin,
+  visitObject,
+  visitPlain,
+  visitUsers,
+} from './hot-tuples.ts';
+import { MEMBERSHIPS_NONE, isMember } from './membership-cache.ts';
+import {
+  ROW_COUNTS,
+  ROW_ENTRIES,
+  ROW_HEIGHT,
+  ROW_OPAQUE,
   type ObjectCache,
 } from './object-cache.ts';
 
-/** What evaluations ask of a ClosureCache. */
-export type Closures = Pick<ClosureCache, 'arena' | 'slots' | 'homeOf' | 'closureOf' | 'summaryOf'>;
-
 /** What the hot path keeps between evaluations of one model version. */
 export type HotCaches = {
-  readonly closures: Closures;
-  readonly objects: Pick<ObjectCache, 'table' | 'lines' | 'lineOf'>;
-  readonly chains: Pick<ChainCache, 'table' | 'lines' | 'chainOf'>;
+  readonly memberships: Memberships;
+  readonly objects: Pick<ObjectCache, 'table' | 'lines' | 'rowOf'>;
+  readonly ancestors: Pick<AncestorCache, 'table' | 'lines' | 'ancestorsOf'>;
 };
 
 /**
@@ -57,9 +47,6 @@ export const HOT_NODES_MAX = 250;
 const TABLE_MASK = TABLE_SLOTS - 1;
 /** The userset's descendants are done: it is no longer on the path. */
 const EXIT = -1;
-
-/** Inside this file: go on. */
-const CHECK_CONTINUE = 3;
 
 /** `checkStateHot` for a relation; CHECK_GENERAL for one with other operators than union. */
 export function checkUserHot(
@@ -95,7 +82,7 @@ export function checkUserHot(
 /**
  * Whether a concrete user holds what `first` asks of the entity: a state, or HOT_PLAIN for the tuples of `relation` alone.
  * Depth first over objects, each visited once for all the relations asked of it (see HotModel), at most `nodesMax` usersets,
- * by `scratch.nowMs` and `scratch.conditions`. Hot: no allocation of its own, no closure, no exception. Answers only what
+ * by `scratch.nowMs` and `scratch.conditions`. Hot: no allocation of its own, no memberships, no exception. Answers only what
  * is a union throughout: an intersection, an exclusion, a long list, a depth bound below the number of usersets visited or
  * a budget that could run out give CHECK_GENERAL. `scratch` then holds its BACKSTOP_ bits, how many reads it took, and
  * whether a denial rests on a condition that could not be decided.
@@ -119,8 +106,8 @@ export function checkStateHot(
   if (start === 0) return CHECK_DENIED;
   scratch.hasWildcards = reader.reverseCount(WILDCARD_NODE) > 0;
   scratch.weight = 0;
-  scratch.isClosureKnown = userNode === 0; // an unknown user is in no group
-  scratch.closureAt = CLOSURE_NONE;
+  scratch.isMembershipKnown = userNode === 0; // an unknown user is in no group
+  scratch.membershipsAt = MEMBERSHIPS_NONE;
   scratch.top = 1;
   scratch.stackId[0] = start;
   scratch.stackKind[0] = first;
@@ -132,7 +119,7 @@ export function checkStateHot(
 }
 
 /**
- * A function of its own, since code that is left out counts when the compiler decides what to inline: in line it took 1.4 %
+ * A function of its own, since code that is left out counts when the compiler decides what to inline: in row it took 1.4 %
  * of engine-check (111.7 ns instead of 110.1, medians of 14 turns), so nothing (107.4 and 107.0, of 12).
  */
 function assertBounds(scratch: HotScratch, answer: number): void {
@@ -146,8 +133,8 @@ function assertBounds(scratch: HotScratch, answer: number): void {
 }
 
 /**
- * Works off the stack, each userset once; exit marks tell what is still on the path. While nothing
- * else waits, what was visited is not noted: a chain of parents needs no table, and a cycle without
+ * Works off the stack, each userset once; exit marks say what is still on the path. While nothing
+ * else waits, what was visited is not noted: a list of ancestors of parents needs no table, and a cycle without
  * branches ends at `weightMax`.
  */
 function search(
@@ -181,7 +168,7 @@ function search(
       if (state >= mark) {
         if (state === mark) continue;
         // Met on the path. One userset that leads to itself is a cycle; of several, one may lead to
-        // another without leading back: only the general path can tell.
+        // another without leading back: only the general path can say.
         if (compound !== undefined && compound.weight > 1) return CHECK_GENERAL;
         sawCycle = true;
         continue;
@@ -192,10 +179,10 @@ function search(
     }
     const code =
       compound === undefined
-        ? visitPlain(scratch, reader, model, caches.closures, id, userNode)
+        ? visitPlain(scratch, reader, model, caches.memberships, id, userNode)
         : isFirst
-          ? visitLine(scratch, reader, model, caches, id, compound, userNode)
-          : visitChain(scratch, reader, model, caches, id, compound, userNode);
+          ? visitRow(scratch, reader, model, caches, id, compound, userNode)
+          : visitAncestors(scratch, reader, model, caches, id, compound, userNode);
     isFirst = false;
     if (code !== CHECK_CONTINUE) {
       return code === CHECK_ALLOWED && scratch.weight > scratch.weightMax ? CHECK_GENERAL : code;
@@ -215,17 +202,8 @@ function search(
   return CHECK_DENIED;
 }
 
-/** Counts a visit. Whether the bounds allow it: no path is longer than all usersets visited. */
-function isWithin(scratch: HotScratch, usersets: number, readCount: number): boolean {
-  scratch.weight += usersets;
-  scratch.reads += readCount;
-  return (
-    scratch.weight <= scratch.weightMax && scratch.reads <= scratch.readsLimit && scratch.steps >= 0
-  );
-}
-
-/** All that an object and those above it hold, from their chain; as visitLine without one. */
-function visitChain(
+/** All that an object and those above it hold, from their list of ancestors; as visitRow without one. */
+function visitAncestors(
   scratch: HotScratch,
   reader: TupleReader,
   model: HotModel,
@@ -234,20 +212,26 @@ function visitChain(
   state: HotState,
   userNode: number,
 ): number {
-  const { chains } = caches;
-  const at = chains.chainOf(entity, state);
-  const { lines } = chains;
-  const counts = lines[at + CHAIN_COUNTS] as number;
-  if (counts === LINE_OPAQUE)
-    return visitLine(scratch, reader, model, caches, entity, state, userNode);
-  if (!isWithin(scratch, lines[at + CHAIN_WEIGHT] as number, lines[at + CHAIN_READS] as number)) {
+  const { ancestors } = caches;
+  const at = ancestors.ancestorsOf(entity, state);
+  const { lines } = ancestors;
+  const counts = lines[at + ANCESTORS_COUNTS] as number;
+  if (counts === ROW_OPAQUE)
+    return visitRow(scratch, reader, model, caches, entity, state, userNode);
+  if (
+    !isWithin(
+      scratch,
+      lines[at + ANCESTORS_WEIGHT] as number,
+      lines[at + ANCESTORS_READS] as number,
+    )
+  ) {
     return CHECK_GENERAL;
   }
-  return visitEntries(scratch, reader, caches, lines, at + CHAIN_ENTRIES, counts, 0, userNode);
+  return visitEntries(scratch, reader, caches, lines, at + ANCESTORS_ENTRIES, counts, 0, userNode);
 }
 
-/** All relations that a state asks of one object, from its line. */
-function visitLine(
+/** All relations that a state asks of one object, from its row. */
+function visitRow(
   scratch: HotScratch,
   reader: TupleReader,
   model: HotModel,
@@ -256,18 +240,18 @@ function visitLine(
   state: HotState,
   userNode: number,
 ): number {
-  const { objects, closures } = caches;
+  const { objects, memberships } = caches;
   if (!isWithin(scratch, state.weight, state.relations.length)) return CHECK_GENERAL;
-  const at = objects.lineOf(entity, state);
+  const at = objects.rowOf(entity, state);
   const { lines } = objects;
-  const counts = lines[at + LINE_COUNTS] as number;
-  if (counts === LINE_OPAQUE)
-    return visitObject(scratch, reader, model, closures, entity, state, userNode);
-  const height = lines[at + LINE_HEIGHT] as number;
-  return visitEntries(scratch, reader, caches, lines, at + LINE_ENTRIES, counts, height, userNode);
+  const counts = lines[at + ROW_COUNTS] as number;
+  if (counts === ROW_OPAQUE)
+    return visitObject(scratch, reader, model, memberships, entity, state, userNode);
+  const height = lines[at + ROW_HEIGHT] as number;
+  return visitEntries(scratch, reader, caches, lines, at + ROW_ENTRIES, counts, height, userNode);
 }
 
-/** The users, lists, groups and children of a line or chain; `height` is what its groups weigh. */
+/** The users, lists, groups and children of a row or list of ancestors; `height` is what its groups weigh. */
 function visitEntries(
   scratch: HotScratch,
   reader: TupleReader,
@@ -278,7 +262,7 @@ function visitEntries(
   height: number,
   userNode: number,
 ): number {
-  const { closures } = caches;
+  const { memberships } = caches;
   let at = entries;
   for (const end = at + (counts & 255); at < end; at++) {
     if (lines[at] === userNode) return CHECK_ALLOWED;
@@ -297,11 +281,11 @@ function visitEntries(
   if (at < groupsEnd) {
     scratch.weight += height;
     if (userNode !== 0) {
-      if (!scratch.isClosureKnown) {
-        scratch.closureAt = closures.closureOf(userNode);
-        scratch.isClosureKnown = true;
+      if (!scratch.isMembershipKnown) {
+        scratch.membershipsAt = memberships.membershipsOf(userNode);
+        scratch.isMembershipKnown = true;
       }
-      if (scratch.closureAt === CLOSURE_NONE) {
+      if (scratch.membershipsAt === MEMBERSHIPS_NONE) {
         if (scratch.top + groupsEnd - at >= STACK_MAX) return CHECK_GENERAL;
         for (; at < groupsEnd; at++) {
           scratch.stackId[scratch.top] = lines[at] as number;
@@ -309,7 +293,7 @@ function visitEntries(
         }
       } else {
         for (; at < groupsEnd; at++) {
-          if (isInClosure(closures.arena, scratch.closureAt, lines[at] as number))
+          if (isMember(memberships.arena, scratch.membershipsAt, lines[at] as number))
             return CHECK_ALLOWED;
         }
       }
@@ -323,237 +307,4 @@ function visitEntries(
     scratch.stackKind[scratch.top++] = lines[at + 1] as number;
   }
   return CHECK_CONTINUE;
-}
-
-/** A node of which only its own tuples count. */
-function visitPlain(
-  scratch: HotScratch,
-  reader: TupleReader,
-  model: HotModel,
-  closures: Closures,
-  node: number,
-  userNode: number,
-): number {
-  if (!isWithin(scratch, 1, 1)) return CHECK_GENERAL;
-  const users = reader.usersWord(node);
-  return visitOwn(scratch, reader, model, closures, node, users, reader.setsWord(node), userNode);
-}
-
-/** All relations that a state asks of one object. */
-function visitObject(
-  scratch: HotScratch,
-  reader: TupleReader,
-  model: HotModel,
-  closures: Closures,
-  entity: number,
-  state: HotState,
-  userNode: number,
-): number {
-  const { actions } = state;
-  const count = reader.readObject(entity, scratch.object);
-  if (count < 0) return visitRelations(scratch, reader, model, closures, entity, state, userNode);
-  const end = count * OBJECT_STRIDE;
-  for (let at = 0; at < end; at += OBJECT_STRIDE) {
-    const relation = scratch.object[at + OBJECT_RELATION] as number;
-    const action = relation < actions.length ? (actions[relation] as number) : 0;
-    if (action === 0) continue;
-    const sets = scratch.object[at + OBJECT_SETS] as number;
-    if ((action & 1) !== 0) {
-      const users = scratch.object[at + OBJECT_USERS] as number;
-      const node = scratch.object[at + OBJECT_NODE] as number;
-      const code = visitOwn(scratch, reader, model, closures, node, users, sets, userNode);
-      if (code !== CHECK_CONTINUE) return code;
-    }
-    if (action > 1 && sets !== 0) {
-      const node = scratch.object[at + OBJECT_NODE] as number;
-      if (!walk(scratch, reader, model, node, sets, action >> 1)) return CHECK_GENERAL;
-    }
-  }
-  return CHECK_CONTINUE;
-}
-
-function visitRelations(
-  scratch: HotScratch,
-  reader: TupleReader,
-  model: HotModel,
-  closures: Closures,
-  entity: number,
-  state: HotState,
-  userNode: number,
-): number {
-  for (let i = 0; i < state.relations.length; i++) {
-    const relation = state.relations[i] as number;
-    const node = reader.nodeId(entity, relation);
-    if (node === 0) continue;
-    const action = state.actions[relation] as number;
-    const sets = reader.setsWord(node);
-    if ((action & 1) !== 0) {
-      const users = reader.usersWord(node);
-      const code = visitOwn(scratch, reader, model, closures, node, users, sets, userNode);
-      if (code !== CHECK_CONTINUE) return code;
-    }
-    if (action > 1 && sets !== 0 && !walk(scratch, reader, model, node, sets, action >> 1))
-      return CHECK_GENERAL;
-  }
-  return CHECK_CONTINUE;
-}
-
-/** Whether a word of users holds the user or the wildcard. */
-function visitUsers(
-  scratch: HotScratch,
-  reader: TupleReader,
-  node: number,
-  word: number,
-  userNode: number,
-): number {
-  if ((word & WORD_LIST) === 0) {
-    const only = word & EDGE_NODE_MASK;
-    if (only === 0 || (only !== userNode && only !== WILDCARD_NODE)) return CHECK_CONTINUE;
-    return word === only ? CHECK_ALLOWED : qualifiedEdge(scratch, reader, node, only);
-  }
-  if (userNode !== 0) {
-    const edge = reader.wordEdge(word, node, userNode);
-    if (edge === EDGE_PLAIN) return CHECK_ALLOWED;
-    if (edge !== EDGE_ABSENT) {
-      const code = qualifiedEdge(scratch, reader, node, userNode);
-      if (code !== CHECK_CONTINUE) return code;
-    }
-  }
-  if (scratch.hasWildcards) {
-    const edge = reader.wordEdge(word, node, WILDCARD_NODE);
-    if (edge === EDGE_PLAIN) return CHECK_ALLOWED;
-    if (edge !== EDGE_ABSENT) return qualifiedEdge(scratch, reader, node, WILDCARD_NODE);
-  }
-  return CHECK_CONTINUE;
-}
-
-/**
- * A qualified tuple counts, or is as one that is not there: it has expired, or its condition does not hold. One that cannot
- * be decided denies as well, which is noted. Nothing that is kept rests on it.
- */
-function qualifiedEdge(
-  scratch: HotScratch,
-  reader: TupleReader,
-  node: number,
-  subject: number,
-): number {
-  const { nowMs } = scratch;
-  const expiresAtMs = reader.bareExpiryMs(node, subject);
-  if (nowMs >= expiresAtMs) return CHECK_CONTINUE;
-  if (nowMs < expiresAtMs) return CHECK_ALLOWED;
-  const { conditions } = scratch;
-  // Without a clock nothing is decided here.
-  if (conditions === null || Number.isNaN(nowMs)) return CHECK_GENERAL;
-  const value = conditions.valueOf(node, subject, nowMs, scratch.readsLimit - scratch.reads);
-  scratch.reads += conditions.reads;
-  if (value === TRUE) return CHECK_ALLOWED;
-  if (value === VALUE_GENERAL || scratch.reads > scratch.readsLimit) return CHECK_GENERAL;
-  if (value === CUT) scratch.isUndecided = true;
-  return CHECK_CONTINUE;
-}
-
-/** The tuples of one node: the user among them, and the usersets to visit. */
-function visitOwn(
-  scratch: HotScratch,
-  reader: TupleReader,
-  model: HotModel,
-  closures: Closures,
-  node: number,
-  users: number,
-  sets: number,
-  userNode: number,
-): number {
-  const held = visitUsers(scratch, reader, node, users, userNode);
-  if (held !== CHECK_CONTINUE) return held;
-  if (sets === 0) return CHECK_CONTINUE;
-  if ((sets & WORD_LIST) === 0) {
-    return visitSet(scratch, reader, model, closures, node, sets, userNode);
-  }
-  const count = reader.readWord(sets, scratch.chunk);
-  scratch.steps -= count;
-  if (count < 0) return CHECK_GENERAL;
-  for (let i = 0; i < count; i++) {
-    const set = scratch.chunk[i] as number;
-    const code = visitSet(scratch, reader, model, closures, node, set, userNode);
-    if (code !== CHECK_CONTINUE) return code;
-  }
-  return CHECK_CONTINUE;
-}
-
-/** A userset or object that a node holds: decided by the user's closure, or to be visited. */
-function visitSet(
-  scratch: HotScratch,
-  reader: TupleReader,
-  model: HotModel,
-  closures: Closures,
-  node: number,
-  entry: number,
-  userNode: number,
-): number {
-  const child = entry & EDGE_NODE_MASK;
-  if (entry >= EDGE_QUALIFIED) {
-    const code = qualifiedEdge(scratch, reader, node, child);
-    if (code !== CHECK_ALLOWED) return code;
-  }
-  const height = closures.summaryOf(child);
-  if (height !== SUMMARY_OPEN) {
-    if (!scratch.isClosureKnown) {
-      scratch.closureAt = closures.closureOf(userNode);
-      scratch.isClosureKnown = true;
-    }
-    if (userNode === 0 || scratch.closureAt !== CLOSURE_NONE) {
-      scratch.weight += height;
-      return userNode !== 0 && isInClosure(closures.arena, scratch.closureAt, child)
-        ? CHECK_ALLOWED
-        : CHECK_CONTINUE;
-    }
-  }
-  const relation = reader.relationOf(child);
-  if (relation === 0) return CHECK_CONTINUE; // an object itself holds nobody
-  const entity = reader.entityOf(child);
-  const kind = model.single(reader.namespaceOf(entity), relation);
-  if (kind < 0 || scratch.top >= STACK_MAX - 1) return CHECK_GENERAL;
-  scratch.stackId[scratch.top] = kind === HOT_PLAIN ? child : entity;
-  scratch.stackKind[scratch.top++] = kind;
-  return CHECK_CONTINUE;
-}
-
-/** Pushes the objects that a tupleset names. Returns whether the hot path can go on. */
-function walk(
-  scratch: HotScratch,
-  reader: TupleReader,
-  model: HotModel,
-  node: number,
-  sets: number,
-  target: number,
-): boolean {
-  if ((sets & WORD_LIST) === 0) return walkTo(scratch, reader, model, node, sets, target);
-  const count = reader.readWord(sets, scratch.chunk);
-  scratch.steps -= count;
-  if (count < 0) return false;
-  for (let i = 0; i < count; i++) {
-    if (!walkTo(scratch, reader, model, node, scratch.chunk[i] as number, target)) return false;
-  }
-  return true;
-}
-
-function walkTo(
-  scratch: HotScratch,
-  reader: TupleReader,
-  model: HotModel,
-  node: number,
-  entry: number,
-  target: number,
-): boolean {
-  const child = entry & EDGE_NODE_MASK;
-  if (entry >= EDGE_QUALIFIED) {
-    const code = qualifiedEdge(scratch, reader, node, child);
-    if (code !== CHECK_ALLOWED) return code === CHECK_CONTINUE;
-  }
-  const entity = reader.entityOf(child);
-  const kind = model.ofTarget(target, reader.namespaceOf(entity));
-  if (kind < 0 || scratch.top >= STACK_MAX - 1) return false;
-  scratch.stackId[scratch.top] = entity;
-  scratch.stackKind[scratch.top++] = kind;
-  return true;
 }

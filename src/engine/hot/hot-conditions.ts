@@ -17,7 +17,7 @@ import {
   QUALIFIED_LOW,
   type TupleReader,
 } from '../../model/tuple-reader.ts';
-import { type ConditionCache, CUT, FALSE, TRUE, type Value } from '../bound/scope.ts';
+import { type ConditionCache, UNDETERMINED, FALSE, TRUE, type Value } from '../bound/scope.ts';
 
 /** Words of what an edge carries, at most; longer parameters are looked up by their text. */
 const WORDS_MAX = 64;
@@ -33,7 +33,7 @@ const words = new Uint32Array(WORDS_MAX);
 /** `HotConditions.valueOf` of an edge that only the general evaluation can decide. */
 export const VALUE_GENERAL = 3;
 
-type Place = {
+type ConditionPlace = {
   /** Condition's name id, bytes of the parameters and these, as the index has them. */
   readonly words: Uint32Array;
   readonly name: string;
@@ -45,12 +45,12 @@ type Place = {
 
 /**
  * Conditions of tuples on the hot path: found by the words that the index holds, so that no text is made of them, and
- * evaluated with the context of the question at work. Nothing of an evaluation is kept. Belongs to one index and model version.
+ * evaluated with the context of the query at work. Nothing of an evaluation is kept. Belongs to one index and model version.
  */
 export class HotConditions {
   readonly #reader: TupleReader;
   readonly #cache: ConditionCache;
-  #places: (Place | undefined)[] = [];
+  #places: (ConditionPlace | undefined)[] = [];
   #bytes = 0;
   readonly #meter = new CostMeter(0);
   #context: LazyContext | null = null;
@@ -93,7 +93,7 @@ export class HotConditions {
       words[QUALIFIED_HIGH] as number,
     );
     if (nowMs >= expiresAtMs) return FALSE;
-    if (this.#context === null) return CUT;
+    if (this.#context === null) return UNDETERMINED;
     const { isDeclared, prepared } = this.#placeOf(count, node, subject);
     return this.#evaluate(prepared, isDeclared, readsLeft);
   }
@@ -106,7 +106,7 @@ export class HotConditions {
   ): Value | typeof VALUE_GENERAL {
     const { expiresAtMs, conditionName, conditionParams } = this.#reader.qualifier(node, subject);
     if (nowMs >= expiresAtMs) return FALSE;
-    if (this.#context === null) return CUT;
+    if (this.#context === null) return UNDETERMINED;
     const prepared = this.#cache.get(conditionName, conditionParams);
     return this.#evaluate(prepared, this.#cache.isDeclared(conditionName), readsLeft);
   }
@@ -117,7 +117,7 @@ export class HotConditions {
     readsLeft: number,
   ): Value | typeof VALUE_GENERAL {
     const context = this.#context?.value();
-    if (context === undefined) return CUT;
+    if (context === undefined) return UNDETERMINED;
     if (!isDeclared) return valueOfOutcome(prepared(context));
     // An evaluation cannot be interrupted: all of one check together are as long as one of the general path's.
     const limit = Math.min(readsLeft * COST_PER_READ, EVALUATION_COST_MAX - this.#spent);
@@ -132,7 +132,7 @@ export class HotConditions {
   }
 
   /** The condition of the first `count` words. */
-  #placeOf(count: number, node: number, subject: number): Place {
+  #placeOf(count: number, node: number, subject: number): ConditionPlace {
     let hash = 0;
     for (let i = QUALIFIED_CONDITION; i < count; i++) {
       hash = Math.imul(hash ^ (words[i] as number), 0x9e3779b1);
@@ -144,7 +144,7 @@ export class HotConditions {
       : this.#fill(slot, count, node, subject);
   }
 
-  #isAt(place: Place, count: number): boolean {
+  #isAt(place: ConditionPlace, count: number): boolean {
     const known = place.words;
     if (known.length !== count - QUALIFIED_CONDITION) return false;
     for (let i = 0; i < known.length; i++) {
@@ -158,7 +158,7 @@ export class HotConditions {
     return true;
   }
 
-  #fill(slot: number, count: number, node: number, subject: number): Place {
+  #fill(slot: number, count: number, node: number, subject: number): ConditionPlace {
     const { conditionName: name, conditionParams } = this.#reader.qualifier(node, subject);
     const place = {
       words: words.slice(QUALIFIED_CONDITION, count),
@@ -175,11 +175,11 @@ export class HotConditions {
   }
 }
 
-function bytesOf(place: Place | undefined): number {
+function bytesOf(place: ConditionPlace | undefined): number {
   return place === undefined ? 0 : BYTES_PER_PLACE + place.words.byteLength * BYTES_PER_WORD_BYTE;
 }
 
 function valueOfOutcome(outcome: number): Value {
   if (outcome === CONDITION_TRUE) return TRUE;
-  return outcome === CONDITION_FALSE ? FALSE : CUT;
+  return outcome === CONDITION_FALSE ? FALSE : UNDETERMINED;
 }

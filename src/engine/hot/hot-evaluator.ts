@@ -9,6 +9,7 @@ import {
   CHANGE_RELATION,
   CHANGE_SUBJECT,
   CHANGE_WORDS,
+  EMPTY_NAME,
   type TupleReader,
   WILDCARD_NODE,
 } from '../../model/tuple-reader.ts';
@@ -20,19 +21,23 @@ import {
   type EngineCache,
   type EvaluatorOptions,
 } from '../bound/evaluator-api.ts';
-import type { ConditionCache } from '../bound/scope.ts';
+import { type ConditionCache, NO_ENTITY, type Target } from '../bound/scope.ts';
 import { ABSENT_CACHES } from './absent-caches.ts';
-import { ChainCache } from './chain-cache.ts';
-import { ClosureCache } from './closure-cache.ts';
+import { AncestorCache } from './ancestor-cache.ts';
 import { checkStateHot, checkUserHot, type HotCaches } from './hot-check.ts';
 import { HotConditions } from './hot-conditions.ts';
 import { HOT_PLAIN, HotModel, type HotTree } from './hot-model.ts';
 import type { HotScratch } from './hot-scratch.ts';
+import { checkSetHot } from './hot-set-check.ts';
+import { MembershipCache } from './membership-cache.ts';
 import { ObjectCache } from './object-cache.ts';
-import { type Questions, readAhead } from './read-ahead.ts';
+import { type Queries, readAhead } from './read-ahead.ts';
+import { SetTarget } from './set-target.ts';
 import { STEPS_UNBOUNDED } from './step-meter.ts';
 
 const change = new Uint32Array(CHANGE_WORDS);
+/** In the place of a user's node: the operands of a tree are asked about the exact userset at work. */
+const SET_AT_WORK = -1;
 /**
  * Caches below this mostly stay in the processor's last cache, from where a group comes no sooner: at 101 k tuples reading
  * ahead cost an item 0 to 60 ns (batch-steps, docs/benchmarks.md).
@@ -46,9 +51,9 @@ const READ_AHEAD_BYTES_MIN = 8 * 1024 * 1024;
 export class HotEvaluator {
   readonly #reader: TupleReader;
   readonly #model: HotModel;
-  readonly #closures: ClosureCache;
+  readonly #memberships: MembershipCache;
   readonly #objects: ObjectCache;
-  readonly #chains: ChainCache;
+  readonly #ancestors: AncestorCache;
   readonly #caches: HotCaches;
   readonly #scratch: HotScratch;
   readonly #hotConditions: HotConditions;
@@ -59,10 +64,11 @@ export class HotEvaluator {
   readonly #readAheadBytesMin: number;
   /** Of the operands of the tree at work. */
   #treeReads = 0;
+  readonly #set = new SetTarget();
   /** Revision that the caches speak of. */
   #revision: number;
 
-  /** A quarter of `closureBytesMax` for closures, half for lines of objects, a quarter for chains. */
+  /** A quarter of `membershipBytesMax` for memberships, half for rows of objects, a quarter for lists of ancestors. */
   constructor(
     reader: TupleReader,
     model: BoundModel,
@@ -73,26 +79,26 @@ export class HotEvaluator {
     this.#scratch = scratch;
     this.conditions = conditions;
     this.#hotConditions = new HotConditions(reader, conditions);
-    const quarter = options.closureBytesMax / 4;
+    const quarter = options.membershipBytesMax / 4;
     this.#readAheadBytesMin = options.readAheadBytesMin ?? READ_AHEAD_BYTES_MIN;
     this.#reader = reader;
     this.#model = new HotModel(model);
-    this.#closures = new ClosureCache(reader, this.#model, quarter, scratch);
+    this.#memberships = new MembershipCache(reader, this.#model, quarter, scratch);
     const isOn = (cache: EngineCache): boolean => options.cachesOff?.includes(cache) !== true;
-    const closures = isOn('closures') ? this.#closures : ABSENT_CACHES.closures;
-    this.#objects = new ObjectCache(reader, this.#model, closures, quarter * 2, scratch);
-    this.#chains = new ChainCache(this.#model, this.#objects, quarter, scratch);
+    const memberships = isOn('closures') ? this.#memberships : ABSENT_CACHES.memberships;
+    this.#objects = new ObjectCache(reader, this.#model, memberships, quarter * 2, scratch);
+    this.#ancestors = new AncestorCache(this.#model, this.#objects, quarter, scratch);
     this.#caches = {
-      closures,
+      memberships,
       objects: isOn('objects') ? this.#objects : ABSENT_CACHES.objects,
-      chains: isOn('chains') ? this.#chains : ABSENT_CACHES.chains,
+      ancestors: isOn('chains') ? this.#ancestors : ABSENT_CACHES.ancestors,
     };
     this.#revision = reader.revision;
   }
 
   /** Bytes of the caches. */
   get bytes(): number {
-    return this.#closures.bytes + this.#objects.bytes + this.#chains.bytes;
+    return this.#memberships.bytes + this.#objects.bytes + this.#ancestors.bytes;
   }
 
   /** Bytes of what is remembered of conditions. */
@@ -144,6 +150,67 @@ export class HotEvaluator {
     // A context holds on to the bytes of its request.
     if (context !== null) this.#hotConditions.begin(null);
     return code;
+  }
+
+  /**
+   * `check` of an exact userset, or of an object itself (relation 0): what is granted to it and to no other. `set.wildcardEntity`
+   * is that of the typed wildcard of its namespace, and `set.entity` may be one that no tuple has. A denial is one for
+   * certain: where a condition could not be decided only the general evaluation can say. Hot.
+   */
+  checkSet(
+    entity: number,
+    relation: number,
+    set: Pick<Target, 'setEntity' | 'setRelation' | 'wildcardEntity'>,
+    nodesMax: number,
+    readsMax: number,
+    nowMs: number,
+    context: LazyContext | null,
+  ): number {
+    const reader = this.#reader;
+    if (reader.revision !== this.#revision) this.#catchUp();
+    const scratch = this.#scratch;
+    scratch.nowMs = nowMs;
+    scratch.steps = this.stepsMax;
+    scratch.conditions = this.#hotConditions;
+    this.#hotConditions.begin(context);
+    const target = this.#set;
+    const { setEntity, setRelation, wildcardEntity = 0 } = set;
+    target.entity = setEntity;
+    target.relation = setRelation;
+    target.node = setEntity === NO_ENTITY ? 0 : reader.nodeId(setEntity, setRelation);
+    target.wildcardNode = wildcardEntity === 0 ? 0 : reader.nodeId(wildcardEntity, EMPTY_NAME);
+    const code = this.#decideSet(entity, relation, nodesMax, readsMax);
+    if (context !== null) this.#hotConditions.begin(null);
+    return code;
+  }
+
+  #decideSet(entity: number, relation: number, nodesMax: number, readsMax: number): number {
+    const namespace = this.#reader.namespaceOf(entity);
+    const first = this.#model.single(namespace, relation);
+    const tree = first < 0 ? this.#model.treeOf(namespace, relation) : null;
+    if (tree !== null) return this.#checkTree(tree, entity, SET_AT_WORK, nodesMax, readsMax);
+    return this.#checkSetState(entity, relation, first, nodesMax, readsMax);
+  }
+
+  #checkSetState(
+    entity: number,
+    relation: number,
+    first: number,
+    nodesMax: number,
+    readsMax: number,
+  ): number {
+    return checkSetHot(
+      this.#scratch,
+      this.#reader,
+      this.#model,
+      this.#caches.memberships,
+      this.#set,
+      entity,
+      relation,
+      first,
+      nodesMax,
+      readsMax,
+    );
   }
 
   #decide(
@@ -221,30 +288,34 @@ export class HotEvaluator {
     readsMax: number,
   ): number {
     const scratch = this.#scratch;
-    const code = checkStateHot(
-      scratch,
-      this.#reader,
-      this.#model,
-      this.#caches,
-      entity,
-      tree.relation,
-      tree.state,
-      userNode,
-      nodesMax,
-      readsMax - this.#treeReads,
-    );
+    const readsLeft = readsMax - this.#treeReads;
+    const code =
+      userNode === SET_AT_WORK
+        ? this.#checkSetState(entity, tree.relation, tree.state, nodesMax, readsLeft)
+        : checkStateHot(
+            scratch,
+            this.#reader,
+            this.#model,
+            this.#caches,
+            entity,
+            tree.relation,
+            tree.state,
+            userNode,
+            nodesMax,
+            readsLeft,
+          );
     this.#treeReads += scratch.reads;
     const isCertain = code === CHECK_ALLOWED || (scratch.backstops === 0 && !scratch.isUndecided);
     return isCertain ? code : CHECK_GENERAL;
   }
 
   /**
-   * Reads ahead what `check` will read for the first `count` questions, at most READ_AHEAD_MAX, unless the
+   * Reads ahead what `check` will read for the first `count` queries, at most READ_AHEAD_MAX, unless the
    * caches are small enough to be near the processor anyway. Hot.
    */
-  readAhead(questions: Questions, count: number): void {
+  readAhead(queries: Queries, count: number): void {
     if (this.bytes < this.#readAheadBytesMin) return;
-    readAhead(this.#reader, this.#model, this.#caches, questions, count);
+    readAhead(this.#reader, this.#model, this.#caches, queries, count);
   }
 
   /** Drops what the changes since the last evaluation touched; everything if they are not known. */
@@ -268,22 +339,22 @@ export class HotEvaluator {
     const namespace = change[CHANGE_NAMESPACE] as number;
     const kind = this.#model.single(namespace, change[CHANGE_RELATION] as number);
     this.#objects.invalidate(change[CHANGE_ENTITY] as number, namespace);
-    this.#chains.invalidate(change[CHANGE_ENTITY] as number);
+    this.#ancestors.invalidate(change[CHANGE_ENTITY] as number);
     // Either node may be gone, and its id another node's by now.
-    this.#closures.invalidateNode(change[CHANGE_NODE] as number);
-    this.#closures.invalidateNode(subject);
-    this.#closures.invalidateUser(change[CHANGE_NODE] as number);
-    this.#closures.invalidateUser(subject);
+    this.#memberships.invalidateNode(change[CHANGE_NODE] as number);
+    this.#memberships.invalidateNode(subject);
+    this.#memberships.invalidateUser(change[CHANGE_NODE] as number);
+    this.#memberships.invalidateUser(subject);
     if (kind === HOT_PLAIN && ((flags & CHANGE_OF_USER) === 0 || subject === WILDCARD_NODE)) {
       this.#clear(); // the shape of groups changed
     } else if ((flags & CHANGE_FIRST_MENTION) !== 0) {
-      this.#closures.clear(); // closures leave out what nothing refers to
+      this.#memberships.clear(); // memberships leave out what nothing refers to
     }
   }
 
   #clear(): void {
-    this.#closures.clear();
+    this.#memberships.clear();
     this.#objects.clear();
-    this.#chains.clear();
+    this.#ancestors.clear();
   }
 }

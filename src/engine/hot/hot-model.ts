@@ -23,6 +23,8 @@ export class HotState {
   readonly actions: Int32Array;
   /** The relations with an action. */
   readonly relations: Int32Array;
+  /** All relations that are asked for, also those that are computed alone: an exact userset may be one of them. */
+  readonly usersets: ReadonlySet<number>;
 
   constructor(
     index: number,
@@ -30,12 +32,14 @@ export class HotState {
     weight: number,
     actions: Int32Array,
     relations: Int32Array,
+    usersets: ReadonlySet<number>,
   ) {
     this.index = index;
     this.namespace = namespace;
     this.weight = weight;
     this.actions = actions;
     this.relations = relations;
+    this.usersets = usersets;
   }
 }
 
@@ -192,7 +196,8 @@ export class HotModel {
     }
     const weight = closed.size + (operand === undefined ? 0 : 1);
     const index = this.states.length;
-    this.states.push(new HotState(index, namespace, weight, actions, Int32Array.from(names)));
+    const relationsWithAction = Int32Array.from(names);
+    this.states.push(new HotState(index, namespace, weight, actions, relationsWithAction, closed));
     this.#stateOfKey.set(key, index);
     return index;
   }

@@ -1,6 +1,6 @@
 import { OBJECT_STRIDE } from '../../model/tuple-reader.ts';
-import { CLOSURE_NONE } from './closure-cache.ts';
 import type { HotConditions } from './hot-conditions.ts';
+import { MEMBERSHIPS_NONE } from './membership-cache.ts';
 import { STEPS_UNBOUNDED, type StepMeter } from './step-meter.ts';
 
 /** A power of two: a slot is the upper nine bits of a hash. */
@@ -8,7 +8,7 @@ export const TABLE_SLOTS = 512;
 export const STACK_MAX = 1024;
 const LIST_MAX = 64;
 /** Objects with more nodes are asked relation by relation. */
-const CHAIN_MAX = 12;
+const ANCESTORS_MAX = 12;
 
 /**
  * The working memory of hot evaluations, 17 KiB: of one at a time, and one after the other, so that a thread
@@ -17,7 +17,7 @@ const CHAIN_MAX = 12;
 export class HotScratch implements StepMeter {
   readonly chunk = new Uint32Array(LIST_MAX);
   /** The nodes of the object at work. */
-  readonly object = new Uint32Array(CHAIN_MAX * OBJECT_STRIDE);
+  readonly object = new Uint32Array(ANCESTORS_MAX * OBJECT_STRIDE);
   /** An entity, or a node when the kind is HOT_PLAIN, or a table slot when the kind is EXIT. */
   readonly stackId = new Uint32Array(STACK_MAX);
   /** State index, HOT_PLAIN, or EXIT. */
@@ -32,9 +32,9 @@ export class HotScratch implements StepMeter {
   hasWildcards = false;
   /** Usersets visited, and the height of those that a summary stood for. */
   weight = 0;
-  /** The user's closure in `closures.arena`, or CLOSURE_NONE; looked up when first needed. */
-  closureAt = CLOSURE_NONE;
-  isClosureKnown = false;
+  /** The user's memberships in `memberships.arena`, or MEMBERSHIPS_NONE; looked up when first needed. */
+  membershipsAt = MEMBERSHIPS_NONE;
+  isMembershipKnown = false;
   /** Of the last evaluation: BACKSTOP_ bits. */
   backstops = 0;
   /** Of the last evaluation, for budgets over several. */

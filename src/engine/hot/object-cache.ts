@@ -10,25 +10,25 @@ import {
   WORD_LIST,
 } from '../../model/tuple-reader.ts';
 import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
-import { type ClosureCache, SUMMARY_OPEN } from './closure-cache.ts';
 import { HOT_PLAIN, type HotModel, type HotState } from './hot-model.ts';
-import { LineTable } from './line-table.ts';
+import { type MembershipCache, SUMMARY_OPEN } from './membership-cache.ts';
+import { ObjectTable } from './object-table.ts';
 import { STEPS_UNBOUNDED, type StepMeter } from './step-meter.ts';
 
-/** Words of a line: one cache line of 64 bytes. */
-const LINE_SHIFT = 4;
-const LINE_WORDS = 1 << LINE_SHIFT;
+/** Words of a row: one cache line of 64 bytes. */
+const ROW_SHIFT = 4;
+const ROW_WORDS = 1 << ROW_SHIFT;
 
-// Words of a line behind those of LineTable.
-/** Counts, one byte each: users, user lists, groups, children; LINE_OPAQUE if it does not fit. */
-export const LINE_COUNTS = 3;
+// Words of a row behind those of ObjectTable.
+/** Counts, one byte each: users, user lists, groups, children; ROW_OPAQUE if it does not fit. */
+export const ROW_COUNTS = 3;
 /** Sum of the heights of the groups. */
-export const LINE_HEIGHT = 4;
+export const ROW_HEIGHT = 4;
 /** Users; then lists as pairs (node, word); groups; children as pairs (id, kind). */
-export const LINE_ENTRIES = 5;
-const ENTRIES_MAX = LINE_WORDS - LINE_ENTRIES;
+export const ROW_ENTRIES = 5;
+const ENTRIES_MAX = ROW_WORDS - ROW_ENTRIES;
 /** Counts of an object that must be read from the index each time. */
-export const LINE_OPAQUE = 0xffff_ffff;
+export const ROW_OPAQUE = 0xffff_ffff;
 
 /** Lists of at most this many users are copied. */
 const FEW_USERS = 6;
@@ -44,16 +44,16 @@ const children = new Uint32Array(ENTRIES_MAX);
 
 /**
  * Small objects as one state sees them, decoded into one cache line each: the users and groups that
- * hold it, and what to visit next. A visit reads one line instead of the object's record, its
- * nodes and its lists. A line is the index's content in another form, no decision; it holds no qualified
+ * hold it, and what to visit next. A visit reads one row instead of the object's record, its
+ * nodes and its lists. A row is the index's content in another form, no decision; it holds no qualified
  * edge. Belongs to one model version.
  */
 export class ObjectCache {
-  /** Where the lines lie. */
-  readonly table: LineTable;
+  /** Where the rows lie. */
+  readonly table: ObjectTable;
   readonly #reader: TupleReader;
   readonly #model: HotModel;
-  readonly #closures: Pick<ClosureCache, 'summaryOf'>;
+  readonly #memberships: Pick<MembershipCache, 'summaryOf'>;
   readonly #meter: StepMeter;
   // What `#decode` has gathered.
   #users = 0;
@@ -62,24 +62,24 @@ export class ObjectCache {
   #children = 0;
   #height = 0;
   #isFull = false;
-  /** Users of a list that is copied into the line rather than named by it. */
+  /** Users of a list that is copied into the row rather than named by it. */
   #fewUsers = FEW_USERS;
 
   constructor(
     reader: TupleReader,
     model: HotModel,
-    closures: Pick<ClosureCache, 'summaryOf'>,
+    memberships: Pick<MembershipCache, 'summaryOf'>,
     bytesMax: number,
     meter: StepMeter = { steps: STEPS_UNBOUNDED },
   ) {
     this.#meter = meter;
     this.#reader = reader;
     this.#model = model;
-    this.#closures = closures;
-    this.table = new LineTable(LINE_SHIFT, bytesMax);
+    this.#memberships = memberships;
+    this.table = new ObjectTable(ROW_SHIFT, bytesMax);
   }
 
-  /** The lines; word i of the line at `at` is `lines[at + i]`. */
+  /** The rows; word i of the row at `at` is `rows[at + i]`. */
   get lines(): Uint32Array {
     return this.table.words;
   }
@@ -102,8 +102,8 @@ export class ObjectCache {
     }
   }
 
-  /** Position of the line of an object in a state, which is filled if need be. Hot. */
-  lineOf(entity: number, state: HotState): number {
+  /** Position of the row of an object in a state, which is filled if need be. Hot. */
+  rowOf(entity: number, state: HotState): number {
     const at = this.table.find(entity, state.index);
     return at < 0 ? this.#fill(entity, state) : at;
   }
@@ -119,21 +119,21 @@ export class ObjectCache {
     const { words } = this.table;
     // It says less of groups than there is to say.
     if (this.#meter.steps < 0) this.table.forget(at);
-    words[at + LINE_COUNTS] = fits
+    words[at + ROW_COUNTS] = fits
       ? this.#users | (this.#lists << 8) | (this.#groups << 16) | (this.#children << 24)
-      : LINE_OPAQUE;
+      : ROW_OPAQUE;
     if (!fits) return at;
-    words[at + LINE_HEIGHT] = this.#height;
-    let to = at + LINE_ENTRIES;
+    words[at + ROW_HEIGHT] = this.#height;
+    let to = at + ROW_ENTRIES;
     for (let i = 0; i < this.#users; i++) words[to++] = users[i] as number;
     for (let i = 0; i < this.#lists * 2; i++) words[to++] = lists[i] as number;
     for (let i = 0; i < this.#groups; i++) words[to++] = groups[i] as number;
     for (let i = 0; i < this.#children * 2; i++) words[to++] = children[i] as number;
-    if (DEBUG_ASSERTIONS) assert(to <= at + LINE_WORDS, 'what fits lies in its line');
+    if (DEBUG_ASSERTIONS) assert(to <= at + ROW_WORDS, 'what fits lies in its line');
     return at;
   }
 
-  /** Gathers what a visit of an object comes to. Whether it fits into a line. */
+  /** Gathers what a visit of an object comes to. Whether it fits into a row. */
   #decode(entity: number, state: HotState): boolean {
     this.#users = 0;
     this.#lists = 0;
@@ -165,7 +165,7 @@ export class ObjectCache {
     return true;
   }
 
-  #hasRoom(): boolean {
+  #hasCapacity(): boolean {
     const taken = this.#users + this.#lists * 2 + this.#groups + this.#children * 2;
     this.#isFull = taken > ENTRIES_MAX;
     return !this.#isFull;
@@ -180,10 +180,10 @@ export class ObjectCache {
       lists[this.#lists * 2] = node;
       lists[this.#lists++ * 2 + 1] = word;
     }
-    return this.#hasRoom();
+    return this.#hasCapacity();
   }
 
-  /** Copies a short list: a scan of the line is cheaper than a look into the list. Whether it was. */
+  /** Copies a short list: a scan of the row is cheaper than a look into the list. Whether it was. */
   #addFewUsers(word: number): boolean {
     const count = this.#reader.readWord(word, fewUsers);
     if (count < 0 || count > this.#fewUsers || this.#users + count > ENTRIES_MAX) return false;
@@ -196,11 +196,11 @@ export class ObjectCache {
   }
 
   #addSet(child: number): boolean {
-    const height = this.#closures.summaryOf(child);
+    const height = this.#memberships.summaryOf(child);
     if (height !== SUMMARY_OPEN) {
       this.#height += height;
       groups[this.#groups++] = child;
-      return this.#hasRoom();
+      return this.#hasCapacity();
     }
     const relation = this.#reader.relationOf(child);
     if (relation === 0) return true; // an object itself holds nobody
@@ -218,6 +218,6 @@ export class ObjectCache {
     if (kind < 0) return false;
     children[this.#children * 2] = id;
     children[this.#children++ * 2 + 1] = kind;
-    return this.#hasRoom();
+    return this.#hasCapacity();
   }
 }

@@ -1,17 +1,17 @@
 import type { TupleReader } from '../../model/tuple-reader.ts';
-import { SLOT_OFFSET } from './closure-cache.ts';
 import type { HotCaches } from './hot-check.ts';
 import type { HotModel } from './hot-model.ts';
-import { LINE_COUNTS, LINE_ENTRIES, LINE_OPAQUE } from './object-cache.ts';
+import { SLOT_OFFSET } from './membership-cache.ts';
+import { ROW_COUNTS, ROW_ENTRIES, ROW_OPAQUE } from './object-cache.ts';
 
 /**
- * Questions of one group: enough loads under way at once, and few enough to stay in the first cache. At 1.008 M tuples an
+ * Queries of one group: enough loads under way at once, and few enough to stay in the first cache. At 1.008 M tuples an
  * item of a batch takes 1,368 ns with groups of 16 and 1,623 without (batch-steps, docs/benchmarks.md).
  */
 export const READ_AHEAD_MAX = 16;
 
 /** Checks of concrete users, as ids of the index. */
-export type Questions = {
+export type Queries = {
   /** Entities, 0 where nothing mentions them. */
   readonly objects: Uint32Array;
   /** Name ids, -1 where nothing mentions the name. */
@@ -22,17 +22,17 @@ export type Questions = {
 
 const states = new Int32Array(READ_AHEAD_MAX);
 const homes = new Uint32Array(READ_AHEAD_MAX);
-/** Positions to read; those of chains are written over those of lines. */
+/** Positions to read; those of lists of ancestors are written over those of rows. */
 const positions = new Uint32Array(READ_AHEAD_MAX);
-const closures = new Uint32Array(READ_AHEAD_MAX);
-/** Words of a chain in one cache line of 64 bytes. */
+const memberships = new Uint32Array(READ_AHEAD_MAX);
+/** Words of a list of ancestors in one cache line of 64 bytes. */
 const CACHE_LINE_WORDS = 16;
 /** Where sums of loads go that nobody needs, so that they are not left out. */
 const sink = new Float64Array(1);
 
 /**
- * Reads the lines of the objects, the first chains above them and the users' closures of a group
- * of questions, step by step for the whole group, so that the waits for memory overlap; a check on
+ * Reads the rows of the objects, the first lists of ancestors above them and the users' memberships of a group
+ * of queries, step by step for the whole group, so that the waits for memory overlap; a check on
  * its own waits for each in turn. The loops with the loads hold nothing else: what the processor
  * has under way at once is counted in instructions, and with the hashing among them most of the
  * gain is lost. What is not cached yet is left to the check. Source: as for `findEntities`, Chen et
@@ -42,35 +42,35 @@ export function readAhead(
   reader: TupleReader,
   model: HotModel,
   caches: HotCaches,
-  questions: Questions,
+  queries: Queries,
   count: number,
 ): void {
   const lines = caches.objects.table.words;
-  const { slots } = caches.closures;
+  const { slots } = caches.memberships;
   const size = Math.min(count, READ_AHEAD_MAX);
-  locate(reader, model, caches, questions, size);
+  locate(reader, model, caches, queries, size);
   let sum = 0;
   for (let i = 0; i < size; i++) sum += lines[positions[i] as number] as number;
   for (let i = 0; i < size; i++) sum += slots[homes[i] as number] as number;
 
-  const closureCount = locateClosures(slots, caches.closures.arena.length, size);
-  const chainCount = locateChains(caches, questions.objects, size);
-  const { arena } = caches.closures;
-  const chains = caches.chains.table.words;
-  for (let i = 0; i < chainCount; i++) sum += chains[positions[i] as number] as number;
-  for (let i = 0; i < closureCount; i++) sum += arena[closures[i] as number] as number;
-  for (let i = 0; i < chainCount; i++) {
-    sum += chains[(positions[i] as number) + CACHE_LINE_WORDS] as number;
+  const membershipCount = locateMemberships(slots, caches.memberships.arena.length, size);
+  const ancestorCount = locateAncestors(caches, queries.objects, size);
+  const { arena } = caches.memberships;
+  const ancestors = caches.ancestors.table.words;
+  for (let i = 0; i < ancestorCount; i++) sum += ancestors[positions[i] as number] as number;
+  for (let i = 0; i < membershipCount; i++) sum += arena[memberships[i] as number] as number;
+  for (let i = 0; i < ancestorCount; i++) {
+    sum += ancestors[(positions[i] as number) + CACHE_LINE_WORDS] as number;
   }
   sink[0] = sum;
 }
 
-/** States, positions of the lines, and home slots of the users. */
+/** States, positions of the rows, and home slots of the users. */
 function locate(
   reader: TupleReader,
   model: HotModel,
   caches: HotCaches,
-  { objects, relations, users }: Questions,
+  { objects, relations, users }: Queries,
   count: number,
 ): void {
   const { table } = caches.objects;
@@ -81,22 +81,22 @@ function locate(
     const state = isKnown ? model.single(reader.namespaceOf(object), relation) : -1;
     states[i] = state;
     positions[i] = table.setOf(object, state);
-    homes[i] = caches.closures.homeOf(reader.userNodeOf(users[i] as number));
+    homes[i] = caches.memberships.homeOf(reader.userNodeOf(users[i] as number));
   }
 }
 
-/** Closures of those users whose home slot holds one; mostly it is theirs. */
-function locateClosures(slots: Uint32Array, arenaLength: number, count: number): number {
+/** Memberships of those users whose home slot holds one; mostly it is theirs. */
+function locateMemberships(slots: Uint32Array, arenaLength: number, count: number): number {
   let found = 0;
   for (let i = 0; i < count; i++) {
     const offset = slots[(homes[i] as number) + SLOT_OFFSET] as number;
-    if (offset < arenaLength) closures[found++] = offset;
+    if (offset < arenaLength) memberships[found++] = offset;
   }
   return found;
 }
 
-/** Positions of the chains that lead on from the objects' lines. */
-function locateChains(caches: HotCaches, objects: Uint32Array, count: number): number {
+/** Positions of the lists of ancestors that lead on from the objects' rows. */
+function locateAncestors(caches: HotCaches, objects: Uint32Array, count: number): number {
   const { table } = caches.objects;
   const lines = table.words;
   let found = 0;
@@ -105,11 +105,11 @@ function locateChains(caches: HotCaches, objects: Uint32Array, count: number): n
     if (state <= 0) continue;
     const at = table.find(objects[i] as number, state);
     if (at < 0) continue;
-    const counts = lines[at + LINE_COUNTS] as number;
-    if (counts === LINE_OPAQUE || counts >>> 24 === 0) continue;
+    const counts = lines[at + ROW_COUNTS] as number;
+    if (counts === ROW_OPAQUE || counts >>> 24 === 0) continue;
     const above = (counts & 255) + ((counts >>> 7) & 510) + ((counts >>> 16) & 255);
-    const child = at + LINE_ENTRIES + above;
-    positions[found++] = caches.chains.table.setOf(
+    const child = at + ROW_ENTRIES + above;
+    positions[found++] = caches.ancestors.table.setOf(
       lines[child] as number,
       lines[child + 1] as number,
     );

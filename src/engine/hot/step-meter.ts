@@ -1,5 +1,5 @@
 /**
- * What one evaluation may still look at in lists and while it fills caches: subjects, holders and lines, some 20 to 50 ns each.
+ * What one evaluation may still look at in lists and while it fills caches: subjects, holders and rows, some 20 to 50 ns each.
  * Below zero it is one for the general evaluation, and what was filled meanwhile is not kept.
  */
 export type StepMeter = { steps: number };

@@ -35,7 +35,7 @@ type NodeChanges = {
 /** Of lists where nothing is replaced. */
 const NOTHING: Map<number, number> = new Map();
 
-/** The nodes whose lists are changed, on either side of a tuple. O(1) for each question. */
+/** The nodes whose lists are changed, on either side of a tuple. O(1) for each query. */
 export class ChangedNodes {
   readonly #nodes = new Map<number, NodeChanges>();
   readonly #byHandle: NodeChanges[] = [];

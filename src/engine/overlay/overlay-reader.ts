@@ -1,5 +1,6 @@
 import {
   type RelationTuple,
+  type Subject,
   type TupleChange,
   tupleIdentity,
   type TupleKey,
@@ -46,6 +47,7 @@ const CHANGED_WORD = 0xc000_0000;
  */
 export class OverlayReader implements TupleReader {
   nextCursor = -1;
+  hasTypedWildcards: boolean;
   readonly #base: TupleReader;
   readonly #ids: PrivateIds;
   readonly #changed = new ChangedNodes();
@@ -56,6 +58,7 @@ export class OverlayReader implements TupleReader {
   constructor(base: TupleReader, changes: readonly TupleChange[]) {
     assert(!(base instanceof OverlayReader), 'an overlay lies over an index, not over another one');
     this.#base = base;
+    this.hasTypedWildcards = base.hasTypedWildcards;
     this.#ids = new PrivateIds(base);
     // Of a tuple that is changed more than once the last change counts.
     const last = new Map(changes.map((change) => [tupleIdentity(change.tuple), change]));
@@ -91,7 +94,8 @@ export class OverlayReader implements TupleReader {
           conditionName: conditionName ?? '',
           conditionParams: tuple.conditionParams ?? '',
         };
-    const list = subject.kind === 'set' ? LIST_SETS : LIST_USERS;
+    const list = listOf(subject);
+    if (subject.kind === 'wildcardOf') this.hasTypedWildcards = true;
     const isStored = this.#baseEdge(node, subjectNode) !== EDGE_ABSENT;
     this.#changed.set(node, subjectNode, list, isStored, qualifier);
   }
@@ -101,7 +105,7 @@ export class OverlayReader implements TupleReader {
     const subjectNode = this.#ids.baseSubject(tuple.subject);
     if (node === 0 || subjectNode === 0) return;
     if (this.#base.edge(node, subjectNode) === EDGE_ABSENT) return;
-    const list = tuple.subject.kind === 'set' ? LIST_SETS : LIST_USERS;
+    const list = listOf(tuple.subject);
     this.#changed.remove(node, subjectNode, list);
     removed.push(node, subjectNode);
   }
@@ -372,6 +376,11 @@ export class OverlayReader implements TupleReader {
 }
 
 const NOTHING: readonly number[] = [];
+
+/** Users and the public wildcard stand in one list of a node, all others in another. */
+function listOf({ kind }: Subject): List {
+  return kind === 'user' || kind === 'wildcard' ? LIST_USERS : LIST_SETS;
+}
 
 function isChangedWord(word: number): boolean {
   return (word & CHANGED_WORD) >>> 0 === CHANGED_WORD;

@@ -1,4 +1,4 @@
-import type { Subject } from '../../model/relation-tuple.ts';
+import { type Subject, subjectToColumns } from '../../model/relation-tuple.ts';
 import { type TupleReader, WILDCARD_NODE } from '../../model/tuple-reader.ts';
 import { PairTable } from '../bound/pair-table.ts';
 
@@ -9,7 +9,7 @@ export const PRIVATE_NODE = 0x4000_0000;
 
 /**
  * Ids of names, entities and nodes that a reader lacks, for one request; those that it has keep theirs. Nothing is
- * interned in the reader. O(1) for each question.
+ * interned in the reader. O(1) for each query.
  */
 export class PrivateIds {
   readonly #base: TupleReader;
@@ -106,8 +106,7 @@ export class PrivateIds {
 
   internSubject(subject: Subject): number {
     if (subject.kind === 'wildcard') return WILDCARD_NODE;
-    if (subject.kind === 'user') return this.internNode('', subject.userId, '');
-    return this.internNode(subject.namespace, subject.objectId, subject.relation);
+    return this.internNode(...subjectToColumns(subject));
   }
 
   /** The node that the reader itself has, 0 for none. */
@@ -122,8 +121,7 @@ export class PrivateIds {
   /** The subject's node that the reader itself has, 0 for none. */
   baseSubject(subject: Subject): number {
     if (subject.kind === 'wildcard') return WILDCARD_NODE;
-    if (subject.kind === 'user') return this.baseNode('', subject.userId, '');
-    return this.baseNode(subject.namespace, subject.objectId, subject.relation);
+    return this.baseNode(...subjectToColumns(subject));
   }
 
   #internEntity(namespace: number, text: string): number {

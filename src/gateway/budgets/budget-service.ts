@@ -15,7 +15,7 @@ import type { Subject } from '../../model/relation-tuple.ts';
 import type { ShardClient } from '../../protocol/shard-client.ts';
 import type { ProjectService } from '../../services/project-service.ts';
 import { AppError } from '../../shared/app-error.ts';
-import { type CallDefaults, deadlineOf, originOf } from '../connect/call-context.ts';
+import { type CallDefaults, readTimeOf, originOf } from '../connect/call-context.ts';
 import type { ReadScopes } from '../reads/read-scopes.ts';
 import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
 import { type ReadLedger, type ReadUsage, readsAt, type RememberedRefusal } from './read-ledger.ts';
@@ -26,19 +26,19 @@ export type BudgetOptions = CallDefaults & {
   readonly shards: Pick<ShardClient, 'ask'>;
   readonly scopes: Pick<ReadScopes, 'decide'>;
   readonly readBudgetDefault: number;
-  readonly readBudgetFloor: number;
+  readonly readBudgetMin: number;
 };
 
 const LISTED_DEFAULT = 20;
 const LISTED_MAX = 1_000;
-/** So many times the budget in force a question may take where no ceiling is named. */
+/** So many times the budget in force a query may take where no ceiling is named. */
 const CEILING_FACTOR = 64;
 /** A second or so of a worker, in slices that let others pass. */
 const CEILING_MAX = 10_000_000;
 
 /** The handlers of BudgetService. The operator secret was checked before (authorization.ts). */
 export function createBudgetService(options: BudgetOptions): ServiceImpl<typeof BudgetService> {
-  const { ledger, projects, readBudgetDefault, readBudgetFloor } = options;
+  const { ledger, projects, readBudgetDefault, readBudgetMin } = options;
   return {
     async getReadBudget(request) {
       assertNoUnknownFields(request);
@@ -52,7 +52,7 @@ export function createBudgetService(options: BudgetOptions): ServiceImpl<typeof 
         effectiveMaxCheckReads: isOwn ? maxCheckReads : readBudgetDefault,
         source: isOwn ? ReadBudgetSource.PROJECT : ReadBudgetSource.DEFAULT,
         defaultMaxCheckReads: readBudgetDefault,
-        lowestMaxCheckReads: readBudgetFloor,
+        lowestMaxCheckReads: readBudgetMin,
         ...(usage === undefined ? {} : { usage: usageToProto(usage, usage.buckets) }),
         refusedQuestions: ledger.refusedOf(projectId).map(refusalToProto),
       };
@@ -84,18 +84,18 @@ export function createBudgetService(options: BudgetOptions): ServiceImpl<typeof 
       }
       const wanted = request.ceiling === 0 ? budget * CEILING_FACTOR : request.ceiling;
       const ceiling = Math.min(wanted, CEILING_MAX);
-      const questions: MessageInitShape<typeof MeasuredQuestionSchema>[] = [];
+      const queries: MessageInitShape<typeof MeasuredQuestionSchema>[] = [];
       for (const refusal of ledger.refusedOf(project.id)) {
-        if (refusal.question === null) continue;
+        if (refusal.query === null) continue;
         // One after the other: an operator is in no hurry, and the project's callers are.
-        questions.push(await measure(options, context, refusal, ceiling));
+        queries.push(await measure(options, context, refusal, ceiling));
       }
-      return { ceiling, questions };
+      return { ceiling, questions: queries };
     },
   };
 }
 
-/** Evaluates one again. What concerns this question alone is its `error`; a caller that has gone ends all. */
+/** Evaluates one again. What concerns this query alone is its `error`; a caller that has gone ends all. */
 async function measure(
   options: BudgetOptions,
   context: HandlerContext,
@@ -103,11 +103,11 @@ async function measure(
   ceiling: number,
 ): Promise<MessageInitShape<typeof MeasuredQuestionSchema>> {
   const { shards, scopes } = options;
-  const { projectId, tenantId, question: asked } = refusal;
+  const { projectId, tenantId, query: asked } = refusal;
   if (asked === null) throw new Error('a question that cannot be asked again');
-  const question = refusalToProto(refusal);
-  const deadlineMs = deadlineOf(context, options);
-  const request = { projectId, tenantId, token: '', deadlineMs, origin: originOf(context) };
+  const query = refusalToProto(refusal);
+  const time = readTimeOf(context, options);
+  const request = { projectId, tenantId, token: '', ...time, origin: originOf(context) };
   try {
     const { result } = await scopes.decide(request, context.signal, (scope) =>
       shards.ask(
@@ -117,10 +117,10 @@ async function measure(
         context.signal,
       ),
     );
-    return { question, reads: BigInt(result.reads), exceeded: result.isExhausted };
+    return { question: query, reads: BigInt(result.reads), exceeded: result.isExhausted };
   } catch (error) {
     if (!(error instanceof AppError) || context.signal.aborted) throw error;
-    return { question, error: error.message };
+    return { question: query, error: error.message };
   }
 }
 
@@ -139,13 +139,13 @@ function usageToProto(usage: ReadUsage, buckets: ReadUsage['buckets']): ReadUsag
 }
 
 function refusalToProto(refusal: RememberedRefusal): RefusedQuestion {
-  const { rpc, tenantId, relation, limit, bound, question, requestId, caller, atMs } = refusal;
+  const { rpc, tenantId, relation, limit, bound, query, requestId, caller, atMs } = refusal;
   return create(RefusedQuestionSchema, {
     rpc,
     tenantId,
     relation,
-    objectId: question === null || question.kind === 'listObjects' ? '' : question.objectId,
-    subject: subjectOf(question),
+    objectId: query === null || query.kind === 'listObjects' ? '' : query.objectId,
+    subject: subjectOf(query),
     limit: BigInt(limit),
     batch: bound === 'batch',
     requestId,
@@ -154,9 +154,9 @@ function refusalToProto(refusal: RememberedRefusal): RefusedQuestion {
   });
 }
 
-function subjectOf(question: RememberedRefusal['question']): string {
-  if (question === null || question.kind === 'expand') return '';
-  return question.kind === 'check' ? subjectText(question.subject) : `user:${question.userId}`;
+function subjectOf(query: RememberedRefusal['query']): string {
+  if (query === null || query.kind === 'expand') return '';
+  return query.kind === 'check' ? subjectText(query.subject) : `user:${query.userId}`;
 }
 
 function subjectText(subject: Subject): string {
@@ -165,6 +165,8 @@ function subjectText(subject: Subject): string {
       return `user:${subject.userId}`;
     case 'wildcard':
       return '*';
+    case 'wildcardOf':
+      return `${subject.namespace}:*`;
     case 'set':
       return `${subject.namespace}:${subject.objectId}#${subject.relation}`;
   }

@@ -3,20 +3,20 @@ import {
   type ProjectFigures,
   READ_BUCKETS,
   readsOfBucket,
-  type RefusedQuestion,
+  type RefusedQuery,
 } from '../../protocol/read-figures.ts';
 import type { CallOrigin } from '../../protocol/shard-client.ts';
 import type { Clock } from '../../shared/clock.ts';
 
-/** Projects that are told apart; the one that was not heard of for longest goes. About 2 KB each. */
+/** Projects that are distinguished; the one that was not heard of for longest goes. About 2 KB each. */
 const PROJECTS_MAX = 1_000;
-/** Refused questions of a project that are remembered. */
-const QUESTIONS_MAX = 16;
-/** A question with a longer context is told of, and cannot be asked again. */
+/** Refused queries of a project that are remembered. */
+const QUERIES_MAX = 16;
+/** A query with a longer context is notified of, and cannot be asked again. */
 const CONTEXT_BYTES_MAX = 4_096;
 
 /** Who asked, and when. */
-export type RememberedRefusal = Omit<BudgetRefusal, 'requestId' | 'untold'> &
+export type RememberedRefusal = Omit<BudgetRefusal, 'requestId' | 'unreported'> &
   CallOrigin & { readonly atMs: number };
 
 /** What a project's evaluations took since `sinceMs` (wall clock). */
@@ -32,7 +32,7 @@ export type ReadUsage = {
   readonly buckets: readonly (readonly [readsMax: number, count: number])[];
 };
 
-/** What workers told of the reads of projects, and some of the questions that were refused. */
+/** What workers notified of the reads of projects, and some of the queries that were refused. */
 export class ReadLedger {
   readonly #clock: Clock;
   readonly #projects = new Map<string, ProjectAccount>();
@@ -44,19 +44,19 @@ export class ReadLedger {
   /** Takes what a worker counted. Cost: O(projects in it and their buckets). */
   report(all: readonly ProjectFigures[]): void {
     for (const figures of all) {
-      // Those that workers do not tell apart have no account.
+      // Those that workers do not distinguish have no account.
       if (figures.projectId !== '') this.#accountOf(figures.projectId).add(figures);
     }
   }
 
-  /** Remembers a refused question; the same one again takes the place of the one before. */
+  /** Remembers a refused query; the same one again takes the place of the one before. */
   refused(refusal: BudgetRefusal, origin: CallOrigin | undefined): void {
     const { projectId, tenantId, rpc, relation, limit, bound } = refusal;
-    const question = isShort(refusal.question) ? refusal.question : null;
+    const query = isShort(refusal.query) ? refusal.query : null;
     const requestId = origin?.requestId ?? '';
     const caller = origin?.caller ?? '';
     const atMs = this.#clock.nowMs();
-    const asked = { projectId, tenantId, rpc, relation, limit, bound, question };
+    const asked = { projectId, tenantId, rpc, relation, limit, bound, query };
     this.#accountOf(projectId).remember({ ...asked, requestId, caller, atMs });
   }
 
@@ -125,7 +125,7 @@ class ProjectAccount {
   remember(refusal: RememberedRefusal): void {
     const key = keyOf(refusal);
     const kept = this.#remembered.filter((one) => keyOf(one) !== key);
-    if (kept.length >= QUESTIONS_MAX) kept.splice(crowdedPlace(kept), 1);
+    if (kept.length >= QUERIES_MAX) kept.splice(crowdedPlace(kept), 1);
     this.#remembered = [...kept, refusal];
   }
 
@@ -164,12 +164,12 @@ function crowdedPlace(kept: readonly RememberedRefusal[]): number {
   return kept.findIndex(({ rpc, relation }) => counts.get(`${rpc} ${relation}`) === most);
 }
 
-function keyOf({ tenantId, rpc, relation, bound, question }: RememberedRefusal): string {
-  return JSON.stringify([tenantId, rpc, relation, bound, question]);
+function keyOf({ tenantId, rpc, relation, bound, query }: RememberedRefusal): string {
+  return JSON.stringify([tenantId, rpc, relation, bound, query]);
 }
 
-function isShort(question: RefusedQuestion | null): boolean {
-  return question?.kind !== 'check' || question.contextJson.length <= CONTEXT_BYTES_MAX;
+function isShort(query: RefusedQuery | null): boolean {
+  return query?.kind !== 'check' || query.contextJson.length <= CONTEXT_BYTES_MAX;
 }
 
 /** Reads within which the share `part` (0 to 1) of the answered evaluations stayed; 0 where there are none. */

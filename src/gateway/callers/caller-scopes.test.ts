@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { CallerScopes, type Names, type Scope } from './caller-scopes.ts';
+import { CallerScopes, type NameList, type CallerScope } from './caller-scopes.ts';
 import { FSCK_RULES, METHOD_CLASSES, type MethodClass, mustRule, RULES } from './method-rules.ts';
 
 const CHECK = mustRule('/workspace.v1.AuthzService/Check');
@@ -8,7 +8,7 @@ const LIST_WORKSPACES = mustRule('/workspace.v1.WorkspaceService/ListWorkspaces'
 const EXPORT = mustRule('/workspace.v1.AuthzService/ExportSubjectGrants');
 const LIST_PROJECTS = mustRule('/workspace.v1.AdminService/ListProjects');
 
-const inAcme: Scope = {
+const inAcme: CallerScope = {
   projects: ['atlas'],
   tenants: ['acme'],
   services: '*',
@@ -29,7 +29,7 @@ describe('CallerScopes', () => {
   test('needs every class of a method, if by several grants', () => {
     const read = new CallerScopes([inAcme], 'default');
     expect(read.admitTenant(LIST_WORKSPACES, 'atlas', 'acme')).toBe(false);
-    const write: Scope = { ...inAcme, methods: ['write'] };
+    const write: CallerScope = { ...inAcme, methods: ['write'] };
     const both = new CallerScopes([inAcme, write], 'default');
     expect(both.admitTenant(LIST_WORKSPACES, 'atlas', 'acme')).toBe(true);
     const elsewhere = new CallerScopes([inAcme, { ...write, tenants: ['other'] }], 'default');
@@ -37,37 +37,37 @@ describe('CallerScopes', () => {
   });
 
   test('all tenants are granted by "*" alone, and all projects by "*" in both', () => {
-    const some: Scope = { ...inAcme, methods: '*' };
-    const whole: Scope = { ...some, tenants: '*' };
+    const some: CallerScope = { ...inAcme, methods: '*' };
+    const whole: CallerScope = { ...some, tenants: '*' };
     const place = { kind: 'all_tenants', projectId: 'atlas' } as const;
     expect(new CallerScopes([some], 'default').admit(EXPORT, place)).toBe(false);
     expect(new CallerScopes([whole], 'default').admit(EXPORT, place)).toBe(true);
     const start = FSCK_RULES.start;
     expect(new CallerScopes([whole], 'default').admit(start, start.placeOf())).toBe(false);
-    const all: Scope = { ...whole, projects: '*' };
+    const all: CallerScope = { ...whole, projects: '*' };
     expect(new CallerScopes([all], 'default').admit(start, start.placeOf())).toBe(true);
   });
 
   test('tells the projects that may be seen', () => {
-    const admin: Scope = { ...inAcme, services: ['workspace.v1.AdminService'] };
-    const second: Scope = { ...admin, projects: ['borea', 'atlas'] };
-    const third: Scope = { ...admin, projects: ['ceres'], methods: ['write'] };
+    const admin: CallerScope = { ...inAcme, services: ['workspace.v1.AdminService'] };
+    const second: CallerScope = { ...admin, projects: ['borea', 'atlas'] };
+    const third: CallerScope = { ...admin, projects: ['ceres'], methods: ['write'] };
     const scopes = new CallerScopes([admin, second, third], 'default');
     expect(scopes.projectsOf(LIST_PROJECTS)).toEqual(['atlas', 'borea']);
     expect(new CallerScopes([{ ...admin, projects: '*' }], '').projectsOf(LIST_PROJECTS)).toBe('*');
   });
 
   test('agree with their definition read word for word', () => {
-    const names = (...of: string[]): fc.Arbitrary<Names> =>
+    const names = (...of: string[]): fc.Arbitrary<NameList> =>
       fc.oneof(fc.constant('*' as const), fc.subarray(of));
     const services = [...new Set([...RULES.values()].map(({ service }) => service))];
-    const scope: fc.Arbitrary<Scope> = fc.record({
+    const scope: fc.Arbitrary<CallerScope> = fc.record({
       projects: names('p', 'q', 'default'),
       tenants: names('', 's', 't'),
       services: names(...services),
       methods: fc.oneof(fc.constant('*' as const), fc.subarray<MethodClass>([...METHOD_CLASSES])),
     });
-    const grants = (one: Names, name: string): boolean => one === '*' || one.includes(name);
+    const grants = (one: NameList, name: string): boolean => one === '*' || one.includes(name);
     fc.assert(
       fc.property(
         fc.array(scope, { maxLength: 4 }),

@@ -1,19 +1,19 @@
-import type { MethodClass, MethodRule, Place } from './method-rules.ts';
+import type { MethodClass, MethodRule, CallPlace } from './method-rules.ts';
 
 /** A list of names, or all there are. */
-export type Names = readonly string[] | '*';
+export type NameList = readonly string[] | '*';
 
 /** One grant: each of its methods, in each of its services, in each of its tenants of each of its projects. */
-export type Scope = {
-  readonly projects: Names;
+export type CallerScope = {
+  readonly projects: NameList;
   /** '' is the default tenant. */
-  readonly tenants: Names;
-  readonly services: Names;
+  readonly tenants: NameList;
+  readonly services: NameList;
   readonly methods: readonly MethodClass[] | '*';
 };
 
 /** Everything there is, for callers that are trusted whole. */
-export const EVERYTHING: readonly Scope[] = [
+export const EVERYTHING: readonly CallerScope[] = [
   { projects: '*', tenants: '*', services: '*', methods: '*' },
 ];
 
@@ -30,7 +30,7 @@ type Reach = readonly (readonly Shards[])[];
  * looked up that is stored: whether a project or a tenant exists makes no difference.
  */
 export class CallerScopes {
-  readonly #scopes: readonly Scope[];
+  readonly #scopes: readonly CallerScope[];
   readonly #defaultProjectId: string;
   readonly #isEverything: boolean;
   /** By rule, of which there are as many as methods. */
@@ -38,7 +38,7 @@ export class CallerScopes {
   /** By rule as well: whether each class that it needs is granted anywhere. */
   readonly #isAnywhere = new Map<MethodRule, boolean>();
 
-  constructor(scopes: readonly Scope[], defaultProjectId: string) {
+  constructor(scopes: readonly CallerScope[], defaultProjectId: string) {
     this.#scopes = scopes;
     this.#defaultProjectId = defaultProjectId;
     this.#isEverything = scopes.some(
@@ -57,7 +57,7 @@ export class CallerScopes {
     return true;
   }
 
-  admit(rule: MethodRule, place: Place): boolean {
+  admit(rule: MethodRule, place: CallPlace): boolean {
     if (place.kind === 'tenant') return this.admitTenant(rule, place.projectId, place.tenantId);
     if (this.#isEverything) return true;
     const reach = this.#reachOf(rule);
@@ -88,8 +88,16 @@ export class CallerScopes {
     return isAnywhere;
   }
 
+  /** Whether a scope of the rule's service names a class that the rule needs; `*` names none. */
+  isClassNamed({ service, needs }: MethodRule): boolean {
+    return this.#scopes.some(
+      ({ services, methods }) =>
+        methods !== '*' && has(services, service) && needs.every((need) => methods.includes(need)),
+    );
+  }
+
   /** The projects of which a caller may see by a rule what they say of themselves. */
-  projectsOf(rule: MethodRule): Names {
+  projectsOf(rule: MethodRule): NameList {
     if (this.#isEverything) return '*';
     const [first = []] = this.#reachOf(rule);
     if (first.some(({ projects }) => projects === null)) return '*';
@@ -118,10 +126,10 @@ function holdsTenant(all: readonly Shards[], projectId: string, tenantId: string
   return false;
 }
 
-function has(names: Names, name: string): boolean {
+function has(names: NameList, name: string): boolean {
   return names === '*' || names.includes(name);
 }
 
-function setOf(names: Names): ReadonlySet<string> | null {
+function setOf(names: NameList): ReadonlySet<string> | null {
   return names === '*' ? null : new Set(names);
 }

@@ -1,11 +1,11 @@
 import { createContextKey } from '@connectrpc/connect';
 import { AppError } from '../../shared/app-error.ts';
+import type { TokenBucket } from '../../shared/token-bucket.ts';
 import { CallerScopes } from './caller-scopes.ts';
 import type { CallersReason } from './callers-reason.ts';
 import type { MethodRule, PlacedRule } from './method-rules.ts';
-import type { TokenBucket } from './token-bucket.ts';
 
-/** What is counted of the calls of a caller, and told in metrics. */
+/** What is counted of the calls of a caller, and reported in metrics. */
 export type CallCounts = { accepted: number; rateLimited: number; outOfScope: number };
 
 /** Who calls: a name, what it may reach, and how often. */
@@ -29,8 +29,8 @@ export class Caller {
   }
 
   /** Hot. Whether one more call is within the rate; it is not counted. */
-  hasRoom(): boolean {
-    return this.bucket === undefined || this.bucket.hasRoom(performance.now());
+  canAcquire(): boolean {
+    return this.bucket === undefined || this.bucket.canAcquire(performance.now());
   }
 
   /** Hot. Counts a call, and says whether it is within the rate. */
@@ -82,6 +82,15 @@ export class Credential {
     );
   }
 }
+
+/** Who calls, or why nobody is let in. */
+export type Admission = Credential | AppError;
+
+/** Says who calls a method; a promise where that takes a look at what was not seen before. */
+export type Authorize = (
+  path: string,
+  header: (lowerCaseName: string) => string,
+) => Admission | Promise<Admission>;
 
 /** Hot. Finds the credential that an `Authorization` header carries. */
 export interface CredentialSource {

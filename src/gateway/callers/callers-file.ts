@@ -1,8 +1,8 @@
 import { AppError } from '../../shared/app-error.ts';
-import type { Scope } from './caller-scopes.ts';
+import type { RateLimit } from '../../shared/token-bucket.ts';
+import type { CallerScope } from './caller-scopes.ts';
 import type { CallersReason } from './callers-reason.ts';
 import { METHOD_CLASSES, type MethodClass, SCOPED_SERVICES } from './method-rules.ts';
-import type { RateLimit } from './token-bucket.ts';
 
 /** Who a JWT is of: its claims `iss` and `sub`. */
 export type JwtSubject = { readonly issuer: string; readonly subject: string };
@@ -14,7 +14,7 @@ export type CallerDefinition = {
   /** SHA-256 of tokens that the file does not hold, in lower-case hex. */
   readonly tokenDigests: readonly string[];
   readonly jwts: readonly JwtSubject[];
-  readonly scopes: readonly Scope[];
+  readonly scopes: readonly CallerScope[];
   readonly rateLimit: RateLimit | undefined;
 };
 
@@ -139,7 +139,7 @@ function subjectAt(path: string, value: unknown): JwtSubject {
   };
 }
 
-function scopeAt(path: string, value: unknown): Scope {
+function scopeAt(path: string, value: unknown): CallerScope {
   const json = objectAt(path, value, ['projects', 'tenants', 'services', 'methods']);
   const services = namesAt(`${path}.services`, json['services'], (at, one) =>
     memberAt(at, one, SCOPED_SERVICES),
@@ -197,18 +197,18 @@ function issuerAt(path: string, value: unknown): IssuerDefinition {
   };
 }
 
-type JsonObject = Readonly<Record<string, unknown>>;
+type FileObject = Readonly<Record<string, unknown>>;
 
 function objectAt(
   path: string,
   value: unknown,
   needed: readonly string[],
   optional: readonly string[] = [],
-): JsonObject {
+): FileObject {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw problem(path, 'must be an object');
   }
-  const json = value as JsonObject;
+  const json = value as FileObject;
   const missing = needed.find((name) => !Object.hasOwn(json, name));
   if (missing !== undefined) throw problem(path, `lacks ${missing}`);
   // A name that is not known may be a token in the wrong place: it is not shown.

@@ -40,7 +40,7 @@ test('a token that the file has as a digest is found once it was presented', () 
   expect(nameOf(callers, 'hidden')).toBe('a');
 });
 
-test('another file keeps credentials of the same caller with the same scopes, and revokes all others', () => {
+test('another file keeps credentials of the same caller with the same scopes, and revokes all others (C2, C3)', () => {
   const a = { name: 'a', tokens: ['kept', 'gone'], scopes: [scope] };
   const hidden = { name: 'h', token_sha256: [sha256('hidden')], scopes: [scope] };
   const narrowed = { name: 'n', tokens: ['n1'], scopes: [scope] };
@@ -74,7 +74,7 @@ test('a token that is in the list and in the file has the scopes of the file', (
   expect(nameOf(callers, 'both')).toBe('a');
 });
 
-test('with nothing configured everybody is let in; a file that is exchanged never makes it so', () => {
+test('with nothing configured everybody is let in; a file that is exchanged never makes it so (C1)', () => {
   const open = create([]);
   expect(open.find('')?.caller.name).toBe('anonymous');
   const closed = create([], { name: 'a', tokens: ['a1'], scopes: [] });
@@ -93,7 +93,7 @@ test('a caller has its burst at once, then its rate, by all of its tokens togeth
   const callers = create([], { name: 'a', tokens: ['a1', 'a2'], scopes: [], rate_limit: rate });
   const takes = ['a1', 'a2', 'a1', 'a2'].map((token) => {
     const caller = callers.find(`Bearer ${token}`)?.caller;
-    return [caller?.hasRoom(), caller?.admits()];
+    return [caller?.canAcquire(), caller?.admits()];
   });
   expect(takes).toEqual([
     [true, true],

@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
 import { bearerStart } from '../../http/service-tokens.ts';
 import { AppError } from '../../shared/app-error.ts';
-import { CallerScopes, EVERYTHING, type Scope } from './caller-scopes.ts';
+import { TokenBucket } from '../../shared/token-bucket.ts';
+import { CallerScopes, EVERYTHING, type CallerScope } from './caller-scopes.ts';
 import { Caller, type CallCounts, Credential, type CredentialSource } from './caller.ts';
 import type { CallerDefinition, CallersFile, IssuerDefinition } from './callers-file.ts';
 import type { CallersReason } from './callers-reason.ts';
 import { CredentialTable, type KnownToken } from './credential-table.ts';
 import { JwksFeed } from './jwks-feed.ts';
 import { type CheckedJwt, checkJwt, isJwt } from './jwt-checks.ts';
-import { TokenBucket } from './token-bucket.ts';
 
 export type CallersOptions = {
   /** Tokens without a name of their own, which reach everything. */
@@ -34,9 +34,13 @@ type OfJwt = CheckedJwt & { readonly text: string };
  * Who may call, by what they present, as the settings and their files have it at this moment.
  *
  * C1 Whether callers are authenticated at all is decided at the start. No later file changes it.
- * C2 From `replace…` on, a token that is not in the new set is not found. Streams that it opened are ended.
+ *    [callers.test.ts]
+ * C2 From `replace…` on, a token that is not in the new set is not found. Streams that it opened
+ *    are ended. [callers.test.ts]
  * C3 A token stays the same credential, with its streams, if its caller keeps name and scopes.
- * C4 A JWT is found until it expires, and no longer than its key, its issuer and its subject are the same.
+ *    [callers.test.ts]
+ * C4 A JWT is found until it expires, and no longer than its key, its issuer and its subject are
+ *    the same. [test/callers/jwt.host.test.ts]
  */
 export class Callers implements CredentialSource {
   /** Whether everybody is let in. */
@@ -167,7 +171,7 @@ export class Callers implements CredentialSource {
     return { made, caller: new Caller(name, compiled, this.#countsOf(name), bucket) };
   }
 
-  #caller(name: string, scopes: readonly Scope[]): Caller {
+  #caller(name: string, scopes: readonly CallerScope[]): Caller {
     const compiled = new CallerScopes(scopes, this.#options.defaultProjectId);
     return new Caller(name, compiled, this.#countsOf(name), undefined);
   }

@@ -6,7 +6,7 @@ import { mustRule, type PlacedRule } from './method-rules.ts';
 
 type Handler = (request: unknown, context: HandlerContext) => unknown;
 
-/** Told of each call beyond the scopes of its caller. */
+/** Notified of each call beyond the scopes of its caller. */
 export type OnRefused = (rule: PlacedRule<unknown>, caller: string) => void;
 
 /**

@@ -41,7 +41,7 @@ export class JwksFeed {
     return this.#set;
   }
 
-  /** What tells whether a JWT of that key id would still be checked by the same key; '' names none, and any may have fitted. */
+  /** What says whether a JWT of that key id would still be checked by the same key; '' names none, and any may have fitted. */
   keyText(kid: string): string {
     return JSON.stringify(kid === '' ? this.#keys : this.#keys.filter((key) => key.kid === kid));
   }

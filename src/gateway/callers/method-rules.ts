@@ -13,11 +13,11 @@ import { SeatService } from '../../gen/workspace/v1/seat_service_pb.ts';
 import { WorkspaceService } from '../../gen/workspace/v1/workspace_service_pb.ts';
 
 /** What a method does with what it reaches. */
-export const METHOD_CLASSES = ['read', 'write', 'manage', 'export'] as const;
+export const METHOD_CLASSES = ['read', 'write', 'manage', 'export', 'stores'] as const;
 export type MethodClass = (typeof METHOD_CLASSES)[number];
 
 /** What a call reaches; '' is the default project, and the default tenant. */
-export type Place =
+export type CallPlace =
   | { readonly kind: 'tenant'; readonly projectId: string; readonly tenantId: string }
   /** Data of any tenant of the project, or what changes them all. */
   | { readonly kind: 'all_tenants'; readonly projectId: string }
@@ -38,17 +38,17 @@ export type MethodRule = {
 
 /** A rule, and where a request of its method goes; of a stream of requests the first one says so. */
 export type PlacedRule<Request = never> = MethodRule & {
-  readonly placeOf: (request: Request) => Place;
+  readonly placeOf: (request: Request) => CallPlace;
 };
 
-type Entry<Request> = readonly [
+type RuleEntry<Request> = readonly [
   needs: MethodClass | readonly MethodClass[],
-  placeOf: (request: Request) => Place,
+  placeOf: (request: Request) => CallPlace,
 ];
 
 /** An entry for each method of a service: one that is missing does not compile. */
 type Entries<Service extends DescService> = {
-  readonly [K in keyof Service['method']]: Entry<
+  readonly [K in keyof Service['method']]: RuleEntry<
     Service['method'][K] extends { readonly input: infer Input extends DescMessage }
       ? MessageShape<Input>
       : never
@@ -60,17 +60,18 @@ type OfProject = { readonly projectId: string };
 type OfQuery = { readonly scope?: Scoped | undefined };
 type Listed = Scoped & { readonly allTenants: boolean };
 
-const NOTHING: Place = { kind: 'nothing' };
-const nothing = (): Place => NOTHING;
-const inTenant = ({ projectId, tenantId }: Scoped): Place => ({
+const NOTHING: CallPlace = { kind: 'nothing' };
+const nothing = (): CallPlace => NOTHING;
+const inTenant = ({ projectId, tenantId }: Scoped): CallPlace => ({
   kind: 'tenant',
   projectId,
   tenantId,
 });
-const inAllTenants = ({ projectId }: OfProject): Place => ({ kind: 'all_tenants', projectId });
-const inProject = ({ projectId }: OfProject): Place => ({ kind: 'project', projectId });
-const inQuery = ({ scope }: OfQuery): Place => inTenant(scope ?? { projectId: '', tenantId: '' });
-const inListed = (request: Listed): Place =>
+const inAllTenants = ({ projectId }: OfProject): CallPlace => ({ kind: 'all_tenants', projectId });
+const inProject = ({ projectId }: OfProject): CallPlace => ({ kind: 'project', projectId });
+const inQuery = ({ scope }: OfQuery): CallPlace =>
+  inTenant(scope ?? { projectId: '', tenantId: '' });
+const inListed = (request: Listed): CallPlace =>
   request.allTenants ? inAllTenants(request) : inTenant(request);
 
 const READ_TENANT = ['read', inTenant] as const;
@@ -149,7 +150,7 @@ const model: Entries<typeof ModelService> = {
   getModelActivation: ['read', inAllTenants],
   cancelModelActivation: ['manage', inAllTenants],
   testModel: ['read', inProject],
-  // Questions may be of any tenant, those that were recorded among them.
+  // Queries may be of any tenant, those that were recorded among them.
   previewModel: ['read', inAllTenants],
 };
 
@@ -173,10 +174,10 @@ const tuple: Entries<typeof TupleService> = {
   watch: ['export', inListed],
 };
 
-const ALL_PROJECTS: Place = { kind: 'all_projects' };
+const ALL_PROJECTS: CallPlace = { kind: 'all_projects' };
 
 const budget: Entries<typeof BudgetService> = {
-  // Shows refused questions, of any tenant.
+  // Shows refused queries, of any tenant.
   getReadBudget: ['read', inAllTenants],
   listReadUsage: ['read', () => ALL_PROJECTS],
   // Evaluates without the project's own bound.
@@ -196,12 +197,23 @@ export const FSCK_RULES: Readonly<Record<'start' | 'report', PlacedRule<void>>> 
   report: { service: FSCK, method: 'report', needs: ['read'], placeOf: () => ALL_PROJECTS },
 };
 
+/** Stores of OpenFGA's API, of which a caller reaches those that it made: nothing else of AdminService. */
+export const STORE_RULES: Readonly<Record<'create' | 'list' | 'delete', PlacedRule<void>>> = {
+  create: storeRule('CreateStore'),
+  list: storeRule('ListStores'),
+  delete: storeRule('DeleteStore'),
+};
+
+function storeRule(method: string): PlacedRule<void> {
+  return { service: AdminService.typeName, method, needs: ['stores'], placeOf: nothing };
+}
+
 function rulesOf<Service extends DescService>(
   service: Service,
   entries: Entries<Service>,
 ): readonly (readonly [string, PlacedRule<unknown>])[] {
   return service.methods.map((method) => {
-    const entry = (entries as Readonly<Record<string, Entry<unknown> | undefined>>)[
+    const entry = (entries as Readonly<Record<string, RuleEntry<unknown> | undefined>>)[
       method.localName
     ];
     if (entry === undefined) throw new Error(`${service.typeName}/${method.name} has no rule`);

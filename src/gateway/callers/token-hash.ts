@@ -1,6 +1,6 @@
 /**
  * HalfSipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF"; reference code of the same authors) with a key of 64
- * bits, over the low bytes of the characters of `text` from `start` on. Without the key nobody can tell which texts lie
+ * bits, over the low bytes of the characters of `text` from `start` on. Without the key nobody can say which texts lie
  * together, so that how long a look-up takes says nothing of what is in the table. Hot: no allocation; about 2 ns a character.
  */
 export function tokenHash(text: string, start: number, key0: number, key1: number): number {

@@ -1,9 +1,6 @@
 import type { HandlerContext } from '@connectrpc/connect';
+import { kRequestId } from '../../http/connect/adapter-request-id.ts';
 import { type Credential, kCredential } from '../callers/caller.ts';
-import { kRequestId } from './adapter-request-id.ts';
-
-/** Header that carries a caller's request id, for logs and audit records. */
-export const REQUEST_ID_HEADER = 'x-request-id';
 
 /** Read once: a getter that costs more than the clock itself. */
 const { timeOrigin } = performance;
@@ -21,6 +18,15 @@ export type CallDefaults = {
 /** The call's deadline on the shared clock. */
 export function deadlineOf(context: HandlerContext, { timeoutMsMax }: CallDefaults): number {
   return sharedNowMs() + Math.min(context.timeoutMs() ?? timeoutMsMax, timeoutMsMax);
+}
+
+/** The call's deadline on the shared clock, and whether the caller stated it: that of a read, as `ScopeRequest` has it. */
+export function readTimeOf(
+  context: HandlerContext,
+  defaults: CallDefaults,
+): { readonly deadlineMs: number; readonly isDeadlineStated: boolean } {
+  const isDeadlineStated = context.timeoutMs() !== undefined;
+  return { deadlineMs: deadlineOf(context, defaults), isDeadlineStated };
 }
 
 /** The request id that the adapter gave the call. */

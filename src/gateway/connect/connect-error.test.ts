@@ -4,17 +4,17 @@ import {
   CheckRequestSchema,
   WriteRelationTuplesRequestSchema,
 } from '../../gen/workspace/v1/authz_service_pb.ts';
+import { foreseenError } from '../../http/connect/call-errors.ts';
 import { AppError } from '../../shared/app-error.ts';
 import {
   codeNameOfReason,
   connectErrorFromAppError,
   errorBody,
-  foreseenError,
   httpStatusOfReason,
-  malformedJson,
 } from './connect-error.ts';
+import { malformedJson, malformedMessage } from './malformed-message.ts';
 
-const limits = { readMaxBytes: 10 };
+const limits = { readMaxBytes: 10, malformed: malformedMessage };
 
 test('the statuses of the contract', () => {
   const rows = [

@@ -1,10 +1,12 @@
 import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import { trailerFlag, trailerSerialize } from '@connectrpc/connect/protocol-grpc-web';
+import { ENVELOPE_BYTES, enveloped } from '../../http/connect/envelope.ts';
 import type { AppError } from '../../shared/app-error.ts';
 import { connectErrorFromAppError } from '../connect/connect-error.ts';
-import type { CallHead } from './call-head.ts';
-import type { DecisionAnswer } from './decision-call.ts';
-import { ENVELOPE_BYTES, enveloped } from './envelope.ts';
+import type { PlainHead } from './call-head.ts';
+
+/** A plain yes or no, or the bytes of an answer in the format of the call. Valid until the call returns. */
+export type DecisionAnswer = 'allowed' | 'denied' | Uint8Array;
 
 const ALLOWED_JSON = Buffer.from('{"allowed":true}');
 const DENIED_JSON = Buffer.from('{"allowed":false}');
@@ -36,29 +38,37 @@ const PREPARED = {
 
 /** Hot. The body of a yes or no in the framing of the call. */
 export function preparedAnswer(
-  { protocol, format }: CallHead,
+  { protocol, format }: PlainHead,
   answer: 'allowed' | 'denied',
 ): Buffer {
-  return PREPARED[protocol][format][answer];
+  const ofProtocol =
+    protocol === 'connect'
+      ? PREPARED.connect
+      : protocol === 'grpc'
+        ? PREPARED.grpc
+        : PREPARED['grpc-web'];
+  const ofFormat = format === 'json' ? ofProtocol.json : ofProtocol.proto;
+  return answer === 'allowed' ? ofFormat.allowed : ofFormat.denied;
 }
 
-/** The body of any other good answer, `message` compressed already or not. A copy. */
+/** The body of any other good answer, `message` compressed already or not. `isCopied`: it must not be `message` itself. */
 export function framedAnswer(
-  { protocol }: CallHead,
+  { protocol }: PlainHead,
   message: Uint8Array,
   isCompressed: boolean,
-): Buffer {
-  if (protocol === 'connect') return Buffer.from(message);
+  isCopied: boolean,
+): Uint8Array {
+  if (protocol === 'connect') return isCopied ? Buffer.from(message) : message;
   return enveloped(message, isCompressed, protocol === 'grpc-web' ? OK_TRAILER : undefined);
 }
 
 /** Whether an answer leaves as it is, without compression. */
 export function isSentPlain(
-  { isGzipWanted }: CallHead,
-  answer: DecisionAnswer,
+  { isGzipWanted }: PlainHead,
+  answer: Uint8Array,
   compressMinBytes: number,
-): answer is DecisionAnswer {
-  return typeof answer === 'string' || !isGzipWanted || answer.byteLength < compressMinBytes;
+): boolean {
+  return !isGzipWanted || answer.byteLength < compressMinBytes;
 }
 
 /** The status of a failed call of gRPC as name and value: grpc-status, grpc-message, grpc-status-details-bin. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { answerTypeOf, type CallHead, callHeadOf, callTypeOf } from './call-head.ts';
+import { type PlainHead, callHeadOf, callTypeOf } from './call-head.ts';
 
 const MAX = 30_000;
 
@@ -8,7 +8,7 @@ function headOf(
   encoding?: string,
   accepted?: string,
   timeout?: string,
-): CallHead | null {
+): PlainHead | null {
   const type = callTypeOf(contentType);
   if (type === undefined) throw new Error(contentType);
   return callHeadOf(type, encoding, accepted, timeout, MAX);
@@ -22,7 +22,7 @@ test.each([
   ['application/json', 'application/json'],
   ['application/proto', 'application/proto'],
 ])('%s is answered as %s', (asked, answered) => {
-  expect(answerTypeOf(headOf(asked) as CallHead)).toBe(answered);
+  expect(headOf(asked)?.answerType).toBe(answered);
 });
 
 test.each([[undefined], ['Application/grpc'], ['application/grpc-web-text'], ['text/plain']])(
@@ -56,6 +56,17 @@ describe('time', () => {
     for (const text of ['', '0', '99999999999', '1S', '1.5']) {
       expect(timeoutOf(text)).toBeUndefined();
     }
+  });
+
+  test('calls that state none share a head, and no other ones', () => {
+    const type = callTypeOf('application/json');
+    if (type === undefined) throw new Error('JSON has a hot path');
+    const shared = callHeadOf(type, undefined, 'gzip', undefined, MAX);
+    expect(callHeadOf(type, undefined, 'br,gzip', undefined, MAX)).toBe(shared);
+    expect(callHeadOf(type, undefined, 'br', undefined, MAX)).not.toBe(shared);
+    expect(callHeadOf(type, undefined, 'gzip', '10', MAX)).toMatchObject({ timeoutMs: 10 });
+    expect(callHeadOf(type, undefined, 'gzip', undefined, 5)).toMatchObject({ timeoutMs: 5 });
+    expect(shared).toMatchObject({ timeoutMs: MAX, isTimeoutStated: false, isGzipWanted: true });
   });
 
   test('without one is the longest', () => {

@@ -1,57 +1,68 @@
 import type { BodyBudget, BodyHold } from '../../http/body-budget.ts';
 import type { BodyLease } from '../../http/body-pool.ts';
+import { gzipCompression } from '../../http/connect/adapter-compression.ts';
+import { deadlineExceeded, internalError } from '../../http/connect/call-errors.ts';
 import { gunzipCounted } from '../../http/gunzip-counted.ts';
+import { requestIdOf } from '../../http/request-id.ts';
 import type {
   CallOrigin,
   Cancellable,
   RawAnswer,
   RawScope,
   ReadScope,
+  ShardClient,
 } from '../../protocol/shard-client.ts';
 import { AppError, errorFromData } from '../../shared/app-error.ts';
+import type { CallStages } from '../../shared/stage-times.ts';
 import type { Credential } from '../callers/caller.ts';
-import { sharedNowMs } from '../connect/call-context.ts';
-import { deadlineExceeded } from '../connect/connect-error.ts';
+import type { DecisionMeter } from '../reads/decision-meter.ts';
 import type { ParkedCall } from '../reads/parked-read.ts';
-import type { CallHead } from './call-head.ts';
-import { messageOf } from './envelope.ts';
-import {
-  type HotMethod,
-  isTenantId,
-  LARGE_BODY_BYTES,
-  type RawDecisionsOptions,
-} from './raw-decisions.ts';
-import { createScopeScan, scanJsonScope, scanProtoScope } from './scope-scan.ts';
+import type { QueryRecorder } from '../reads/query-recorder.ts';
+import type { ReadScopes } from '../reads/read-scopes.ts';
+import { type DecisionAnswer, framedAnswer, isSentPlain, preparedAnswer } from './answer-frames.ts';
+import type { PlainHead } from './call-head.ts';
+import { isCompressedMessage, messageOf } from './envelope.ts';
+import { type HotMethod, LARGE_BODY_BYTES } from './hot-methods.ts';
+import { createScopeScan, isTenantId, scanJsonScope, scanProtoScope } from './scope-scan.ts';
 
-/** What decision calls of every protocol need. */
-export type DecisionCallOptions = Pick<
-  RawDecisionsOptions,
-  'shards' | 'scopes' | 'meter' | 'bodyBytesMax' | 'compressMinBytes' | 'recorder' | 'stages'
-> & {
+/** What decision calls of every carrier need. */
+export type DecisionCallOptions = {
+  readonly shards: Pick<ShardClient, 'raw'>;
+  readonly scopes: Pick<ReadScopes, 'peek' | 'park' | 'settled' | 'isMoved'>;
+  readonly meter: Pick<DecisionMeter, 'ended' | 'failed'>;
+  /** Of a message, compressed and not. */
+  readonly bodyBytesMax: number;
   /** Of all request bodies of the process. */
   readonly bodyBudget: BodyBudget;
+  /** Answers shorter than this are not compressed; the general path's own bound. */
+  readonly compressMinBytes: number;
+  /** Absent where no queries are recorded: those that are go the general path, which reads them. */
+  readonly recorder?: Pick<QueryRecorder, 'isNext'> | undefined;
+  /** Where stages are measured. */
+  readonly stages?: CallStages | undefined;
 };
-
-/** A plain yes or no, or the bytes of an answer in the format of the call. Valid until the call returns. */
-export type DecisionAnswer = 'allowed' | 'denied' | Uint8Array;
 
 const NO_BYTES = new Uint8Array(0);
 const NO_SCOPE: RawScope = { projectId: '', tenantId: '', token: '' };
 const scan = createScopeScan();
+/** Read once: a getter that costs more than the clock itself. */
+const { timeOrigin } = performance;
 
 /**
- * One call on the hot path, from its whole body to its one answer, whatever carries it. It decides nothing but the
- * plain case; all else goes to the general path with the same body. Who carries it says how an answer, an
- * error and the general path look, and tells when the caller has gone.
+ * One call on the hot path, from its headers to its one answer, whatever carries it: no message objects, no promises,
+ * one message to a worker per tick for all calls of it. It decides nothing but the plain case; whatever is unusual,
+ * refused or not known yet goes to the general path with the same body, so that both answer alike. Its carrier (`ExchangeCall`
+ * over HTTP/1.1, `StreamCall` over HTTP/2) says how an answer, an error and the general path look, and says when
+ * the caller has gone.
  */
 export abstract class DecisionCall implements ParkedCall, CallOrigin {
   readonly hot: HotMethod;
-  readonly head: CallHead;
+  readonly head: PlainHead;
   readonly credential: Credential;
-  /** Of the whole body, envelope included, until the answer. */
-  protected body: Uint8Array = NO_BYTES;
-  protected readonly options: DecisionCallOptions;
+  readonly #options: DecisionCallOptions;
   readonly #startedMs = performance.now();
+  /** The whole body, envelope included, until the answer. */
+  #body: Uint8Array = NO_BYTES;
   #message: Uint8Array = NO_BYTES;
   #lease: BodyLease | null = null;
   #decompressed: BodyHold | null = null;
@@ -59,14 +70,15 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
   #running: Cancellable | null = null;
   #timer: NodeJS.Timeout | null = null;
   #isEnded = false;
+  #issuedId = '';
 
   constructor(
     options: DecisionCallOptions,
     hot: HotMethod,
-    head: CallHead,
+    head: PlainHead,
     credential: Credential,
   ) {
-    this.options = options;
+    this.#options = options;
     this.hot = hot;
     this.head = head;
     this.credential = credential;
@@ -79,21 +91,41 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
     return this.#isEnded;
   }
 
+  /** Absolute, on the clock that all threads share. */
+  get deadlineMs(): number {
+    return timeOrigin + this.#startedMs + this.head.timeoutMs;
+  }
+
   /** Milliseconds left of what the caller stated. */
   protected get leftMs(): number {
     return this.#startedMs + this.head.timeoutMs - performance.now();
   }
 
   /** The same one each time. */
-  abstract readonly requestId: string;
+  get requestId(): string {
+    if (this.#issuedId === '') this.#issuedId = requestIdOf(this.givenId);
+    return this.#issuedId;
+  }
 
   get caller(): string {
     return this.credential.caller.name;
   }
 
-  protected abstract answer(answer: DecisionAnswer): void;
+  /** Whether the scopes of the caller admit it there; the general path says why not. */
+  reaches(projectId: string, tenantId: string): boolean {
+    return this.credential.caller.scopes.admitTenant(this.hot.rule, projectId, tenantId);
+  }
+
+  /** The request id that the caller gave, '' for none. */
+  protected abstract readonly givenId: string;
+  /** Whether `send` needs the bytes after it has returned. */
+  protected abstract readonly keepsAnswer: boolean;
+  /** The call goes on elsewhere: from now on, at the latest, the carrier says by `gone` when the caller goes. */
+  protected abstract watchCaller(): void;
+  /** Sends the body of a good answer, framed already, and counts it. */
+  protected abstract send(body: Uint8Array, isCompressed: boolean): void;
   protected abstract refuse(error: AppError): void;
-  /** `body` is nobody else's. */
+  /** Hands the call to the general path. `body` is nobody else's. */
   protected abstract handOn(body: Uint8Array): void;
 
   /** Takes the whole body; `lease` is of its memory. */
@@ -102,21 +134,27 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
       lease?.release();
       return;
     }
-    this.body = body;
+    this.#body = body;
     this.#lease = lease;
-    const { stages } = this.options;
+    const { stages } = this.#options;
     stages?.bodyArrived();
     this.#opened(body);
     stages?.scanned();
   }
 
   #opened(body: Uint8Array): void {
-    const found = messageOf(this.head, body, this.options.bodyBytesMax);
-    if (found === null || this.#isRecorded(body.length)) return this.fallBack();
-    if (!found.isCompressed) return this.#route(found.message);
-    const hold = this.options.bodyBudget.open(this.caller, { cutForRoom: holdsOn });
+    const message = messageOf(this.head, body, this.#options.bodyBytesMax);
+    if (message === null || this.#isRecorded(body.length)) return this.fallBack();
+    if (isCompressedMessage(this.head, body)) this.#decompress(message);
+    else this.#route(message);
+  }
+
+  #decompress(compressed: Uint8Array): void {
+    const { bodyBudget, bodyBytesMax } = this.#options;
+    const hold = bodyBudget.open(this.caller, { cutForCapacity: holdsOn });
     this.#decompressed = hold;
-    gunzipCounted(found.message, this.options.bodyBytesMax, hold).then(
+    this.watchCaller();
+    gunzipCounted(compressed, bodyBytesMax, hold).then(
       (message) => {
         if (this.#isEnded) hold.release();
         else this.#route(message);
@@ -132,7 +170,7 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
     );
   }
 
-  /** The caller has gone: what is under way stops, and its memory is given back. */
+  /** The caller has gone: what is under way stops, and its memory is released. */
   gone(): void {
     if (this.#isEnded) return;
     const running = this.#running;
@@ -148,7 +186,7 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
   }
 
   #isRecorded(bodyBytes: number): boolean {
-    const { recorder } = this.options;
+    const { recorder } = this.#options;
     if (recorder === undefined || this.hot.rpc === 'ListObjects') return false;
     return bodyBytes <= LARGE_BODY_BYTES && recorder.isNext();
   }
@@ -163,43 +201,46 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
         : scanProtoScope(bytes, this.hot.numbers, scan);
     if (!isPlain || !isTenantId(scan.tenantId)) return this.fallBack();
     const { projectId, tenantId, token } = scan;
-    const { scopes } = this.credential.caller;
-    // The general path says why not.
-    if (!scopes.admitTenant(this.hot.rule, projectId, tenantId)) return this.fallBack();
+    if (!this.reaches(projectId, tenantId)) return this.fallBack();
     this.#expected = { projectId, tenantId, token };
-    const scope = this.options.scopes.peek(projectId, tenantId, token, this.#deadlineMs(), this);
+    const scope = this.#peek(this.#expected);
     if (scope === undefined) this.#park();
     else this.scopeFound(scope);
   }
 
-  #deadlineMs(): number {
-    return sharedNowMs() + this.leftMs;
+  #peek({ projectId, tenantId, token }: RawScope): ReadScope | undefined {
+    const { scopes } = this.#options;
+    const { isTimeoutStated } = this.head;
+    return scopes.peek(projectId, tenantId, token, this.deadlineMs, isTimeoutStated, this);
   }
 
-  /** Waits for the scope. What only the general path can tell goes there at once. */
+  /** Waits for the scope. What only the general path can say goes there at once. */
   #park(): void {
+    const { deadlineMs } = this;
+    const { isTimeoutStated: isDeadlineStated } = this.head;
     const { projectId, tenantId, token } = this.#expected;
-    const request = { projectId, tenantId, token, deadlineMs: this.#deadlineMs(), origin: this };
-    const parked = this.options.scopes.park(request, this);
-    if (parked !== null) this.#running = parked;
+    const request = { projectId, tenantId, token, deadlineMs, isDeadlineStated, origin: this };
+    const parked = this.#options.scopes.park(request, this);
+    if (parked !== null) this.#begin(parked);
     else if (this.#message.length > LARGE_BODY_BYTES) this.#lookAgain();
     else this.fallBack();
   }
 
   /** The general path parses on this thread, where a large body would hold up everybody: it is not for the first of a tenant. */
   #lookAgain(): void {
-    const { scopes } = this.options;
+    const { scopes } = this.#options;
     const { projectId, tenantId, token } = this.#expected;
+    this.watchCaller();
     void scopes.settled(projectId, tenantId, token).then(() => {
       if (this.#isEnded) return;
-      const scope = scopes.peek(projectId, tenantId, token, this.#deadlineMs(), this);
+      const scope = this.#peek(this.#expected);
       if (scope === undefined) this.fallBack();
       else this.scopeFound(scope);
     });
   }
 
   scopeFound(scope: ReadScope): void {
-    const { shards } = this.options;
+    const { shards } = this.#options;
     const running = shards.raw(
       this.hot.method,
       this.head.format,
@@ -208,7 +249,12 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
       this.#expected,
       (answer) => this.#answered(answer),
     );
-    if (running !== null) this.#running = running;
+    if (running !== null) this.#begin(running);
+  }
+
+  #begin(running: Cancellable): void {
+    this.#running = running;
+    this.watchCaller();
   }
 
   scopeUnusual(): void {
@@ -223,9 +269,9 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
     switch (answer.kind) {
       case 'allowed':
       case 'denied':
-        return this.#give(answer.kind);
+        return this.#answer(answer.kind);
       case 'body':
-        return this.#give(answer.body);
+        return this.#answer(answer.body);
       case 'fallback':
         return this.fallBack();
       case 'error':
@@ -233,39 +279,51 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
     }
   }
 
-  #give(answer: DecisionAnswer): void {
-    const { stages } = this.options;
+  #answer(answer: DecisionAnswer): void {
+    const { stages } = this.#options;
     const sinceMs = stages === undefined ? 0 : performance.now();
     this.#end();
-    this.answer(answer);
+    if (typeof answer === 'string') this.send(preparedAnswer(this.head, answer), false);
+    else if (isSentPlain(this.head, answer, this.#options.compressMinBytes)) {
+      this.send(framedAnswer(this.head, answer, false, this.keepsAnswer), false);
+    } else this.#compress(answer);
     stages?.written(sinceMs);
   }
 
+  #compress(answer: Uint8Array): void {
+    gzipCompression.compress(answer as Uint8Array<ArrayBuffer>).then(
+      (bytes) => this.send(framedAnswer(this.head, bytes, true, false), true),
+      (error: unknown) => this.fail(internalError(error)),
+    );
+  }
+
   #failed(error: AppError): void {
-    if (!this.options.scopes.isMoved(this.#expected.projectId, error)) return this.fail(error);
+    if (!this.#options.scopes.isMoved(this.#expected.projectId, error)) return this.fail(error);
     // Nothing was answered yet. Once: the next one is left to the general path, which counts.
     if (error.reason === 'SHARD_BEHIND') this.#park();
     else this.fallBack();
   }
 
-  /** Hands the call to the general path, with the body as it came. */
+  /** Hands the call to the general path, with the body as it came. The credential was checked. */
   protected fallBack(): void {
     if (this.head.isTimeoutStated && this.leftMs < 1) return this.fail(deadlineExceeded());
-    const body = this.#lease === null ? this.body : new Uint8Array(this.body);
+    // The general path reads it later than this.
+    const body = this.#lease === null ? this.#body : new Uint8Array(this.#body);
     this.#end();
     this.handOn(body);
   }
 
-  protected fail(error: AppError): void {
+  /** Answers with an error, also before the body was received. */
+  fail(error: AppError): void {
     this.#end();
     this.refuse(error);
-    this.options.meter.failed(this.hot.rpc, error);
+    this.#options.meter.failed(this.hot.rpc, error);
     this.counted();
   }
 
   /** Counts the time of the call; once, when its answer has been given. */
   protected counted(): void {
-    this.options.meter.ended(this.hot.rpc, this.#startedMs);
+    this.#options.meter.ended(this.hot.rpc, this.#startedMs);
   }
 
   #end(): void {
@@ -278,7 +336,7 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
     this.#decompressed?.release();
     this.#decompressed = null;
     this.#message = NO_BYTES;
-    this.body = NO_BYTES;
+    this.#body = NO_BYTES;
   }
 }
 

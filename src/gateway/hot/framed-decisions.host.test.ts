@@ -29,8 +29,8 @@ async function serve(): Promise<{
     readBudget: 1,
     settingsVersion: 1,
     epoch: 1,
-    minSeq: 0,
-    stamp: '',
+    minRevision: 0,
+    forkId: '',
     isHeldOnly: false,
     deadlineMs: Number.POSITIVE_INFINITY,
   };
@@ -40,7 +40,7 @@ async function serve(): Promise<{
   };
   const framed = new FramedDecisions({
     callers: callersOf(),
-    shards: { raw, refusalBefore: () => null },
+    shards: { raw },
     scopes: {
       peek: () => scope,
       park: () => null,
@@ -48,12 +48,7 @@ async function serve(): Promise<{
       isMoved: () => false,
     },
     meter: { ended: () => undefined, failed: () => undefined },
-    general: {
-      handleHttp1: unexpected,
-      handleHttp2: unexpected,
-      handleBuffered: unexpected,
-      handleBufferedStream: unexpected,
-    },
+    general: { handleHttp2: unexpected, handleBufferedStream: unexpected },
     bodyBytesMax: 1_000_000,
     bodyBudget: new BodyBudget(),
     compressMinBytes: 1_024,

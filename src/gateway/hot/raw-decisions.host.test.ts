@@ -3,11 +3,13 @@ import { connect, type Socket } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
 import { callersOf } from '../../../test/support/callers.ts';
+import { BodyBudget } from '../../http/body-budget.ts';
 import { createHttpServer } from '../../http/http-server.ts';
 import type { RawAnswer } from '../../protocol/shard-client.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { ReadScopes } from '../reads/read-scopes.ts';
-import { HOT_METHODS, RawDecisions } from './raw-decisions.ts';
+import { HOT_METHODS } from './hot-methods.ts';
+import { RawDecisions } from './raw-decisions.ts';
 
 /** Sends a body and waits for the answer. */
 async function post(port: number, path: string, body: string): Promise<number> {
@@ -51,6 +53,7 @@ test('what the general path gets stays as it came, however long it is kept', asy
       },
     },
     bodyBytesMax: 1024 * 1024,
+    bodyBudget: new BodyBudget(),
     compressMinBytes: 1024,
     timeoutMsMax: 1000,
   });
@@ -100,6 +103,7 @@ test('a large body waits for what its tenant lacks instead of being parsed besid
       },
     },
     bodyBytesMax: 8 * 1024 * 1024,
+    bodyBudget: new BodyBudget(),
     compressMinBytes: 1024,
     timeoutMsMax: 1000,
   });
@@ -112,7 +116,7 @@ test('a large body waits for what its tenant lacks instead of being parsed besid
   const large = bodyOf('t', 1_500_000);
   expect(await post(port, hot.path, large)).toBe(200);
   expect(ways).toEqual(['settled t', `worker ${large.length}`]);
-  // Who cannot be known is told so by the general path; a small one goes there at once.
+  // Who cannot be known is notified by the general path; a small one goes there at once.
   const unknown = bodyOf('none', 100_000);
   expect(await post(port, hot.path, unknown)).toBe(418);
   const small = bodyOf('other', 100);
@@ -173,6 +177,7 @@ test('what finds no room is refused before its body comes, and the connection go
       handleBuffered: (exchange) => exchange.sendEmpty(418),
     },
     bodyBytesMax: 1024 * 1024,
+    bodyBudget: new BodyBudget(),
     compressMinBytes: 1024,
     timeoutMsMax: 1000,
   });
@@ -211,7 +216,7 @@ type Sent = {
   readonly body: Buffer;
 };
 
-/** A service that answers as told, and who was asked for what. */
+/** A service that answers as reported, and who was asked for what. */
 async function serve(
   answer: RawAnswer,
   options: { timeoutMsMax?: number; answersFrom?: number } = {},
@@ -263,6 +268,7 @@ async function serve(
       },
     },
     bodyBytesMax: 10_000,
+    bodyBudget: new BodyBudget(),
     compressMinBytes: 1024,
     timeoutMsMax: options.timeoutMsMax ?? 5000,
   });
@@ -426,14 +432,21 @@ const FALLBACKS: readonly (readonly [string, string])[] = [
 ];
 test.each(FALLBACKS)('%s is for the general path, with the same body', async (_what, body) => {
   const { send, asked, general, metered } = await serve({ kind: 'allowed' });
-  const headers = { 'accept-encoding': 'br', 'connect-timeout-ms': '99' };
+  const headers = { 'accept-encoding': 'br', 'connect-timeout-ms': '4000' };
   expect((await send(body, headers)).status).toBe(418);
   expect(asked).toEqual([]);
+  // What is left of the time that the caller stated.
+  const leftMs = Number(general[0]?.headers['connect-timeout-ms']);
+  expect([leftMs > 0, leftMs <= 4000, Number.isInteger(leftMs)]).toEqual([true, true, true]);
   expect(general).toEqual([
     {
       path: '/workspace.v1.AuthzService/Check',
       how: 'buffered',
-      headers: { 'content-type': 'application/json', ...headers },
+      headers: {
+        'content-type': 'application/json',
+        'accept-encoding': 'br',
+        'connect-timeout-ms': String(leftMs),
+      },
       body,
     },
   ]);

@@ -1,12 +1,13 @@
+import type { ConnectAdapter, ConnectAdapterOptions } from '../../http/connect/adapter-options.ts';
+import { internalError } from '../../http/connect/call-errors.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
-import { requestIdOf } from '../../http/request-id.ts';
-import { AppError, type InternalReason } from '../../shared/app-error.ts';
+import { REQUEST_ID_HEADER, requestIdOf } from '../../http/request-id.ts';
 import type { Credential, CredentialSource } from '../callers/caller.ts';
 import { mustRule } from '../callers/method-rules.ts';
-import type { ConnectAdapter, ConnectAdapterOptions } from '../connect/adapter.ts';
-import { REQUEST_ID_HEADER, sharedNowMs } from '../connect/call-context.ts';
+import { sharedNowMs } from '../connect/call-context.ts';
 import { sendConnectError } from '../connect/connect-error.ts';
-import { isKnownVersion, VERSION_HEADER } from '../connect/protocol-version.ts';
+import { acceptedOf, type ExchangeLimits, exchangeHeadOf } from './exchange-head.ts';
+import { admitted } from './hot-methods.ts';
 import { type ScannedWrite, scanWrite } from './write-scan.ts';
 
 /** What writes tuples: the service that the general path calls, too. */
@@ -24,14 +25,12 @@ export interface HotWrites {
   ): Promise<string>;
 }
 
-export type RawWritesOptions = {
+/** `timeoutMsMax`: deadline of a call; one whose caller states another goes the general path. */
+export type RawWritesOptions = ExchangeLimits & {
   readonly callers: CredentialSource;
   readonly writes: HotWrites;
   readonly general: Pick<ConnectAdapter, 'handleHttp1' | 'handleBuffered'>;
   readonly report: ConnectAdapterOptions['report'];
-  readonly bodyBytesMax: number;
-  /** Deadline of a call; one whose caller states another goes the general path. */
-  readonly timeoutMsMax: number;
 };
 
 export const WRITE_PATH = '/workspace.v1.AuthzService/WriteRelationTuples';
@@ -56,25 +55,15 @@ export class RawWrites {
   /** Takes a request to `WRITE_PATH`, synchronously inside the listener's handler. */
   handle(exchange: HttpExchange): void {
     const { callers, general, bodyBytesMax } = this.#options;
-    const length = exchange.header('content-length');
-    const credential = callers.find(exchange.header('authorization'));
-    if (
-      credential === null ||
-      exchange.header('content-type') !== JSON_TYPE ||
-      exchange.header('connect-timeout-ms') !== '' ||
-      length === '' ||
-      !(Number(length) <= bodyBytesMax) ||
-      exchange.header('content-encoding') !== '' ||
-      !isKnownVersion(exchange.header(VERSION_HEADER)) ||
-      !credential.caller.hasRoom() ||
-      !credential.caller.scopes.admitAnywhere(RULE)
-    ) {
+    const head = exchangeHeadOf(exchange, this.#options);
+    const isPlain = head?.protocol === 'connect' && head.format === 'json' && !head.isTimeoutStated;
+    const credential = isPlain ? admitted(callers, RULE, exchange.header('authorization')) : null;
+    if (head === null || credential === null) {
       general.handleHttp1(exchange);
       return;
     }
-    credential.caller.admits();
     const givenId = exchange.header(REQUEST_ID_HEADER);
-    const encodings = exchange.header('accept-encoding');
+    const encodings = acceptedOf(exchange, head);
     exchange.bodyOwner = credential.caller.name;
     exchange.readBody(
       bodyBytesMax,
@@ -117,10 +106,7 @@ export class RawWrites {
   }
 
   #fail(exchange: HttpExchange, caller: string, requestId: string, error: unknown): void {
-    const shown =
-      error instanceof AppError
-        ? error
-        : new AppError<InternalReason>('INTERNAL', 'internal error', {}, error);
+    const shown = internalError(error);
     if (shown.reason === 'INTERNAL') {
       const rpc = WRITE_PATH.slice(1);
       this.#options.report({ requestId, rpc, caller, error: shown.cause ?? shown });

@@ -137,7 +137,7 @@ describe('the borders of what is plain', () => {
     ['{"items2":[1],"tenant_id":"t","x":[]}', of('', 't')],
     ['{"items":1,"tenant_id":"t","x":[]}', of('', 't')],
     ['{"items":{},"tenant_id":"t","x":[]}', of('', 't')],
-    // What is skipped up to the last bracket the worker reads, and tells.
+    // What is skipped up to the last bracket the worker reads, and says.
     ['{"items":[1],"tenant_id":"t","x":[]}', of('', '')],
     ['{"items":["[[[\\"{"],"tenant_id":"t"}', of('', 't')],
     ['{"x":"\\"}","tenant_id":"t"}', of('', 't')],

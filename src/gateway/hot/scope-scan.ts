@@ -1,3 +1,5 @@
+import { JSON_BYTES } from '../../shared/json-bytes.ts';
+
 /**
  * Finds the routing fields of a raw request body: project_id, tenant_id and
  * at_least_consistency_token of the top level. The scan only routes; the worker's full parse is
@@ -20,14 +22,16 @@ export function createScopeScan(): ScopeScan {
   return { projectId: '', tenantId: '', token: '' };
 }
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const COLON = 0x3a;
-const COMMA = 0x2c;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
-const OPEN_BRACKET = 0x5b;
-const CLOSE_BRACKET = 0x5d;
+const {
+  QUOTE,
+  BACKSLASH,
+  COLON,
+  COMMA,
+  OPENING_BRACE,
+  CLOSING_BRACE,
+  OPENING_BRACKET,
+  CLOSING_BRACKET,
+} = JSON_BYTES;
 
 /** Longest value that is taken as plain; a tenant id has 128 bytes, a token fewer than 200. */
 const VALUE_BYTES_MAX = 512;
@@ -45,9 +49,9 @@ export function scanJsonScope(body: Buffer, out: ScopeScan): boolean {
   const end = body.length;
   let seen = 0;
   let at = skipSpace(body, 0);
-  if (body[at] !== OPEN_BRACE) return false;
+  if (body[at] !== OPENING_BRACE) return false;
   at = skipSpace(body, at + 1);
-  if (body[at] === CLOSE_BRACE) return true;
+  if (body[at] === CLOSING_BRACE) return true;
   for (;;) {
     if (body[at] !== QUOTE) return false;
     const keyStart = at + 1;
@@ -67,8 +71,8 @@ export function scanJsonScope(body: Buffer, out: ScopeScan): boolean {
       else if (field === 2) out.tenantId = value;
       else out.token = value;
       at = valueEnd + 1;
-    } else if (body[at] === OPEN_BRACKET && isItems(body, keyStart, keyEnd)) {
-      at = body.lastIndexOf(CLOSE_BRACKET) + 1;
+    } else if (body[at] === OPENING_BRACKET && isItems(body, keyStart, keyEnd)) {
+      at = body.lastIndexOf(CLOSING_BRACKET) + 1;
       if (at <= keyEnd) return false;
     } else {
       at = skipValue(body, at, end);
@@ -76,7 +80,7 @@ export function scanJsonScope(body: Buffer, out: ScopeScan): boolean {
     }
     at = skipSpace(body, at);
     const next = body[at];
-    if (next === CLOSE_BRACE) return true;
+    if (next === CLOSING_BRACE) return true;
     if (next !== COMMA) return false;
     at = skipSpace(body, at + 1);
   }
@@ -114,8 +118,8 @@ function skipValue(body: Buffer, from: number, end: number): number {
       if (depth === 0) return at;
       continue;
     }
-    if (byte === OPEN_BRACE || byte === OPEN_BRACKET) depth += 1;
-    else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
+    if (byte === OPENING_BRACE || byte === OPENING_BRACKET) depth += 1;
+    else if (byte === CLOSING_BRACE || byte === CLOSING_BRACKET) {
       if (depth === 0) return at;
       depth -= 1;
       if (depth === 0) return at + 1;
@@ -135,7 +139,7 @@ function skipString(body: Buffer, from: number, end: number): number {
   return -1;
 }
 
-/** 1 project, 2 tenant, 4 token, 0 another key. Told apart by length and then compared in full. */
+/** 1 project, 2 tenant, 4 token, 0 another key. Distinguished by length and then compared in full. */
 function scopeFieldOf(body: Buffer, start: number, end: number): number {
   switch (end - start) {
     case 8:
@@ -233,6 +237,21 @@ function isPlain(body: Buffer, start: number, end: number): boolean {
   for (let at = start; at < end; at++) {
     const byte = body[at] as number;
     if (byte < 0x20 || byte > 0x7e) return false;
+  }
+  return true;
+}
+
+const TENANT_ID_LENGTH_MAX = 128;
+
+/** As `checkTenantId` of model/names.ts, without an error: the general path gives it. */
+export function isTenantId(tenantId: string): boolean {
+  if (tenantId.length > TENANT_ID_LENGTH_MAX) return false;
+  for (let i = 0; i < tenantId.length; i++) {
+    const code = tenantId.charCodeAt(i);
+    const isLetter = (code | 0x20) >= 0x61 && (code | 0x20) <= 0x7a;
+    // `-`, `.`, digits and `:`; `/` lies between.
+    const isOther = code === 0x2d || code === 0x2e || code === 0x5f || (code > 0x2f && code < 0x3b);
+    if (!isLetter && !isOther) return false;
   }
   return true;
 }

@@ -3,27 +3,22 @@ import type { BodyBudget } from '../../http/body-budget.ts';
 import type { BodyDeadlines } from '../../http/body-deadlines.ts';
 import { BodyIntake } from '../../http/body-intake.ts';
 import type { BodyPool } from '../../http/body-pool.ts';
+import { release } from '../../http/connect/adapter-http2.ts';
+import type { ConnectAdapter } from '../../http/connect/adapter-options.ts';
+import { ENVELOPE_BYTES } from '../../http/connect/envelope.ts';
+import { headerText } from '../../http/header-text.ts';
+import { CANCEL, ENHANCE_YOUR_CALM } from '../../http/http2/protocol.ts';
 import type { Http2RequestStream } from '../../http/http2/request-stream.ts';
-import { requestIdOf } from '../../http/request-id.ts';
+import { REQUEST_ID_HEADER } from '../../http/request-id.ts';
 import type { UnreadAnswer, UnreadAnswers } from '../../http/unread-answers.ts';
-import { AppError, type InternalReason } from '../../shared/app-error.ts';
+import type { AppError } from '../../shared/app-error.ts';
 import type { Credential } from '../callers/caller.ts';
-import { gzipCompression } from '../connect/adapter-compression.ts';
-import { letGo } from '../connect/adapter-http2.ts';
-import type { ConnectAdapter } from '../connect/adapter.ts';
 import { errorBody, httpStatusOfReason } from '../connect/connect-error.ts';
-import {
-  errorTrailer,
-  framedAnswer,
-  isSentPlain,
-  preparedAnswer,
-  webErrorBody,
-} from './answer-frames.ts';
-import { answerTypeOf, type CallHead } from './call-head.ts';
-import { type DecisionAnswer, DecisionCall, type DecisionCallOptions } from './decision-call.ts';
-import { ENVELOPE_BYTES } from './envelope.ts';
+import { errorTrailer, webErrorBody } from './answer-frames.ts';
+import type { PlainHead } from './call-head.ts';
+import { DecisionCall, type DecisionCallOptions } from './decision-call.ts';
+import type { HotMethod } from './hot-methods.ts';
 import type { AwaitedBody, LateBodies } from './late-bodies.ts';
-import type { HotMethod } from './raw-decisions.ts';
 
 export type StreamCallOptions = DecisionCallOptions & {
   readonly general: Pick<ConnectAdapter, 'handleBufferedStream'>;
@@ -45,9 +40,6 @@ const WITH_TRAILERS = { waitForTrailers: true };
 const WITHOUT_BODY = { endStream: true };
 /** Shorter answers fit the first window of every client that did not shrink it. */
 const UNREAD_BYTES_MIN = 16 * 1024;
-/** NGHTTP2_CANCEL, NGHTTP2_ENHANCE_YOUR_CALM */
-const CANCEL = 8;
-const ENHANCE_YOUR_CALM = 11;
 
 /** A decision call over HTTP/2: gRPC, gRPC-Web or Connect, whoever frames it. */
 export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswer {
@@ -63,13 +55,12 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
   #isLate = false;
   #size = 0;
   #isBodyAwaited = true;
-  #issuedId = '';
 
   constructor(
     options: StreamCallOptions,
     parts: StreamCallParts,
     hot: HotMethod,
-    head: CallHead,
+    head: PlainHead,
     credential: Credential,
     stream: Http2RequestStream,
     incoming: IncomingHttpHeaders,
@@ -88,12 +79,16 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
     stream.on('close', () => this.#closed());
   }
 
-  get requestId(): string {
-    if (this.#issuedId !== '') return this.#issuedId;
-    const given = this.#incoming['x-request-id'];
-    const text = typeof given === 'string' ? given : (given?.join(', ') ?? '');
-    this.#issuedId = requestIdOf(text);
-    return this.#issuedId;
+  protected get givenId(): string {
+    return headerText(this.#incoming[REQUEST_ID_HEADER]);
+  }
+
+  protected get keepsAnswer(): boolean {
+    return true;
+  }
+
+  protected watchCaller(): void {
+    // It is notified when its stream closes, from the first moment on.
   }
 
   get owner(): object {
@@ -193,23 +188,11 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
     this.gone();
   }
 
-  protected answer(answer: DecisionAnswer): void {
-    if (typeof answer === 'string') return this.#send(preparedAnswer(this.head, answer), false);
-    if (isSentPlain(this.head, answer, this.options.compressMinBytes)) {
-      return this.#send(framedAnswer(this.head, answer, false), false);
-    }
-    gzipCompression.compress(answer as Uint8Array<ArrayBuffer>).then(
-      (bytes) => this.#send(framedAnswer(this.head, bytes, true), true),
-      (error: unknown) =>
-        this.fail(new AppError<InternalReason>('INTERNAL', 'internal error', {}, error)),
-    );
-  }
-
-  #send(body: Uint8Array, isCompressed: boolean): void {
+  protected send(body: Uint8Array, isCompressed: boolean): void {
     const stream = this.#stream;
     this.counted();
     if (stream.destroyed || stream.closed) return;
-    const head = this.#headOf(answerTypeOf(this.head));
+    const head = this.#headOf(this.head.answerType);
     if (body.length >= UNREAD_BYTES_MIN) {
       this.unreadBytes = body.length;
       this.#parts.unread.add(this);
@@ -229,13 +212,13 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
     if (this.#isBodyAwaited) this.#bodyDone();
     if (stream.destroyed || stream.closed) return;
     if (this.head.protocol === 'grpc') {
-      const head = this.#headOf(answerTypeOf(this.head));
+      const head = this.#headOf(this.head.answerType);
       errorTrailer(error).forEach((value, name) => {
         head[name] = value;
       });
       stream.respond(head, WITHOUT_BODY);
     } else if (this.head.protocol === 'grpc-web') {
-      stream.respond(this.#headOf(answerTypeOf(this.head)));
+      stream.respond(this.#headOf(this.head.answerType));
       stream.end(webErrorBody(error));
     } else {
       const head = this.#headOf('application/json');
@@ -243,7 +226,7 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
       stream.respond(head);
       stream.end(errorBody(error));
     }
-    letGo(stream);
+    release(stream);
   }
 
   protected handOn(body: Uint8Array): void {
@@ -260,7 +243,7 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
     const head: OutgoingHead = {
       ':status': 200,
       'content-type': contentType,
-      'x-request-id': this.requestId,
+      [REQUEST_ID_HEADER]: this.requestId,
     };
     // Says how messages are compressed that say so.
     if (this.head.isGzipWanted && this.head.protocol !== 'connect') head['grpc-encoding'] = 'gzip';

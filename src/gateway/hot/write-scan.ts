@@ -1,3 +1,5 @@
+import { JSON_BYTES } from '../../shared/json-bytes.ts';
+
 /** A subject of a scanned update: the oneof `Subject.kind` as message objects have it. */
 export type ScannedSubject =
   | { readonly case: 'userId'; readonly value: string }
@@ -9,7 +11,8 @@ export type ScannedSubject =
         readonly relation: string;
       };
     }
-  | { readonly case: 'wildcard'; readonly value: boolean };
+  | { readonly case: 'wildcard'; readonly value: boolean }
+  | { readonly case: 'wildcardOf'; readonly value: string };
 
 export type ScannedTuple = {
   readonly projectId: string;
@@ -29,14 +32,16 @@ export type ScannedWrite = {
   readonly updates: readonly ScannedUpdate[];
 };
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const COMMA = 0x2c;
-const COLON = 0x3a;
-const OPENING_BRACE = 0x7b;
-const CLOSING_BRACE = 0x7d;
-const OPENING_BRACKET = 0x5b;
-const CLOSING_BRACKET = 0x5d;
+const {
+  QUOTE,
+  BACKSLASH,
+  COMMA,
+  COLON,
+  OPENING_BRACE,
+  CLOSING_BRACE,
+  OPENING_BRACKET,
+  CLOSING_BRACKET,
+} = JSON_BYTES;
 
 const OPS: ReadonlyMap<string, number> = new Map([
   ['OP_INSERT', 1],
@@ -54,13 +59,13 @@ const TUPLE_MEMBERS = membersOf(
   'relation',
   'subject',
 );
-const SUBJECT_MEMBERS = membersOf('user_id', 'set', 'wildcard');
+const SUBJECT_MEMBERS = membersOf('user_id', 'set', 'wildcard', 'wildcard_of');
 const SET_MEMBERS = membersOf('namespace', 'object_id', 'relation');
 
 /** Read in one go. */
 const UPDATES_MAX = 10_000;
 
-/** What is not plain: the general path reads it, and tells what is wrong with it, if anything is. */
+/** What is not plain: the general path reads it, and says what is wrong with it, if anything is. */
 class NotPlain extends Error {}
 const NOT_PLAIN = new NotPlain('not plain');
 
@@ -167,7 +172,7 @@ class WriteScan {
     }
   }
 
-  /** Exactly one member: what several or none mean is told by the general path. */
+  /** Exactly one member: what several or none mean is reported by the general path. */
   #subject(): { readonly kind: ScannedSubject } {
     this.#expect(OPENING_BRACE);
     if (this.#member(SUBJECT_MEMBERS, 0) < 0) throw NOT_PLAIN;
@@ -179,6 +184,7 @@ class WriteScan {
   #kind(): ScannedSubject {
     if (this.#found === 0) return { case: 'userId', value: this.#string() };
     if (this.#found === 1) return { case: 'set', value: this.#set() };
+    if (this.#found === 3) return { case: 'wildcardOf', value: this.#string() };
     this.#peek();
     if (!this.#text.startsWith('true', this.#at)) throw NOT_PLAIN;
     this.#at += 4;

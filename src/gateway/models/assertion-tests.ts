@@ -50,7 +50,7 @@ export class AssertionTests {
     return await threads.run(task, deadlineMs - sharedNowMs(), signal);
   }
 
-  /** Runs files that must pass. Errors: as `run`; MODEL_TESTS_FAILED that tells of the first that does not hold. */
+  /** Runs files that must pass. Errors: as `run`; MODEL_TESTS_FAILED that reports the first that does not hold. */
   async mustPass(call: TestCall): Promise<void> {
     if (call.files.length === 0) return;
     const { assertions, failures } = await this.run(call);

@@ -2,38 +2,38 @@ import {
   PREVIEW_AFTER,
   PREVIEW_BEFORE,
   PREVIEW_FAILED,
-  type QuestionArgs,
-  type QuestionKind,
-  type QuestionResults,
-} from '../../protocol/questions.ts';
+  type QueryArgs,
+  type QueryKind,
+  type QueryResults,
+} from '../../protocol/queries.ts';
 import type { ShardClient } from '../../protocol/shard-client.ts';
 import type { ServicesReason } from '../../services/services-reason.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { type CallDefaults, sharedNowMs } from '../connect/call-context.ts';
-import type { QuestionRecorder, RecordedQuestion } from '../reads/question-recorder.ts';
+import type { QueryRecorder, RecordedQuery } from '../reads/query-recorder.ts';
 import type { ReadScopes } from '../reads/read-scopes.ts';
-import type { AskedQuestions } from './preview-questions.ts';
+import type { AskedQueries } from './preview-queries.ts';
 
 export type ModelPreviewsOptions = CallDefaults & {
   readonly shards: Pick<ShardClient, 'ask'>;
   readonly scopes: ReadScopes;
-  /** Absent where no questions are recorded. */
-  readonly recorder: QuestionRecorder | undefined;
+  /** Absent where no queries are recorded. */
+  readonly recorder: QueryRecorder | undefined;
 };
 
 /** What is previewed, and for whom. */
 export type PreviewCall = {
   readonly projectId: string;
   readonly modelJson: string;
-  readonly questions: AskedQuestions;
-  /** Changed answers that are told at most; they are counted on beyond. */
+  readonly queries: AskedQueries;
+  /** Changed answers that are reported at most; they are counted on beyond. */
   readonly changesMax: number;
   readonly signal: AbortSignal;
 };
 
-/** A question whose answer the model would change. */
-export type Change = {
-  readonly question: RecordedQuestion;
+/** A query whose answer the model would change. */
+export type AnswerChange = {
+  readonly query: RecordedQuery;
   readonly allowedBefore: boolean;
   readonly allowedAfter: boolean;
 };
@@ -45,18 +45,18 @@ export type PreviewProgress = {
   readonly newAllows: number;
   readonly newDenies: number;
   readonly failed: number;
-  readonly changes: readonly Change[];
+  readonly changes: readonly AnswerChange[];
   readonly isTruncated: boolean;
 };
 
 /** Previews at once, guards included. */
 const RUNNING_MAX = 2;
-/** Questions of one call to a worker: as many wait for it there, at most, as for a large batch. */
+/** Queries of one call to a worker: as many wait for it there, at most, as for a large batch. */
 const CHUNK = 500;
 const PREVIEW_MS_MAX = 15 * 60_000;
 
 /**
- * Asks questions under the model in force and under another one. Questions go to the workers by the hundreds, each
+ * Asks queries under the model in force and under another one. Queries go to the workers by the hundreds, each
  * chunk at one revision under both models; the previewed model is gone from there with each answer.
  */
 export class ModelPreviews {
@@ -87,15 +87,15 @@ export class ModelPreviews {
 
   async *#ask(call: PreviewCall): AsyncGenerator<PreviewProgress, void, undefined> {
     const untilMs = sharedNowMs() + PREVIEW_MS_MAX;
-    const { questions, projectId } = call;
-    const recorded = this.#options.recorder?.newest(projectId, questions.recorded) ?? [];
+    const { queries, projectId } = call;
+    const recorded = this.#options.recorder?.newest(projectId, queries.recorded) ?? [];
     const tally = new Tally(call.changesMax);
-    tally.total = questions.given.length + recorded.length + questions.sampled;
-    for (const asked of [questions.given, recorded]) {
+    tally.total = queries.given.length + recorded.length + queries.sampled;
+    for (const asked of [queries.given, recorded]) {
       for (const chunk of chunksOf(asked)) yield* this.#answer(call, chunk, tally, untilMs);
     }
     let draws = 0;
-    for (let left = questions.sampled; left > 0; left -= CHUNK) {
+    for (let left = queries.sampled; left > 0; left -= CHUNK) {
       const count = Math.min(left, CHUNK);
       const chunk = await this.#draw(call, count, draws++, untilMs);
       tally.total -= count - chunk.length;
@@ -109,42 +109,42 @@ export class ModelPreviews {
     count: number,
     draw: number,
     untilMs: number,
-  ): Promise<readonly RecordedQuestion[]> {
-    const { projectId, modelJson, questions } = call;
-    const { seed, tenantId } = questions;
+  ): Promise<readonly RecordedQuery[]> {
+    const { projectId, modelJson, queries } = call;
+    const { seed, tenantId } = queries;
     // Each draw has a sequence of its own, and the same one whenever the seed is given again.
     const low = BigInt.asUintN(32, seed) ^ BigInt.asUintN(32, BigInt(draw) * 0x9e37_79b9n);
     const words = [Number(BigInt.asUintN(32, seed >> 32n)), Number(low)] as const;
     const args = { contextual: [], context: '', modelJson, count, seed: words };
-    const drawn = await this.#send(call, tenantId, 'drawQuestions', args, untilMs);
-    return drawn.map((question) => ({ ...question, projectId, tenantId }));
+    const drawn = await this.#send(call, tenantId, 'drawQueries', args, untilMs);
+    return drawn.map((query) => ({ ...query, projectId, tenantId }));
   }
 
-  /** Asks questions of one tenant until all are answered. */
+  /** Asks queries of one tenant until all are answered. */
   async *#answer(
     call: PreviewCall,
-    chunk: readonly RecordedQuestion[],
+    chunk: readonly RecordedQuery[],
     tally: Tally,
     untilMs: number,
   ): AsyncGenerator<PreviewProgress, void, undefined> {
     const tenantId = chunk[0]?.tenantId ?? '';
     const { modelJson } = call;
     for (let rest = chunk; rest.length > 0;) {
-      const args = { contextual: [], context: '', modelJson, questions: rest };
+      const args = { contextual: [], context: '', modelJson, queries: rest };
       const outcomes = await this.#send(call, tenantId, 'previewModel', args, untilMs);
-      outcomes.forEach((outcome, index) => tally.add(rest[index] as RecordedQuestion, outcome));
+      outcomes.forEach((outcome, index) => tally.add(rest[index] as RecordedQuery, outcome));
       rest = rest.slice(outcomes.length);
       yield tally.take();
     }
   }
 
-  async #send<K extends QuestionKind>(
+  async #send<K extends QueryKind>(
     { projectId, signal }: PreviewCall,
     tenantId: string,
     kind: K,
-    args: QuestionArgs[K],
+    args: QueryArgs[K],
     untilMs: number,
-  ): Promise<QuestionResults[K]> {
+  ): Promise<QueryResults[K]> {
     const { shards, scopes, timeoutMsMax } = this.#options;
     signal.throwIfAborted();
     const deadlineMs = Math.min(untilMs, sharedNowMs() + timeoutMsMax);
@@ -156,15 +156,15 @@ export class ModelPreviews {
   }
 }
 
-/** Questions in their order, so that each chunk is of one tenant. */
+/** Queries in their order, so that each chunk is of one tenant. */
 function* chunksOf(
-  questions: readonly RecordedQuestion[],
-): Generator<readonly RecordedQuestion[], void, undefined> {
+  queries: readonly RecordedQuery[],
+): Generator<readonly RecordedQuery[], void, undefined> {
   let start = 0;
-  for (let end = 1; end <= questions.length; end++) {
-    const isSame = questions[end]?.tenantId === questions[start]?.tenantId;
-    if (end < questions.length && isSame && end - start < CHUNK) continue;
-    yield questions.slice(start, end);
+  for (let end = 1; end <= queries.length; end++) {
+    const isSame = queries[end]?.tenantId === queries[start]?.tenantId;
+    if (end < queries.length && isSame && end - start < CHUNK) continue;
+    yield queries.slice(start, end);
     start = end;
   }
 }
@@ -173,8 +173,8 @@ class Tally {
   total = 0;
   readonly #changesMax: number;
   readonly #counts = { answered: 0, newAllows: 0, newDenies: 0, failed: 0 };
-  #changes: Change[] = [];
-  #told = 0;
+  #changes: AnswerChange[] = [];
+  #reported = 0;
 
   constructor(changesMax: number) {
     this.#changesMax = changesMax;
@@ -184,7 +184,7 @@ class Tally {
     return this.#counts.answered === 0;
   }
 
-  add(question: RecordedQuestion, outcome: number): void {
+  add(query: RecordedQuery, outcome: number): void {
     const counts = this.#counts;
     counts.answered += 1;
     if (outcome === PREVIEW_FAILED) {
@@ -196,16 +196,16 @@ class Tally {
     if (allowedBefore === allowedAfter) return;
     if (allowedAfter) counts.newAllows += 1;
     else counts.newDenies += 1;
-    this.#told += 1;
-    if (this.#told <= this.#changesMax) {
-      this.#changes.push({ question, allowedBefore, allowedAfter });
+    this.#reported += 1;
+    if (this.#reported <= this.#changesMax) {
+      this.#changes.push({ query, allowedBefore, allowedAfter });
     }
   }
 
   take(): PreviewProgress {
     const changes = this.#changes;
     this.#changes = [];
-    const isTruncated = this.#told > this.#changesMax;
+    const isTruncated = this.#reported > this.#changesMax;
     return { ...this.#counts, total: this.total, changes, isTruncated };
   }
 }

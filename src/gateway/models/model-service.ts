@@ -1,12 +1,37 @@
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { ModelService } from '../../gen/gatehouse/v1/model_service_pb.ts';
-import { activationMethods } from './activation-methods.ts';
-import type { ModelOptions } from './model-options.ts';
+import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
+import { type ModelOptions, authorOf } from './model-options.ts';
+import { activationToProto } from './model-to-proto.ts';
 import { previewMethods } from './preview-methods.ts';
 import { testMethods } from './test-methods.ts';
 import { validateMethods } from './validate-methods.ts';
 import { versionMethods } from './version-methods.ts';
 import { writeMethods } from './write-methods.ts';
+
+type ActivationMethods = Pick<
+  ServiceImpl<typeof ModelService>,
+  'getModelActivation' | 'cancelModelActivation'
+>;
+
+/** The handlers of a model's way into force. */
+function activationMethods(options: ModelOptions): ActivationMethods {
+  const { activations, history } = options;
+  return {
+    async getModelActivation(request) {
+      assertNoUnknownFields(request);
+      const activation = await activations.activation(request.projectId);
+      return { activation: activationToProto(history.idOf(request.projectId), activation) };
+    },
+
+    async cancelModelActivation(request, context) {
+      assertNoUnknownFields(request);
+      const { projectId } = request;
+      const activation = await activations.cancel(projectId, authorOf(options, context));
+      return { activation: activationToProto(history.idOf(projectId), activation) };
+    },
+  };
+}
 
 /** The handlers of ModelService: models of projects: written, versioned, tested and previewed. */
 export function createModelService(

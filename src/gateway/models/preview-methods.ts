@@ -9,7 +9,7 @@ import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
 import type { ModelOptions } from './model-options.ts';
 import type { PreviewProgress } from './model-previews.ts';
 import { sourcedModel } from './model-source.ts';
-import { askedQuestions, questionToProto } from './preview-questions.ts';
+import { askedQueries, queryToProto } from './preview-queries.ts';
 
 const CHANGES = 1_000;
 const CHANGES_MAX = 10_000;
@@ -24,18 +24,18 @@ export function previewMethods({
       assertNoUnknownFields(request);
       const { modelJson } = sourcedModel('model', request.model);
       const projectId = history.idOf(request.projectId);
-      const questions = askedQuestions('questions', projectId, request.questions);
+      const queries = askedQueries('questions', projectId, request.questions);
       const { changesMax: wanted } = request;
       if (wanted < 0 || wanted > CHANGES_MAX) {
         throw fieldError('changes_max', `must lie between 0 and ${CHANGES_MAX}`);
       }
       const changesMax = wanted === 0 ? CHANGES : wanted;
-      const { seed } = questions;
+      const { seed } = queries;
       let last: PreviewProgress | undefined;
       for await (const progress of previews.run({
         projectId,
         modelJson,
-        questions,
+        queries,
         changesMax,
         signal,
       })) {
@@ -54,8 +54,8 @@ function progressToProto(
 ): MessageInitShape<typeof PreviewModelResponseSchema> {
   return {
     ...counts,
-    changes: changes.map(({ question, ...answers }) => ({
-      question: questionToProto(question),
+    changes: changes.map(({ query, ...answers }) => ({
+      question: queryToProto(query),
       ...answers,
     })),
     truncated: isTruncated,

@@ -5,16 +5,16 @@ import type {
   WriteModelRequest,
 } from '../../gen/gatehouse/v1/model_service_pb.ts';
 import { fieldError } from '../../model/field-error.ts';
-import type { WriteRequest } from '../../services/models/model-history.ts';
+import type { ModelWriteRequest } from '../../services/models/model-history.ts';
 import type { ServicesReason } from '../../services/services-reason.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { deadlineOf } from '../connect/call-context.ts';
 import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
 import { authorOf, type ModelOptions } from './model-options.ts';
-import type { Change, PreviewProgress } from './model-previews.ts';
+import type { AnswerChange, PreviewProgress } from './model-previews.ts';
 import { type SourcedModel, sourcedModel } from './model-source.ts';
 import { activationToProto } from './model-to-proto.ts';
-import { askedQuestions } from './preview-questions.ts';
+import { askedQueries } from './preview-queries.ts';
 import { expectedVersionOf } from './version-methods.ts';
 
 /** Changed answers that a refusal names. */
@@ -31,7 +31,7 @@ export function writeMethods(
       const source = sourcedModel('model', request.model);
       const { projectId } = request;
       const expectedVersion = expectedVersionOf(request.expectedVersion);
-      const write: WriteRequest = {
+      const write: ModelWriteRequest = {
         projectId,
         modelJson: source.modelJson,
         modelGate: source.modelGate,
@@ -81,12 +81,12 @@ async function passGuard(
     throw fieldError('guard', 'refuses nothing: set refuse_new_allows or refuse_new_denies');
   }
   const projectId = history.idOf(given);
-  const questions = askedQuestions('guard.questions', projectId, guard.questions);
+  const queries = askedQueries('guard.questions', projectId, guard.questions);
   const newest = await history.newest(projectId);
-  const changes: Change[] = [];
+  const changes: AnswerChange[] = [];
   let last: PreviewProgress | undefined;
-  const changesMax = questions.given.length + questions.sampled + questions.recorded;
-  const call = { projectId, modelJson, questions, changesMax, signal };
+  const changesMax = queries.given.length + queries.sampled + queries.recorded;
+  const call = { projectId, modelJson, queries, changesMax, signal };
   for await (const progress of previews.run(call)) {
     last = progress;
     for (const change of progress.changes) {
@@ -97,11 +97,11 @@ async function passGuard(
   return newest;
 }
 
-function isRefused(guard: PreviewGuard, { allowedAfter }: Change): boolean {
+function isRefused(guard: PreviewGuard, { allowedAfter }: AnswerChange): boolean {
   return allowedAfter ? guard.refuseNewAllows : guard.refuseNewDenies;
 }
 
-function judge(guard: PreviewGuard, last: PreviewProgress, changes: readonly Change[]): void {
+function judge(guard: PreviewGuard, last: PreviewProgress, changes: readonly AnswerChange[]): void {
   const counts = {
     new_allows: String(last.newAllows),
     new_denies: String(last.newDenies),
@@ -118,12 +118,12 @@ function judge(guard: PreviewGuard, last: PreviewProgress, changes: readonly Cha
   if (guard.refuseNewDenies && last.newDenies > 0) {
     refuse(`${last.newDenies} of ${last.answered} answers would become denies: ${named}`);
   }
-  // What cannot be told may be such a change.
+  // What cannot be reported may be such a change.
   if (last.failed > 0) refuse(`${last.failed} of ${last.answered} questions could not be decided`);
 }
 
-function textOfChange({ question, allowedAfter }: Change): string {
-  const { namespace, objectId, relation, userId } = question;
+function textOfChange({ query, allowedAfter }: AnswerChange): string {
+  const { namespace, objectId, relation, userId } = query;
   const change = allowedAfter ? 'deny becomes allow' : 'allow becomes deny';
   return `${namespace}:${objectId}#${relation}@user:${userId} (${change})`;
 }

@@ -1,11 +1,12 @@
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { BatchCheckItem, QueryService } from '../../gen/gatehouse/v1/query_service_pb.ts';
-import type { BatchQuestion } from '../../protocol/questions.ts';
+import type { BatchedQuery } from '../../protocol/queries.ts';
+import type { AppError } from '../../shared/app-error.ts';
 import { structText } from '../rpc/query-from-proto.ts';
 import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
 import { checkItems } from './checked-items.ts';
-import { askQuestion, type QueryOptions, scopedQuery } from './query-scope.ts';
-import { questionFromProto } from './question-from-proto.ts';
+import { queryFromProto } from './query-from-proto.ts';
+import { askQuery, type QueryOptions, scopedQuery } from './query-scope.ts';
 
 /** Check and BatchCheck with contextual tuples. */
 export function checkHandlers(
@@ -16,10 +17,10 @@ export function checkHandlers(
     check: (request, call) =>
       meter.measure('QueryCheck', async () => {
         assertNoUnknownFields(request);
-        const question = questionFromProto('question', request.question);
+        const wanted = queryFromProto('question', request.question);
         const query = scopedQuery(options, request.scope);
-        const args = { ...query.head, question };
-        const { result, consistencyToken } = await askQuestion(options, call, query, 'check', args);
+        const args = { ...query.head, query: wanted };
+        const { result, consistencyToken } = await askQuery(options, call, query, 'check', args);
         return { ...result, consistencyToken };
       }),
 
@@ -29,19 +30,23 @@ export function checkHandlers(
         const batch = checkItems('items', request.items, batchItemsMax, itemFromProto);
         const query = scopedQuery(options, request.scope);
         const args = { ...query.head, items: batch.valid };
-        const reply = await askQuestion(options, call, query, 'batchCheck', args);
+        const reply = await askQuery(options, call, query, 'batchCheck', args);
         // Not before: of a batch that fails as a whole the call is what failed.
         for (const problem of batch.problems) meter.itemFailed(problem, 'QueryBatchCheck');
         const none = { allowed: false, undecided: false, unknownRelation: false };
-        const failed = (error: string) => ({ ...none, error });
+        const failed = ({ message, reason }: AppError) => ({
+          ...none,
+          error: message,
+          errorReason: reason,
+        });
         const results = batch.resultsOf(reply.result, failed);
         return { results, consistencyToken: reply.consistencyToken };
       }),
   };
 }
 
-function itemFromProto({ question, context }: BatchCheckItem, field: string): BatchQuestion {
-  const checked = questionFromProto(`${field}.question`, question);
+function itemFromProto({ question: query, context }: BatchCheckItem, field: string): BatchedQuery {
+  const checked = queryFromProto(`${field}.question`, query);
   if (context === undefined) return checked;
   return { ...checked, context: structText(`${field}.context`, context) };
 }

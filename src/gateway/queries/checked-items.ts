@@ -9,12 +9,12 @@ export type CheckedItems<Item> = {
   /** Results for all items: those of `valid`, in order, and of the others what `failed` makes of their errors. */
   readonly resultsOf: <Result>(
     results: readonly Result[],
-    failed: (error: string) => Result,
+    failed: (error: AppError) => Result,
   ) => Result[];
 };
 
 /**
- * Checks each of the items in `field` by `check`, which is given its place; one that is not valid gets the text of
+ * Checks each of the items in `field` by `check`, which is given its place; one that is not valid gets
  * the error that it would have had alone. Errors: BATCH_TOO_LARGE. O(items).
  */
 export function checkItems<Raw, Item>(
@@ -44,7 +44,7 @@ export function checkItems<Raw, Item>(
     resultsOf: (results, failed) => {
       let next = 0;
       return errors.map((error) => {
-        if (error !== null) return failed(error.message);
+        if (error !== null) return failed(error);
         const result = results[next++];
         if (result === undefined) throw new Error('a batch has one result per valid item');
         return result;

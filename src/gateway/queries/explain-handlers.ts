@@ -18,8 +18,8 @@ import { fieldError } from '../../model/field-error.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { timestampFromMicroseconds, tupleToProto } from '../rpc/tuple-to-proto.ts';
 import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
-import { askQuestion, type QueryOptions, scopedQuery } from './query-scope.ts';
-import { questionFromProto } from './question-from-proto.ts';
+import { queryFromProto } from './query-from-proto.ts';
+import { askQuery, type QueryOptions, scopedQuery } from './query-scope.ts';
 
 const REMEDIES_DEFAULT = 10;
 const REMEDIES_MAX = 100;
@@ -55,17 +55,11 @@ export function explainHandlers(
     explain: (request, call) =>
       meter.measure('Explain', async () => {
         assertNoUnknownFields(request);
-        const question = questionFromProto('question', request.question);
+        const wanted = queryFromProto('question', request.question);
         const remediesMax = remediesOf(request.remediesMax);
         const query = scopedQuery(options, request.scope);
-        const args = { ...query.head, question, remediesMax };
-        const { result, consistencyToken } = await askQuestion(
-          options,
-          call,
-          query,
-          'explain',
-          args,
-        );
+        const args = { ...query.head, query: wanted, remediesMax };
+        const { result, consistencyToken } = await askQuery(options, call, query, 'explain', args);
         const { shard } = query;
         const { derivation, witness, holdsUntilUs } = result;
         const membership = witness?.membership;

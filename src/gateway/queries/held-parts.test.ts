@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { HeldParts, HeldRoom } from './held-parts.ts';
+import { HeldParts, HeldCapacity } from './held-parts.ts';
 
-const textsIn = (room: HeldRoom, stallMs?: number) =>
+const textsIn = (room: HeldCapacity, stallMs?: number) =>
   new HeldParts<string>(room, (text) => text.length, stallMs);
 
 describe('held parts', () => {
   test('come in order, those that are there and those that come later; then nothing', async () => {
-    const room = new HeldRoom();
+    const room = new HeldCapacity();
     const parts = textsIn(room);
     parts.add('a');
     parts.add('bc');
@@ -24,7 +24,7 @@ describe('held parts', () => {
   });
 
   test('share one room: whoever finds it full fails, and gives back what it held', async () => {
-    const room = new HeldRoom(10);
+    const room = new HeldCapacity(10);
     const [one, other] = [textsIn(room), textsIn(room)];
     one.add('123456');
     other.add('1234');
@@ -42,7 +42,7 @@ describe('held parts', () => {
   });
 
   test('are given up when the evaluation fails: no list is cut silently', async () => {
-    const room = new HeldRoom();
+    const room = new HeldCapacity();
     const parts = textsIn(room);
     parts.add('abc');
     expect(await parts.take()).toBe('abc');
@@ -53,7 +53,7 @@ describe('held parts', () => {
   });
 
   test('are given up for a reader who takes nothing, and it is told so', async () => {
-    const room = new HeldRoom();
+    const room = new HeldCapacity();
     const parts = textsIn(room, 1);
     parts.add('abc');
     parts.add('def');
@@ -64,7 +64,7 @@ describe('held parts', () => {
   });
 
   test('wait for a part as long as it takes', async () => {
-    const parts = textsIn(new HeldRoom(), 1);
+    const parts = textsIn(new HeldCapacity(), 1);
     parts.add('a');
     expect(await parts.take()).toBe('a');
     const next = parts.take();

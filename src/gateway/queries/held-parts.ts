@@ -7,7 +7,7 @@ const HELD_MAX = 256 * 1_048_576;
 const STALL_MS = 60_000;
 
 /** What the streams of a process hold together. */
-export class HeldRoom {
+export class HeldCapacity {
   readonly #heldMax: number;
   #held = 0;
 
@@ -41,7 +41,7 @@ export class HeldRoom {
  * room; a reader who takes nothing for a minute loses what is held for it. Not a queue for several readers.
  */
 export class HeldParts<Part> {
-  readonly #room: HeldRoom;
+  readonly #capacity: HeldCapacity;
   readonly #sizeOf: (part: Part) => number;
   readonly #stallMs: number;
   readonly #parts: Part[] = [];
@@ -50,8 +50,8 @@ export class HeldParts<Part> {
   #reader: (() => void) | undefined;
   #stall: NodeJS.Timeout | undefined;
 
-  constructor(room: HeldRoom, sizeOf: (part: Part) => number, stallMs = STALL_MS) {
-    this.#room = room;
+  constructor(capacity: HeldCapacity, sizeOf: (part: Part) => number, stallMs = STALL_MS) {
+    this.#capacity = capacity;
     this.#sizeOf = sizeOf;
     this.#stallMs = stallMs;
   }
@@ -60,7 +60,7 @@ export class HeldParts<Part> {
   add(part: Part): void {
     if (this.#isEnded || this.#failure !== undefined) return;
     try {
-      this.#room.take(this.#sizeOf(part));
+      this.#capacity.take(this.#sizeOf(part));
     } catch (error) {
       this.fail(error);
       return;
@@ -95,7 +95,7 @@ export class HeldParts<Part> {
       if (this.#failure !== undefined) throw this.#failure.error;
       const part = this.#parts.shift();
       if (part !== undefined) {
-        this.#room.give(this.#sizeOf(part));
+        this.#capacity.give(this.#sizeOf(part));
         this.#watch();
         return part;
       }
@@ -115,7 +115,7 @@ export class HeldParts<Part> {
 
   #drop(): void {
     clearTimeout(this.#stall);
-    for (const part of this.#parts.splice(0)) this.#room.give(this.#sizeOf(part));
+    for (const part of this.#parts.splice(0)) this.#capacity.give(this.#sizeOf(part));
   }
 
   #wake(): void {

@@ -5,15 +5,15 @@ import {
   type StreamObjectsRequest,
 } from '../../gen/gatehouse/v1/query_service_pb.ts';
 import { checkNamespace, checkRelation } from '../../model/names.ts';
-import type { ObjectsOf } from '../../protocol/questions.ts';
+import type { ObjectsOf } from '../../protocol/queries.ts';
 import { ServedProject } from '../../services/served-project.ts';
 import { sharedNowMs } from '../connect/call-context.ts';
 import { listAnswerWith } from '../rpc/list-answer.ts';
 import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
-import { HeldParts, HeldRoom } from './held-parts.ts';
+import { HeldParts, HeldCapacity } from './held-parts.ts';
 import { askPage, closePage, openPage } from './list-page.ts';
-import { askQuestion, type QueryOptions, type QueryReply, scopedQuery } from './query-scope.ts';
-import { askedSubject } from './question-from-proto.ts';
+import { askedSubject } from './query-from-proto.ts';
+import { askQuery, type QueryOptions, type QueryReply, scopedQuery } from './query-scope.ts';
 
 /** Ids of a page whose request does not say. */
 const PAGE_SIZE_DEFAULT = 1_000;
@@ -23,15 +23,15 @@ export function listObjectsHandlers(
   options: QueryOptions,
 ): Pick<ServiceImpl<typeof QueryService>, 'listObjects' | 'streamObjects'> {
   const { meter } = options;
-  const room = new HeldRoom();
+  const capacity = new HeldCapacity();
   return {
     listObjects: (request, call) =>
       meter.measure('QueryListObjects', async () => {
         assertNoUnknownFields(request);
         const of = objectsFromProto(request);
         const query = scopedQuery(options, request.scope);
-        const question = ['listObjects', of];
-        const open = openPage(options, query, question, request, PAGE_SIZE_DEFAULT);
+        const wanted = ['listObjects', of];
+        const open = openPage(options, query, wanted, request, PAGE_SIZE_DEFAULT);
         const args = { ...query.head, ...of, page: open.page };
         const ids: string[] = [];
         const add = ({ result }: QueryReply<'listObjects'>): void => {
@@ -46,7 +46,7 @@ export function listObjectsHandlers(
       }),
 
     async *streamObjects(request, call) {
-      const parts = new HeldParts<QueryReply<'streamObjects'>>(room, sizeOf);
+      const parts = new HeldParts<QueryReply<'streamObjects'>>(capacity, sizeOf);
       // Counted until everything was found; how fast it is read is the caller's affair.
       const asking = meter.measure('StreamObjects', async () => {
         assertNoUnknownFields(request);
@@ -54,7 +54,7 @@ export function listObjectsHandlers(
         const query = scopedQuery(options, request.scope);
         const args = { ...query.head, ...of };
         const onPart = (part: QueryReply<'streamObjects'>): void => parts.add(part);
-        parts.add(await askQuestion(options, call, query, 'streamObjects', args, onPart));
+        parts.add(await askQuery(options, call, query, 'streamObjects', args, onPart));
       });
       asking.then(
         () => parts.end(),

@@ -2,15 +2,10 @@ import type { HandlerContext } from '@connectrpc/connect';
 import { fieldError } from '../../model/field-error.ts';
 import type { ModelReason } from '../../model/model-reason.ts';
 import type { ListPage } from '../../model/subject-list.ts';
-import type { QuestionArgs, Revision } from '../../protocol/questions.ts';
+import type { QueryArgs, Revision } from '../../protocol/queries.ts';
 import { AppError } from '../../shared/app-error.ts';
-import { decodePageToken, encodePageToken, type PageToken, questionDigest } from './page-token.ts';
-import {
-  askQuestion,
-  type QueryOptions,
-  type QueryReply,
-  type ScopedQuery,
-} from './query-scope.ts';
+import { decodePageToken, encodePageToken, type PageToken, queryDigest } from './page-token.ts';
+import { askQuery, type QueryOptions, type QueryReply, type ScopedQuery } from './query-scope.ts';
 
 /** Ids of one page at most. */
 const PAGE_SIZE_MAX = 10_000;
@@ -26,13 +21,13 @@ export type OpenPage = {
 };
 
 /**
- * The page that a request asks for. `question` is all that makes the list what it is but for the scope; `sizeDefault` is
+ * The page that a request asks for. `wanted` is all that makes the list what it is but for the scope; `sizeDefault` is
  * that of page_size 0. Errors: FIELD_INVALID naming `page_size` or `page_token`; TOKEN_INVALID naming the token.
  */
 export function openPage(
   { scopes }: Pick<QueryOptions, 'scopes'>,
   query: ScopedQuery,
-  question: readonly unknown[],
+  wanted: readonly unknown[],
   request: { readonly pageSize: number; readonly pageToken: string },
   sizeDefault: number,
 ): OpenPage {
@@ -41,7 +36,7 @@ export function openPage(
     throw fieldError('page_size', `must be 0 to ${PAGE_SIZE_MAX}`);
   }
   const idsMax = pageSize === 0 ? sizeDefault : pageSize;
-  const digest = questionDigest([...question, query.head]);
+  const digest = queryDigest([...wanted, query.head]);
   if (pageToken === '') {
     return { page: { after: '', idsMax }, query, digest, from: undefined };
   }
@@ -68,20 +63,20 @@ export function closePage(
 }
 
 function isLater(a: Revision, b: Revision): boolean {
-  return a.epoch > b.epoch || (a.epoch === b.epoch && a.seq > b.seq);
+  return a.epoch > b.epoch || (a.epoch === b.epoch && a.revision > b.revision);
 }
 
-/** Asks for a page. Errors as of `askQuestion`; a consistency token that came in the page token is called by that name. */
+/** Asks for a page. Errors as of `askQuery`; a consistency token that came in the page token is called by that name. */
 export async function askPage<K extends 'listSubjects' | 'listObjects'>(
   options: QueryOptions,
   call: HandlerContext,
   { query, from }: OpenPage,
   kind: K,
-  args: QuestionArgs[K],
+  args: QueryArgs[K],
   onPart: (part: QueryReply<K>) => void,
 ): Promise<QueryReply<K>> {
   try {
-    return await askQuestion(options, call, query, kind, args, onPart);
+    return await askQuery(options, call, query, kind, args, onPart);
   } catch (error) {
     throw query.token === from?.consistencyToken ? pageError(error) : error;
   }

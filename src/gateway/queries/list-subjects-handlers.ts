@@ -3,6 +3,8 @@ import {
   ListSubjectsResponseSchema,
   type QueryService,
 } from '../../gen/gatehouse/v1/query_service_pb.ts';
+import { fieldError } from '../../model/field-error.ts';
+import { checkNamespace, checkRelation } from '../../model/names.ts';
 import type { SubjectList } from '../../model/subject-list.ts';
 import { listAnswerWith } from '../rpc/list-answer.ts';
 import { checkObjectRelation } from '../rpc/query-from-proto.ts';
@@ -19,11 +21,13 @@ export function listSubjectsHandlers(
       options.meter.measure('ListSubjects', async () => {
         assertNoUnknownFields(request);
         checkObjectRelation(request);
-        const { namespace, objectId, relation } = request;
+        const { namespace, objectId, relation, subjectNamespace, subjectRelation } = request;
+        checkKind(subjectNamespace, subjectRelation);
         const query = scopedQuery(options, request.scope);
-        const question = ['listSubjects', namespace, objectId, relation];
-        const open = openPage(options, query, question, request, Infinity);
-        const args = { ...query.head, namespace, objectId, relation, page: open.page };
+        const kind = { subjectNamespace, subjectRelation };
+        const wanted = ['listSubjects', namespace, objectId, relation, ...Object.values(kind)];
+        const open = openPage(options, query, wanted, request, Infinity);
+        const args = { ...query.head, namespace, objectId, relation, ...kind, page: open.page };
         const lists = new JoinedLists();
         const reply = await askPage(options, call, open, 'listSubjects', args, (part) =>
           lists.add(part.result),
@@ -39,6 +43,13 @@ export function listSubjectsHandlers(
         return listAnswerWith(call, ListSubjectsResponseSchema, userIds, messageOf, rest);
       }),
   };
+}
+
+function checkKind(subjectNamespace: string, subjectRelation: string): void {
+  if (subjectNamespace !== '') checkNamespace('subject_namespace', subjectNamespace);
+  if (subjectRelation === '') return;
+  checkRelation('subject_relation', subjectRelation);
+  if (subjectNamespace === '') throw fieldError('subject_relation', 'needs a subject_namespace');
 }
 
 /** The lists of all parts of an answer. */

@@ -9,7 +9,7 @@ import { fieldError } from '../../model/field-error.ts';
  *   0  version (1)
  *   1  consistency token of the first page, decoded (30 bytes)
  *   31 version of the project's settings at the first page, 48 bits, big endian
- *   37 first 9 bytes of SHA-256 of the question
+ *   37 first 9 bytes of SHA-256 of the query
  *   46 the last id of the page before, UTF-8
  *
  * Only the consistency token in it is authenticated. Whoever makes the rest up gets a page of the list that the
@@ -18,7 +18,7 @@ import { fieldError } from '../../model/field-error.ts';
 const VERSION = 1;
 const TOKEN_AT = 1;
 const SETTINGS_AT = 31;
-const QUESTION_AT = 37;
+const QUERY_AT = 37;
 const KEY_AT = 46;
 /** An id has at most 256 bytes. */
 const TOKEN_BYTES_MAX = KEY_AT + 256;
@@ -29,17 +29,17 @@ export type PageToken = {
   /** Of the first page. */
   readonly consistencyToken: string;
   readonly settingsVersion: number;
-  /** Of the question: `questionDigest`. */
+  /** Of the query: `queryDigest`. */
   readonly digest: Buffer;
   readonly after: string;
 };
 
-/** What tells one question from another: of all that a page's request says besides where it goes on. */
-export function questionDigest(question: unknown): Buffer {
-  const text = JSON.stringify(question, (_key, value: unknown) =>
+/** What distinguishes one query from another: of all that a page's request says besides where it goes on. */
+export function queryDigest(query: unknown): Buffer {
+  const text = JSON.stringify(query, (_key, value: unknown) =>
     typeof value === 'bigint' ? String(value) : value,
   );
-  return hash('sha256', text, 'buffer').subarray(0, KEY_AT - QUESTION_AT);
+  return hash('sha256', text, 'buffer').subarray(0, KEY_AT - QUERY_AT);
 }
 
 /** The text of a page token. */
@@ -47,12 +47,12 @@ export function encodePageToken(token: PageToken): string {
   const head = Buffer.alloc(KEY_AT);
   head[0] = VERSION;
   head.write(token.consistencyToken, TOKEN_AT, 'base64url');
-  head.writeUIntBE(token.settingsVersion, SETTINGS_AT, QUESTION_AT - SETTINGS_AT);
-  token.digest.copy(head, QUESTION_AT);
+  head.writeUIntBE(token.settingsVersion, SETTINGS_AT, QUERY_AT - SETTINGS_AT);
+  token.digest.copy(head, QUERY_AT);
   return Buffer.concat([head, Buffer.from(token.after)]).toString('base64url');
 }
 
-/** The token that `text` is, of a question with this digest. Errors: FIELD_INVALID naming `page_token`. */
+/** The token that `text` is, of a query with this digest. Errors: FIELD_INVALID naming `page_token`. */
 export function decodePageToken(text: string, digest: Buffer): PageToken {
   const bytes = TOKEN_FORM.test(text) ? Buffer.from(text, 'base64url') : Buffer.alloc(0);
   const key = bytes.subarray(KEY_AT);
@@ -60,7 +60,7 @@ export function decodePageToken(text: string, digest: Buffer): PageToken {
   if (!isWhole || bytes[0] !== VERSION || !isUtf8(key)) {
     throw fieldError('page_token', 'is not a token of a page');
   }
-  if (!bytes.subarray(QUESTION_AT, KEY_AT).equals(digest)) {
+  if (!bytes.subarray(QUERY_AT, KEY_AT).equals(digest)) {
     throw fieldError(
       'page_token',
       'is of another question: only page_size may change between pages',
@@ -68,7 +68,7 @@ export function decodePageToken(text: string, digest: Buffer): PageToken {
   }
   return {
     consistencyToken: bytes.toString('base64url', TOKEN_AT, SETTINGS_AT),
-    settingsVersion: bytes.readUIntBE(SETTINGS_AT, QUESTION_AT - SETTINGS_AT),
+    settingsVersion: bytes.readUIntBE(SETTINGS_AT, QUERY_AT - SETTINGS_AT),
     digest,
     after: key.toString(),
   };

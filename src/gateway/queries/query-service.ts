@@ -8,7 +8,7 @@ import type { QueryOptions } from './query-scope.ts';
 import { relationHandlers } from './relation-handlers.ts';
 import { whatIfHandlers } from './what-if-handlers.ts';
 
-/** The handlers of QueryService: questions beyond those of workspace.v1. */
+/** The handlers of QueryService: queries beyond those of workspace.v1. */
 export function createQueryService(
   options: QueryOptions,
 ): Partial<ServiceImpl<typeof QueryService>> {

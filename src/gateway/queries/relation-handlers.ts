@@ -4,8 +4,8 @@ import { checkNamespace, checkObjectId, checkRelation } from '../../model/names.
 import { AppError } from '../../shared/app-error.ts';
 import type { RpcReason } from '../rpc/rpc-reason.ts';
 import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
-import { askQuestion, type QueryOptions, scopedQuery } from './query-scope.ts';
-import { askedSubject } from './question-from-proto.ts';
+import { askedSubject } from './query-from-proto.ts';
+import { askQuery, type QueryOptions, scopedQuery } from './query-scope.ts';
 
 /** As many as a namespace may declare. */
 export const RELATIONS_MAX = 256;
@@ -26,7 +26,7 @@ export function relationHandlers(
         checkEach('relations', relations, RELATIONS_MAX, checkRelation);
         const query = scopedQuery(options, request.scope);
         const args = { ...query.head, namespace, objectId, subject, relations };
-        const reply = await askQuestion(options, call, query, 'listRelations', args);
+        const reply = await askQuery(options, call, query, 'listRelations', args);
         return {
           relations: [...reply.result.relations],
           undecidedRelations: [...reply.result.undecidedRelations],
@@ -44,7 +44,7 @@ export function relationHandlers(
         checkEach('object_ids', objectIds, batchItemsMax, checkObjectId);
         const query = scopedQuery(options, request.scope);
         const args = { ...query.head, namespace, relation, subject, objectIds };
-        const reply = await askQuestion(options, call, query, 'filterObjects', args);
+        const reply = await askQuery(options, call, query, 'filterObjects', args);
         const { positions, unknownRelation } = reply.result;
         return {
           objectIds: positions.map((position) => objectIds[position] as string),

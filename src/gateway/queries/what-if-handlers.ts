@@ -7,19 +7,19 @@ import { checkUpdates } from '../../services/tuple-input.ts';
 import { certainRefusal } from '../../services/write-rules.ts';
 import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
 import { checkItems } from './checked-items.ts';
-import { askQuestion, type QueryOptions, scopedQuery } from './query-scope.ts';
-import { questionFromProto } from './question-from-proto.ts';
+import { queryFromProto } from './query-from-proto.ts';
+import { askQuery, type QueryOptions, scopedQuery } from './query-scope.ts';
 
-/** Updates of one question at most, however many a write may have: they are laid over the index in one step. */
+/** Updates of one query at most, however many a write may have: they are laid over the index in one step. */
 export const WHAT_IF_UPDATES_MAX = 1_000;
 
-/** Which questions would change their answer. */
+/** Which queries would change their answer. */
 export function whatIfHandlers(
   options: QueryOptions,
 ): Pick<ServiceImpl<typeof QueryService>, 'whatIf'> {
   const { meter, batchItemsMax, rules } = options;
   const updatesMax = Math.min(WHAT_IF_UPDATES_MAX, options.updatesMax);
-  const check = (question: ProtoQuestion, field: string) => questionFromProto(field, question);
+  const check = (query: ProtoQuestion, field: string) => queryFromProto(field, query);
   return {
     whatIf: (request, call) =>
       meter.measure('WhatIf', async () => {
@@ -27,14 +27,14 @@ export function whatIfHandlers(
         const batch = checkItems('questions', request.questions, batchItemsMax, check);
         const query = scopedQuery(options, request.scope);
         const updates = checkUpdates(request.updates, query.shard, updatesMax);
-        const args = { ...query.head, updates, questions: batch.valid };
-        const reply = await askQuestion(options, call, query, 'whatIf', args);
+        const args = { ...query.head, updates, queries: batch.valid };
+        const reply = await askQuery(options, call, query, 'whatIf', args);
         // As the write would be, once it is known that the project is there and may be asked.
         const refusal = await certainRefusal(rules, query.shard, updates, 'updates');
         if (refusal !== undefined) throw refusal;
         for (const problem of batch.problems) meter.itemFailed(problem, 'WhatIf');
         const none = { allowedBefore: false, allowedAfter: false, unknownRelation: false };
-        const failed = (error: string) => ({ ...none, error });
+        const failed = ({ message }: Error) => ({ ...none, error: message });
         const results = batch.resultsOf(reply.result, failed);
         const changedCount = results.filter((one) => one.allowedBefore !== one.allowedAfter).length;
         return { results, changedCount, consistencyToken: reply.consistencyToken };

@@ -1,6 +1,6 @@
 import type { ConnectError } from '@connectrpc/connect';
 import { codeToString } from '@connectrpc/connect/protocol-connect';
-import { QUESTION_RPCS, type QuestionRpc } from '../../protocol/questions.ts';
+import { QUERY_RPCS, type QueryRpc } from '../../protocol/queries.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { codeNameOfReason } from '../connect/connect-error.ts';
 
@@ -11,7 +11,7 @@ export const DECISION_RPCS = [
   'BatchCheck',
   'Expand',
   'ListObjects',
-  ...QUESTION_RPCS,
+  ...QUERY_RPCS,
 ] as const;
 export type DecisionRpc = (typeof DECISION_RPCS)[number];
 
@@ -20,14 +20,14 @@ const DECISION_OF_RPC: ReadonlyMap<string, DecisionRpc> = new Map([
   ...(['Check', 'BatchCheck', 'Expand', 'ListObjects'] as const).map(
     (rpc): [string, DecisionRpc] => [`workspace.v1.AuthzService/${rpc}`, rpc],
   ),
-  ...QUESTION_RPCS.map((rpc): [string, DecisionRpc] => [
+  ...QUERY_RPCS.map((rpc): [string, DecisionRpc] => [
     `gatehouse.v1.QueryService/${methodOf(rpc)}`,
     rpc,
   ]),
 ]);
 
 /** The method's own name. */
-function methodOf(rpc: QuestionRpc): string {
+function methodOf(rpc: QueryRpc): string {
   return rpc.replace(/^Query/, '');
 }
 

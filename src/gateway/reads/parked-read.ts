@@ -1,6 +1,6 @@
 import type { Cancellable, ReadScope } from '../../protocol/shard-client.ts';
-import type { HeadWaiter } from '../../services/head-loads.ts';
-import type { ShardHead } from '../../services/shard-heads.ts';
+import type { HeadRevisionWaiter } from '../../services/head-revision-loads.ts';
+import type { HeadRevision } from '../../services/head-revisions.ts';
 import { AppError } from '../../shared/app-error.ts';
 
 /** A call that waits for its scope. One of these is called, once, unless it was cancelled. */
@@ -14,15 +14,15 @@ export interface ParkedCall {
 
 /** What a head and the version of the settings make of the read; undefined: it is unusual. */
 type Finish = (
-  head: ShardHead,
+  headRevision: HeadRevision,
   settingsVersion: number | null,
   askedMs: number,
 ) => ReadScope | undefined | Promise<ReadScope | undefined>;
 
 /** A read on the hot path while it waits for the head of its shard, and perhaps for newer settings. */
-export class ParkedRead implements HeadWaiter, Cancellable {
+export class ParkedRead implements HeadRevisionWaiter, Cancellable {
   readonly deadlineMs: number;
-  /** In the read index; set before it can tell. */
+  /** In the read index; set before it can say. */
   waits: Cancellable | null = null;
   #call: ParkedCall | null;
   readonly #finish: Finish;
@@ -38,8 +38,8 @@ export class ParkedRead implements HeadWaiter, Cancellable {
     this.waits?.cancel();
   }
 
-  found(head: ShardHead, settingsVersion: number | null, askedMs: number): void {
-    const scope = this.#finish(head, settingsVersion, askedMs);
+  found(headRevision: HeadRevision, settingsVersion: number | null, askedMs: number): void {
+    const scope = this.#finish(headRevision, settingsVersion, askedMs);
     if (!(scope instanceof Promise)) return this.#end(scope);
     scope.then(
       (newer) => this.#end(newer),

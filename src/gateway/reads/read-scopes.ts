@@ -1,13 +1,13 @@
 import { tokenError } from '../../model/consistency-token.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
-import type { Revision } from '../../protocol/questions.ts';
+import type { Revision } from '../../protocol/queries.ts';
 import type { CallOrigin, Cancellable, ReadScope } from '../../protocol/shard-client.ts';
+import type { HeadRevision } from '../../services/head-revisions.ts';
 import type { ProjectService } from '../../services/project-service.ts';
 import type { ProjectSettings } from '../../services/project-settings.ts';
 import type { ReadIndex } from '../../services/read-index.ts';
 import type { ReadPositions } from '../../services/read-positions.ts';
 import { lookAt } from '../../services/settings-look.ts';
-import type { ShardHead } from '../../services/shard-heads.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { ParkedRead, type ParkedCall } from './parked-read.ts';
 
@@ -52,6 +52,8 @@ export type ScopeRequest = {
   readonly token: string;
   /** Absolute, on `performance.timeOrigin + performance.now()` (ms); Infinity is none. */
   readonly deadlineMs: number;
+  /** Whether the caller stated it; absent: the service did. */
+  readonly isDeadlineStated?: boolean | undefined;
   readonly origin?: CallOrigin | undefined;
 };
 
@@ -59,7 +61,7 @@ export type ScopeRequest = {
 const ATTEMPTS_MAX = 4;
 
 /**
- * What a read needs besides its question: the project's settings, guarded, and the position that
+ * What a read needs besides its query: the project's settings, guarded, and the position that
  * its answer must reach. The order is the contract's: project, then token.
  *
  * Several instances: the settings that a look at the head showed, or newer ones, are in force for a read
@@ -98,6 +100,7 @@ export class ReadScopes {
     tenantId: string,
     token: string,
     deadlineMs: number,
+    isDeadlineStated: boolean,
     origin?: CallOrigin,
   ): ReadScope | undefined {
     const isAlone = this.#options.isAlone();
@@ -106,11 +109,12 @@ export class ReadScopes {
     if (settings === undefined || settings.suspended || !settings.regionServed) return undefined;
     const shard = { projectId: settings.projectId, tenantId };
     try {
-      if (!isAlone) return this.#tokenScope(settings, shard, token, deadlineMs, origin);
-      const head = this.#options.positions.known(shard, token);
-      return head === undefined
+      if (!isAlone)
+        return this.#tokenScope(settings, shard, token, deadlineMs, isDeadlineStated, origin);
+      const headRevision = this.#options.positions.known(shard, token);
+      return headRevision === undefined
         ? undefined
-        : scopeOf(settings, tenantId, head, '', deadlineMs, origin);
+        : scopeOf(settings, tenantId, headRevision, '', deadlineMs, isDeadlineStated, origin);
     } catch (error) {
       if (error instanceof AppError) return undefined;
       throw error;
@@ -118,25 +122,39 @@ export class ReadScopes {
   }
 
   /**
-   * Waits for the scope of a read that `peek` did not know, without a promise; tells `call`, never
-   * inside the call. null: only the general path can tell what becomes of it.
+   * Waits for the scope of a read that `peek` did not know, without a promise; says `call`, never
+   * inside the call. null: only the general path can say what becomes of it.
    */
   park(request: ScopeRequest, call: ParkedCall): Cancellable | null {
     const { projects, positions, index, isAlone } = this.#options;
     if (isAlone()) return this.#parkAlone(request, call);
     const settings = projects.known(request.projectId);
     if (settings === undefined) return null;
-    const { tenantId, token, deadlineMs, origin } = request;
+    const { tenantId, token, deadlineMs, isDeadlineStated = false, origin } = request;
     const shard = { projectId: settings.projectId, tenantId };
-    const scopeFor = (found: ProjectSettings, head: ShardHead): ReadScope | undefined => {
+    const scopeFor = (
+      found: ProjectSettings,
+      headRevision: HeadRevision,
+    ): ReadScope | undefined => {
       if (found.suspended || !found.regionServed) return undefined;
-      if (token !== '' && positions.tokenWithin(shard, token, head) === undefined) return undefined;
-      return scopeOf(found, tenantId, head, head.stamp, deadlineMs, origin);
+      if (token !== '' && positions.tokenWithin(shard, token, headRevision) === undefined)
+        return undefined;
+      return scopeOf(
+        found,
+        tenantId,
+        headRevision,
+        headRevision.forkId,
+        deadlineMs,
+        isDeadlineStated,
+        origin,
+      );
     };
-    const read = new ParkedRead(call, deadlineMs, (head, version, askedMs) => {
+    const read = new ParkedRead(call, deadlineMs, (headRevision, version, askedMs) => {
       const confirmed = projects.confirm(shard.projectId, version, askedMs);
-      if (confirmed !== undefined) return scopeFor(confirmed, head);
-      return projects.atLeast(shard.projectId, version ?? 0).then((newer) => scopeFor(newer, head));
+      if (confirmed !== undefined) return scopeFor(confirmed, headRevision);
+      return projects
+        .atLeast(shard.projectId, version ?? 0)
+        .then((newer) => scopeFor(newer, headRevision));
     });
     read.waits = index.ask(shard.projectId, tenantId, read);
     return read;
@@ -145,12 +163,12 @@ export class ReadScopes {
   /** The first read of a tenant: only its head is not known. Nobody else changes the settings meanwhile. */
   #parkAlone(request: ScopeRequest, call: ParkedCall): Cancellable | null {
     const { projects, index } = this.#options;
-    const { tenantId, token, deadlineMs, origin } = request;
+    const { tenantId, token, deadlineMs, isDeadlineStated = false, origin } = request;
     const settings = projects.peek(request.projectId);
     if (settings === undefined || settings.suspended || !settings.regionServed) return null;
     if (token !== '') return null;
-    const read = new ParkedRead(call, deadlineMs, (head) =>
-      scopeOf(settings, tenantId, head, '', deadlineMs, origin),
+    const read = new ParkedRead(call, deadlineMs, (headRevision) =>
+      scopeOf(settings, tenantId, headRevision, '', deadlineMs, isDeadlineStated, origin),
     );
     read.waits = index.ask(settings.projectId, tenantId, read);
     return read;
@@ -158,7 +176,7 @@ export class ReadScopes {
 
   /**
    * Resolves once what `peek` lacked has been loaded, or could not be: a second look then finds it, or the general path
-   * tells why not. Never rejects.
+   * says why not. Never rejects.
    */
   settled(projectId: string, tenantId: string, token: string): Promise<unknown> {
     const { projects, positions } = this.#options;
@@ -207,25 +225,33 @@ export class ReadScopes {
     signal: AbortSignal | undefined,
     mayHold: boolean,
   ): Promise<ReadScope> {
-    const { projectId, tenantId, token, deadlineMs, origin } = request;
+    const { projectId, tenantId, token, deadlineMs, isDeadlineStated = false, origin } = request;
     const { projects, positions, index, isAlone } = this.#options;
     if (isAlone()) {
       const settings = await projects.settings(projectId);
       projects.guard(settings, 'data');
       const shard = { projectId: settings.projectId, tenantId };
-      const head = await positions.resolve(shard, token);
-      return scopeOf(settings, tenantId, head, '', deadlineMs, origin);
+      const headRevision = await positions.resolve(shard, token);
+      return scopeOf(settings, tenantId, headRevision, '', deadlineMs, isDeadlineStated, origin);
     }
     const scope =
       token === '' || !mayHold
         ? undefined
-        : this.peek(projectId, tenantId, token, deadlineMs, origin);
+        : this.peek(projectId, tenantId, token, deadlineMs, isDeadlineStated, origin);
     if (scope !== undefined) return scope;
     const look = await lookAt({ projects, index }, projectId, tenantId, deadlineMs, signal);
-    const { settings, head } = look;
+    const { settings, headRevision } = look;
     projects.guard(settings, 'data');
-    positions.checkToken({ projectId: settings.projectId, tenantId }, token, head);
-    return scopeOf(settings, tenantId, head, head.stamp, deadlineMs, origin);
+    positions.checkToken({ projectId: settings.projectId, tenantId }, token, headRevision);
+    return scopeOf(
+      settings,
+      tenantId,
+      headRevision,
+      headRevision.forkId,
+      deadlineMs,
+      isDeadlineStated,
+      origin,
+    );
   }
 
   /** Of a read with a token, without asking anybody. Errors: TOKEN_INVALID. */
@@ -234,24 +260,29 @@ export class ReadScopes {
     shard: ShardKey,
     token: string,
     deadlineMs: number,
+    isDeadlineStated: boolean,
     origin: CallOrigin | undefined,
   ): ReadScope {
     const { positions } = this.#options;
-    const { epoch, seq } = positions.decode(shard, token);
-    // The owner may not have let go of the lost history yet, and would still answer from it.
+    const { epoch, revision } = positions.decode(shard, token);
+    // The owner may not have released the lost history yet, and would still answer from it.
     if (positions.isKnownLost(shard, epoch)) throw tokenError();
-    const isHeldOnly = !positions.isKnownToReach(shard, epoch, seq);
-    const position = { epoch, minSeq: seq, stamp: '' };
-    return { ...scopeOf(settings, shard.tenantId, position, '', deadlineMs, origin), isHeldOnly };
+    const isHeldOnly = !positions.isKnownToReach(shard, epoch, revision);
+    const position = { epoch, minRevision: revision, forkId: '' };
+    return {
+      ...scopeOf(settings, shard.tenantId, position, '', deadlineMs, isDeadlineStated, origin),
+      isHeldOnly,
+    };
   }
 }
 
 function scopeOf(
   settings: ProjectSettings,
   tenantId: string,
-  head: ShardHead,
-  stamp: string,
+  headRevision: HeadRevision,
+  forkId: string,
   deadlineMs: number,
+  isDeadlineStated: boolean,
   origin: CallOrigin | undefined,
 ): ReadScope {
   return {
@@ -261,11 +292,12 @@ function scopeOf(
     readBudget: settings.readBudget,
     settingsVersion: settings.version,
     refusesUnknown: settings.refusesUnknown,
-    epoch: head.epoch,
-    minSeq: head.minSeq,
-    stamp,
+    epoch: headRevision.epoch,
+    minRevision: headRevision.minRevision,
+    forkId,
     isHeldOnly: false,
     deadlineMs,
+    isDeadlineStated,
     origin,
   };
 }

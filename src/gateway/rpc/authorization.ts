@@ -2,8 +2,13 @@ import { BudgetService } from '../../gen/gatehouse/v1/budget_service_pb.ts';
 import { ModelService } from '../../gen/gatehouse/v1/model_service_pb.ts';
 import { AdminService } from '../../gen/workspace/v1/admin_service_pb.ts';
 import { AppError } from '../../shared/app-error.ts';
-import { type Credential, type CredentialSource, rateLimited } from '../callers/caller.ts';
-import type { Admission, Authorize } from '../connect/adapter.ts';
+import {
+  type Admission,
+  type Authorize,
+  type Credential,
+  type CredentialSource,
+  rateLimited,
+} from '../callers/caller.ts';
 import { adminRefusal } from './authentication.ts';
 import type { RpcReason } from './rpc-reason.ts';
 
@@ -40,10 +45,19 @@ export function credentialInvalid(): AppError {
 }
 
 /** A credential, counted against the rate of its caller. */
-export function admissionOf(credential: Credential | null): Admission {
+function admissionOf(credential: Credential | null): Admission {
   if (credential === null) return credentialInvalid();
   const { caller } = credential;
   return caller.admits() ? credential : rateLimited(caller.name);
+}
+
+/** Says who calls by an `Authorization` header, counted. */
+export function admissionBy(
+  callers: CallerSource,
+  authorization: string,
+): Admission | Promise<Admission> {
+  const found = callers.identify(authorization);
+  return found instanceof Promise ? found.then(admissionOf) : admissionOf(found);
 }
 
 /**
@@ -60,12 +74,10 @@ export function createAuthorize({ callers, adminSecrets, openServices }: Credent
   return (path, header) => {
     if (openPrefixes.some((prefix) => path.startsWith(prefix))) return callers.anonymous;
     const secret = adminPaths.has(path) ? header('x-admin-secret') : null;
-    const finish = (credential: Credential | null): Admission => {
-      const admission = admissionOf(credential);
-      if (secret === null || admission instanceof AppError) return admission;
-      return adminRefusal(secret, adminSecrets()) ?? admission;
-    };
-    const found = callers.identify(header('authorization'));
-    return found instanceof Promise ? found.then(finish) : finish(found);
+    const admission = admissionBy(callers, header('authorization'));
+    if (secret === null) return admission;
+    const finish = (admitted: Admission): Admission =>
+      admitted instanceof AppError ? admitted : (adminRefusal(secret, adminSecrets()) ?? admitted);
+    return admission instanceof Promise ? admission.then(finish) : finish(admission);
   };
 }

@@ -10,21 +10,16 @@ import { checkNamespace, checkRelation, checkTenantId, checkUserId } from '../..
 import type { BatchItem, ReadScope, ShardClient } from '../../protocol/shard-client.ts';
 import type { WriteMeta } from '../../services/ports.ts';
 import type { TupleService } from '../../services/tuple-service.ts';
-import {
-  callerOfCall,
-  deadlineOf,
-  originOf,
-  requestIdOfCall,
-  type CallDefaults,
-} from '../connect/call-context.ts';
+import { deadlineOf, originOf, readTimeOf, type CallDefaults } from '../connect/call-context.ts';
 import type { DecisionMeter } from '../reads/decision-meter.ts';
-import type { QuestionRecorder, RecordedQuestion } from '../reads/question-recorder.ts';
+import type { QueryRecorder, RecordedQuery } from '../reads/query-recorder.ts';
 import type { ReadScopes } from '../reads/read-scopes.ts';
 import { batchItemsFromProto } from './batch-items.ts';
 import { listAnswer } from './list-answer.ts';
 import { checkObjectRelation, checkQueryFromProto } from './query-from-proto.ts';
 import { treeToProto, tupleToProto } from './tuple-to-proto.ts';
 import { assertNoUnknownFields } from './unknown-fields.ts';
+import { writeMetaOf } from './write-meta.ts';
 
 export type AuthzServiceOptions = CallDefaults & {
   readonly tuples: TupleService;
@@ -32,12 +27,12 @@ export type AuthzServiceOptions = CallDefaults & {
   readonly scopes: ReadScopes;
   readonly meter: DecisionMeter;
   readonly batchItemsMax: number;
-  /** Absent where no questions are recorded. */
-  readonly recorder?: QuestionRecorder | undefined;
+  /** Absent where no queries are recorded. */
+  readonly recorder?: QueryRecorder | undefined;
 };
 
 /** The scope fields that every read carries. */
-type Scoped = {
+type ScopedRead = {
   readonly projectId: string;
   readonly tenantId: string;
   readonly atLeastConsistencyToken: string;
@@ -56,13 +51,13 @@ type DecisionMethod = 'check' | 'batchCheck' | 'expand' | 'listObjects';
 /** Resolves the scope of a call and asks within it. */
 function decideBy(options: AuthzServiceOptions) {
   return <T>(
-    request: Scoped,
+    request: ScopedRead,
     context: HandlerContext,
     ask: (scope: ReadScope) => Promise<T>,
   ): Promise<T> => {
     const { projectId, tenantId, atLeastConsistencyToken: token } = request;
-    const deadlineMs = deadlineOf(context, options);
-    const asked = { projectId, tenantId, token, deadlineMs, origin: originOf(context) };
+    const time = readTimeOf(context, options);
+    const asked = { projectId, tenantId, token, ...time, origin: originOf(context) };
     return options.scopes.decide(asked, context.signal, ask);
   };
 }
@@ -134,9 +129,9 @@ function decisionHandlers(
 
 function recordedCheck(
   scopes: ReadScopes,
-  { projectId, tenantId }: Scoped,
+  { projectId, tenantId }: ScopedRead,
   { subject, ...query }: CheckQuery,
-): RecordedQuestion | undefined {
+): RecordedQuery | undefined {
   if (subject.kind !== 'user') return undefined;
   const { userId } = subject;
   return { ...query, userId, projectId: scopes.projectIdOf(projectId), tenantId };
@@ -145,9 +140,9 @@ function recordedCheck(
 /** Any one item: that of a batch which is recorded says as much as a check does. */
 function recordedItem(
   scopes: ReadScopes,
-  { projectId, tenantId }: Scoped,
+  { projectId, tenantId }: ScopedRead,
   items: readonly BatchItem[],
-): RecordedQuestion | undefined {
+): RecordedQuery | undefined {
   const item = items[Math.floor(Math.random() * items.length)];
   const shard = { projectId: scopes.projectIdOf(projectId), tenantId };
   return item && { ...item, ...shard, contextJson: '' };
@@ -157,18 +152,13 @@ function tupleHandlers(
   options: AuthzServiceOptions,
 ): Omit<ServiceImpl<typeof AuthzService>, DecisionMethod> {
   const { tuples, scopes } = options;
-  const metaOf = (context: HandlerContext, rpc: string): WriteMeta => ({
-    rpc,
-    actingUserId: null,
-    caller: callerOfCall(context),
-    requestId: requestIdOfCall(context),
-    deadlineMs: deadlineOf(context, options),
-  });
+  const metaOf = (context: HandlerContext): WriteMeta =>
+    writeMetaOf(context, deadlineOf(context, options));
   return {
     async writeRelationTuples(request, context) {
       assertNoUnknownFields(request);
       const { projectId, tenantId, updates } = request;
-      const meta = metaOf(context, 'WriteRelationTuples');
+      const meta = metaOf(context);
       return { consistencyToken: await tuples.write({ projectId, tenantId, updates, meta }) };
     },
 
@@ -187,7 +177,7 @@ function tupleHandlers(
     async deprovisionUser(request, context) {
       assertNoUnknownFields(request);
       const { projectId, userId } = request;
-      const meta = metaOf(context, 'DeprovisionUser');
+      const meta = metaOf(context);
       return { deletedCount: BigInt(await tuples.deprovisionUser({ projectId, userId, meta })) };
     },
 

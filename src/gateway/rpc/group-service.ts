@@ -23,13 +23,15 @@ import { managementCallOf } from './management-call.ts';
 import { timestampFromMicroseconds } from './tuple-to-proto.ts';
 import { assertNoUnknownFields } from './unknown-fields.ts';
 
-export type GroupServiceOptions = CallDefaults & {
+export type GroupHandlersOptions = CallDefaults & {
   readonly groups: Groups;
   readonly groupMembers: GroupMemberService;
 };
 
 /** The handlers of GroupService. */
-export function createGroupService(options: GroupServiceOptions): ServiceImpl<typeof GroupService> {
+export function createGroupService(
+  options: GroupHandlersOptions,
+): ServiceImpl<typeof GroupService> {
   const { groups, groupMembers } = options;
   const metaOf = (
     request: Parameters<typeof managementCallOf>[0],

@@ -1,7 +1,7 @@
 import type { DescMessage, MessageInitShape } from '@bufbuild/protobuf';
 import type { HandlerContext } from '@connectrpc/connect';
+import { encodeList, encodePages, SLICED_ITEMS_MIN } from '../../http/connect/encoded-answer.ts';
 import { AppError } from '../../shared/app-error.ts';
-import { encodeList, encodePages, SLICED_ITEMS_MIN } from '../connect/encoded-answer.ts';
 import type { RpcReason } from './rpc-reason.ts';
 
 /** The message that holds these items and nothing else. */
@@ -59,7 +59,7 @@ export async function pagedAnswer<Desc extends DescMessage, Item>(
     const all = joined(head, iterator, context.signal);
     return await encodePages({ desc, pages: all, messageOf, isJson });
   } finally {
-    // Gives back what the pages are read from, wherever reading ended.
+    // Releases what the pages are read from, wherever reading ended.
     await iterator.return?.();
   }
 }

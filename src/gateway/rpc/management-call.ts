@@ -1,11 +1,7 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import type { ManagementCall } from '../../services/management-call.ts';
-import {
-  type CallDefaults,
-  callerOfCall,
-  deadlineOf,
-  requestIdOfCall,
-} from '../connect/call-context.ts';
+import { type CallDefaults, deadlineOf } from '../connect/call-context.ts';
+import { writeMetaOf } from './write-meta.ts';
 
 /** The common part of a request of WorkspaceService or GroupService, with what its call knows. */
 export function managementCallOf(
@@ -22,12 +18,6 @@ export function managementCallOf(
     actingUserId,
     projectId,
     tenantId,
-    meta: {
-      rpc: context.method.name,
-      actingUserId,
-      caller: callerOfCall(context),
-      requestId: requestIdOfCall(context),
-      deadlineMs: deadlineOf(context, defaults),
-    },
+    meta: writeMetaOf(context, deadlineOf(context, defaults), actingUserId),
   };
 }

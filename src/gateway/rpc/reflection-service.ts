@@ -7,13 +7,13 @@ import type { ServerReflectionRequest } from '../../gen/grpc/reflection/v1/refle
 import { ServerReflection as ServerReflectionV1Alpha } from '../../gen/grpc/reflection/v1alpha/reflection_pb.ts';
 import type { ServerReflectionRequest as RequestV1Alpha } from '../../gen/grpc/reflection/v1alpha/reflection_pb.ts';
 
-/** Questions that one stream may ask; a client needs one a file. */
-const QUESTIONS_MAX = 10_000;
+/** Queries that one stream may ask; a client needs one a file. */
+const QUERIES_MAX = 10_000;
 
 /** Both versions ask and answer alike; only the names of their messages differ. */
-type Question = ServerReflectionRequest['messageRequest'] | RequestV1Alpha['messageRequest'];
+type ReflectionQuery = ServerReflectionRequest['messageRequest'] | RequestV1Alpha['messageRequest'];
 
-type Answer =
+type ReflectionAnswer =
   | { case: 'fileDescriptorResponse'; value: { fileDescriptorProto: Uint8Array[] } }
   | {
       case: 'allExtensionNumbersResponse';
@@ -33,7 +33,7 @@ export function reflectionRoutes(router: ConnectRouter, services: readonly DescS
       let count = 0;
       for await (const request of requests) {
         const messageResponse =
-          (count += 1) > QUESTIONS_MAX ? tooMany() : index(request.messageRequest);
+          (count += 1) > QUERIES_MAX ? tooMany() : index(request.messageRequest);
         yield { validHost: request.host, originalRequest: request, messageResponse };
       }
     },
@@ -43,14 +43,16 @@ export function reflectionRoutes(router: ConnectRouter, services: readonly DescS
       let count = 0;
       for await (const request of requests) {
         const messageResponse =
-          (count += 1) > QUESTIONS_MAX ? tooMany() : index(request.messageRequest);
+          (count += 1) > QUERIES_MAX ? tooMany() : index(request.messageRequest);
         yield { validHost: request.host, originalRequest: request, messageResponse };
       }
     },
   });
 }
 
-function indexOf(services: readonly DescService[]): (question: Question) => Answer {
+function indexOf(
+  services: readonly DescService[],
+): (question: ReflectionQuery) => ReflectionAnswer {
   const files = new Map<string, DescFile>();
   const fileOfSymbol = new Map<string, DescFile>();
   for (const service of services) addFile(service.file, files, fileOfSymbol);
@@ -92,7 +94,7 @@ function addFile(
 }
 
 /** The file first, then all that it imports, each once. */
-function filesAnswer(file: DescFile | undefined, asked: string): Answer {
+function filesAnswer(file: DescFile | undefined, asked: string): ReflectionAnswer {
   if (file === undefined) return notFound(asked);
   const closure = new Set<DescFile>();
   const visit = (next: DescFile): void => {
@@ -105,14 +107,14 @@ function filesAnswer(file: DescFile | undefined, asked: string): Answer {
   return { case: 'fileDescriptorResponse', value: { fileDescriptorProto: encoded } };
 }
 
-function notFound(asked: string): Answer {
+function notFound(asked: string): ReflectionAnswer {
   return refused(Code.NotFound, `${asked.slice(0, 200)}: not found`);
 }
 
-function tooMany(): Answer {
-  return refused(Code.ResourceExhausted, `more than ${QUESTIONS_MAX} questions on one stream`);
+function tooMany(): ReflectionAnswer {
+  return refused(Code.ResourceExhausted, `more than ${QUERIES_MAX} questions on one stream`);
 }
 
-function refused(code: Code, errorMessage: string): Answer {
+function refused(code: Code, errorMessage: string): ReflectionAnswer {
   return { case: 'errorResponse', value: { errorCode: code, errorMessage } };
 }

@@ -5,28 +5,19 @@ import {
 } from '../../gen/workspace/v1/seat_service_pb.ts';
 import type { WriteMeta } from '../../services/ports.ts';
 import type { SeatService as Seats } from '../../services/seats/seat-service.ts';
-import {
-  type CallDefaults,
-  callerOfCall,
-  deadlineOf,
-  requestIdOfCall,
-} from '../connect/call-context.ts';
+import { type CallDefaults, deadlineOf } from '../connect/call-context.ts';
 import { pagedAnswer } from './list-answer.ts';
 import { timestampFromMicroseconds } from './tuple-to-proto.ts';
 import { assertNoUnknownFields } from './unknown-fields.ts';
+import { writeMetaOf } from './write-meta.ts';
 
-export type SeatServiceOptions = CallDefaults & { readonly seats: Seats };
+export type SeatHandlersOptions = CallDefaults & { readonly seats: Seats };
 
 /** The handlers of SeatService. */
-export function createSeatService(options: SeatServiceOptions): ServiceImpl<typeof SeatService> {
+export function createSeatService(options: SeatHandlersOptions): ServiceImpl<typeof SeatService> {
   const { seats } = options;
-  const metaOf = (context: HandlerContext): WriteMeta => ({
-    rpc: context.method.name,
-    actingUserId: null,
-    caller: callerOfCall(context),
-    requestId: requestIdOfCall(context),
-    deadlineMs: deadlineOf(context, options),
-  });
+  const metaOf = (context: HandlerContext): WriteMeta =>
+    writeMetaOf(context, deadlineOf(context, options));
   return {
     async setSeatLimit(request, context) {
       assertNoUnknownFields(request);

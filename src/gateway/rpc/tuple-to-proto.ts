@@ -30,14 +30,16 @@ export function tupleToProto(shard: ShardKey, tuple: RelationTuple): ProtoTuple 
   return message;
 }
 
-type Kind = NonNullable<MessageInitShape<typeof SubjectSchema>['kind']>;
+type SubjectKind = NonNullable<MessageInitShape<typeof SubjectSchema>['kind']>;
 
-function kindToProto(subject: Subject): Kind {
+function kindToProto(subject: Subject): SubjectKind {
   switch (subject.kind) {
     case 'user':
       return { case: 'userId', value: subject.userId };
     case 'wildcard':
       return { case: 'wildcard', value: true };
+    case 'wildcardOf':
+      return { case: 'wildcardOf', value: subject.namespace };
     case 'set':
       return {
         case: 'set',
@@ -72,6 +74,9 @@ export function treeToProto(tree: ExpandTree): MessageInitShape<typeof UsersetTr
         userIds: [...tree.userIds],
         sets: [...tree.sets],
         wildcard: tree.wildcard,
+        ...(tree.wildcardsOf === undefined
+          ? {}
+          : { wildcardsOf: { namespaces: [...tree.wildcardsOf] } }),
       };
     case 'union':
       return {

@@ -5,6 +5,7 @@ import {
   type RelationTuple,
   type ShardKey,
   subjectFromColumns,
+  WILDCARD_NAMESPACE,
 } from '../../model/relation-tuple.ts';
 import type { ExportedPart } from '../../services/bulk/tuple-export.ts';
 import { timestampFromMicroseconds, tupleToProto } from '../rpc/tuple-to-proto.ts';
@@ -15,10 +16,11 @@ import { timestampFromMicroseconds, tupleToProto } from '../rpc/tuple-to-proto.t
  */
 
 /** Numbers that bound the columns of one row of a page. */
-const ROW_BOUNDS = 18;
+const ROW_BOUNDS = 20;
 const EXPIRES = 6;
 const CONDITION_NAME = 7;
 const CONDITION_PARAMS = 8;
+const WRITTEN_AT = 9;
 
 /** Fields of workspace.v1.RelationTuple and Subject: number << 3 | wire type. */
 const TAG_TUPLES = 0x0a;
@@ -32,7 +34,8 @@ const TAG_CONDITION = 0x42;
 const TAG_USER = 0x0a;
 const TAG_SET = 0x12;
 const TAG_WILDCARD = 0x18;
-/** "*", the namespace of the wildcard. */
+const TAG_WILDCARD_OF = 0x22;
+/** "*", the namespace of wildcards. */
 const STAR = 0x2a;
 
 type Page = ExportedPart['page'];
@@ -63,7 +66,9 @@ function writeTuple(writer: Writer, page: Page, at: number, project: Buffer, ten
   const isUser = namespace === 0;
   const isWildcard = !isUser && bytes[bounds[at + 6] as number] === STAR;
   const set = sized(namespace) + sized(id) + sized(relation);
-  const subject = isUser ? sized(id) : isWildcard ? 2 : 1 + lengthOf(set) + set;
+  // The id of a typed wildcard is the namespace of which it is every object; the public one has none.
+  const isPlain = isUser || (isWildcard && id > 0);
+  const subject = isPlain ? sized(id) : isWildcard ? 2 : 1 + lengthOf(set) + set;
   const condition = size(CONDITION_NAME);
   const length =
     sized(project.length) +
@@ -89,6 +94,7 @@ function writeTuple(writer: Writer, page: Page, at: number, project: Buffer, ten
   column(TAG_RELATION, 2);
   writer.tag(TAG_SUBJECT, subject);
   if (isUser) column(TAG_USER, 4);
+  else if (isPlain) column(TAG_WILDCARD_OF, 4);
   else if (isWildcard) writer.tag(TAG_WILDCARD, 1);
   else {
     writer.tag(TAG_SET, set);
@@ -178,13 +184,34 @@ export function tupleOfRow(page: Page, i: number): RelationTuple {
 
 /**
  * Rows as lines of JSON, `{"tuple":{…}}`, each a RelationTuple without its project, and without its tenant unless `hasTenant`: so that
- * they can be imported elsewhere. O(bytes).
+ * they can be imported elsewhere. With `hasWrittenAt` also when each was written, where that is known. O(bytes).
  */
-export function tuplesToLines(shard: ShardKey, page: Page, hasTenant: boolean): string {
+export function tuplesToLines(
+  shard: ShardKey,
+  page: Page,
+  { hasTenant, hasWrittenAt }: { readonly hasTenant: boolean; readonly hasWrittenAt: boolean },
+): string {
   const tenant = hasTenant ? `,"tenant_id":${JSON.stringify(shard.tenantId)}` : '';
   let lines = '';
-  for (let i = 0; i < page.rows; i++) lines += `{"tuple":${tupleToJson(page, i)}${tenant}}}\n`;
+  for (let i = 0; i < page.rows; i++) {
+    const writtenAt = hasWrittenAt ? writtenAtJson(page, i) : '';
+    lines += `{"tuple":${tupleToJson(page, i)}${tenant}}${writtenAt}}\n`;
+  }
   return lines;
+}
+
+/** '' where it is not known. */
+function writtenAtJson(page: Page, i: number): string {
+  const microseconds = writtenAtOf(page, i);
+  if (microseconds === undefined) return '';
+  const text = toJson(TimestampSchema, timestampFromMicroseconds(microseconds));
+  return `,"written_at":${JSON.stringify(text)}`;
+}
+
+/** When row i of a page was written, in microseconds since the epoch; undefined: it is not known. */
+export function writtenAtOf({ bytes, bounds }: Page, i: number): bigint | undefined {
+  const start = bounds[i * ROW_BOUNDS + 2 * WRITTEN_AT] as number;
+  return start < 0 ? undefined : bytes.readBigInt64BE(start);
 }
 
 /** The open object: its last brace is the caller's to add. */
@@ -198,8 +225,9 @@ function tupleToJson(page: Page, i: number): string {
   // Names hold nothing that JSON escapes.
   let json = `{"namespace":"${raw(0)}","object_id":${text(1)},"relation":"${raw(2)}","subject":`;
   if (namespace === '') json += `{"user_id":${text(4)}}`;
-  else if (namespace === '*') json += '{"wildcard":true}';
-  else {
+  else if (namespace === WILDCARD_NAMESPACE) {
+    json += raw(4) === '' ? '{"wildcard":true}' : `{"wildcard_of":"${raw(4)}"}`;
+  } else {
     json += `{"set":{"namespace":"${namespace}","object_id":${text(4)},"relation":"${raw(5)}"}}`;
   }
   if (hasExpiry(page, at)) {

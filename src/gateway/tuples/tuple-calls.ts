@@ -1,16 +1,18 @@
 import { ConnectError } from '@connectrpc/connect';
+import type { CallFailure } from '../../http/connect/adapter-guard.ts';
+import { foreseenError } from '../../http/connect/call-errors.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
-import { requestIdOf } from '../../http/request-id.ts';
+import { REQUEST_ID_HEADER, requestIdOf } from '../../http/request-id.ts';
 import type { TupleExport } from '../../services/bulk/tuple-export.ts';
 import type { TupleImport } from '../../services/bulk/tuple-import.ts';
 import type { TupleWatch } from '../../services/watch/tuple-watch.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { Credential } from '../callers/caller.ts';
+import type { Admission, Credential } from '../callers/caller.ts';
 import { mustAdmit, type OnRefused } from '../callers/guarded-service.ts';
 import type { PlacedRule } from '../callers/method-rules.ts';
-import type { CallFailure } from '../connect/adapter-guard.ts';
-import type { Admission } from '../connect/adapter.ts';
-import { foreseenError, sendConnectError } from '../connect/connect-error.ts';
+import { errorBody, sendConnectError } from '../connect/connect-error.ts';
+import { malformedMessage } from '../connect/malformed-message.ts';
+import { finishWith, StalledError } from './slow-reader.ts';
 import type { TuplesReason } from './tuples-reason.ts';
 
 const SERVICE = 'gatehouse.v1.TupleService';
@@ -22,9 +24,9 @@ export type TupleRoutes = {
   readonly tupleWatch: TupleWatch;
   /** Of a line of an import, in bytes. */
   readonly bodyBytesMax: number;
-  /** A reader who takes nothing of a stream for this long, in ms, is told so and let go. */
+  /** A reader who takes nothing of a stream for this long, in ms, is notified and released. */
   readonly stallMs: number;
-  /** Told of each of them. */
+  /** Notified of each of them. */
   readonly onStalled: (method: 'StreamTuples' | 'Watch') => void;
 };
 
@@ -55,7 +57,7 @@ export function openTupleCall(
   parts: TupleRoutesParts | null,
   begin: (call: TupleCall) => void,
 ): void {
-  const requestId = requestIdOf(exchange.header('x-request-id'));
+  const requestId = requestIdOf(exchange.header(REQUEST_ID_HEADER));
   const refuse = (reason: TuplesReason, message: string): void => {
     sendConnectError(exchange, new AppError<TuplesReason>(reason, message), requestId);
   };
@@ -107,11 +109,7 @@ export function reachesAnywhere<Request>(
 }
 
 /** Why a stream ended: what stopped it, or else what failed. */
-export function causeOf(
-  { credential, signal }: TupleCall,
-  drained: AbortSignal,
-  error: unknown,
-): unknown {
+function causeOf({ credential, signal }: TupleCall, drained: AbortSignal, error: unknown): unknown {
   if (credential.revoked.aborted) return credential.revoked.reason;
   return drained.aborted && !signal.aborted ? drained.reason : error;
 }
@@ -124,7 +122,10 @@ export function shownError(
   method: string,
   caller: string,
 ): AppError {
-  const foreseen = foreseenError(error, { readMaxBytes: bodyBytesMax });
+  const foreseen = foreseenError(error, {
+    readMaxBytes: bodyBytesMax,
+    malformed: malformedMessage,
+  });
   const shown =
     foreseen instanceof ConnectError
       ? new AppError<TuplesReason>('INTERNAL', 'internal error', {}, foreseen)
@@ -133,4 +134,31 @@ export function shownError(
     report({ requestId, rpc: `${SERVICE}/${method}`, caller, error: shown.cause ?? shown });
   }
   return shown;
+}
+
+/** A stream that failed. */
+type FailedStream = {
+  readonly method: 'StreamTuples' | 'Watch';
+  readonly error: unknown;
+  /** Aborted where the service stops. */
+  readonly drained: AbortSignal;
+  /** Whether its head is sent. */
+  readonly hasBegun: boolean;
+};
+
+/**
+ * Ends a stream that failed: before its head with the answer of a call, behind it with the text that `textOf` makes of the
+ * error's body. Never rejects.
+ */
+export async function failStream(
+  call: TupleCall,
+  { method, error, drained, hasBegun }: FailedStream,
+  textOf: (errorBody: string) => string,
+): Promise<void> {
+  const { exchange, parts, requestId, credential } = call;
+  const cause = causeOf(call, drained, error);
+  const shown = shownError(parts, cause, requestId, method, credential.caller.name);
+  if (!hasBegun) return sendConnectError(exchange, shown, requestId);
+  if (error instanceof StalledError) parts.onStalled(method);
+  await finishWith(exchange, textOf(errorBody(shown)), parts.stallMs);
 }

@@ -1,12 +1,18 @@
 import { TextDecoder } from 'node:util';
 import { fromJson, type JsonValue } from '@bufbuild/protobuf';
+import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { STRUCT_VALUES_MAX, UNSCANNED_BYTES_MAX } from '../../decoding/decode-limits.ts';
 import { assertJsonBounds, type JsonBounds } from '../../decoding/json-bounds.ts';
-import { DECODE_TURNS } from '../../decoding/slice-queue.ts';
 import { RelationTupleSchema } from '../../gen/workspace/v1/authz_service_pb.ts';
 import { fieldError } from '../../model/field-error.ts';
-import type { RawSubject, RawTuple } from '../../services/tuple-requests.ts';
+import type {
+  ImportedTuple,
+  RawSubject,
+  RawTimestamp,
+  RawTuple,
+} from '../../services/tuple-requests.ts';
 import { AppError } from '../../shared/app-error.ts';
+import { DECODE_TURNS } from '../../shared/slice-queue.ts';
 import type { TuplesReason } from './tuples-reason.ts';
 
 const NEWLINE = 0x0a;
@@ -23,20 +29,20 @@ export function lineBytesMaxOf(bodyBytesMax: number): number {
 }
 
 /**
- * Reads lines of JSON, each a RelationTuple, or `{"tuple":{…}}` as exports have it. Lines of an export that hold no
+ * Reads lines of JSON, each a RelationTuple, or `{"tuple":{…}}` as exports have it, perhaps with `written_at`. Lines of an export that hold no
  * tuple (`cursor`, `end`) and empty ones are passed over; `error`, which says that an export was cut short, is refused.
  * Errors: FIELD_INVALID that names the line, counted from 1; BODY_TOO_LARGE for a line of more than `lineBytesMax`.
  */
 export async function* tuplesOfLines(
   chunks: AsyncIterable<Uint8Array>,
   lineBytesMax: number,
-): AsyncGenerator<readonly RawTuple[]> {
+): AsyncGenerator<readonly ImportedTuple[]> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   let carry: Uint8Array[] = [];
   let carried = 0;
   let line = 0;
-  const parse = function* parseAll(bytes: Uint8Array): Generator<readonly RawTuple[]> {
-    let batch: RawTuple[] = [];
+  const parse = function* parseAll(bytes: Uint8Array): Generator<readonly ImportedTuple[]> {
+    let batch: ImportedTuple[] = [];
     for (const text of decoded(decoder, bytes, line + 1).split('\n')) {
       line += 1;
       const tuple = tupleOfLine(text, line);
@@ -89,7 +95,7 @@ function decoded(decoder: TextDecoder, bytes: Uint8Array, line: number): string 
   }
 }
 
-function tupleOfLine(text: string, line: number): RawTuple | undefined {
+function tupleOfLine(text: string, line: number): ImportedTuple | undefined {
   if (text === '' || text.trim() === '') return undefined;
   let json: unknown;
   assertBounds(text, line);
@@ -101,13 +107,27 @@ function tupleOfLine(text: string, line: number): RawTuple | undefined {
   if (!isObject(json)) throw lineError(line, 'must be an object');
   if ('error' in json) throw lineError(line, 'says that the export was cut short');
   if ('tuple' in json) {
-    const { tuple, ...rest } = json;
+    const { tuple, written_at: writtenAt, ...rest } = json;
     if (!isObject(tuple) || Object.keys(rest).length > 0) {
-      throw lineError(line, 'must hold a tuple and nothing else');
+      throw lineError(line, 'must hold a tuple and at most written_at beside it');
     }
+    if (writtenAt !== undefined)
+      return { ...tupleOf(tuple, line), writtenAt: timeOf(writtenAt, line) };
     json = tuple;
   } else if (('cursor' in json || 'end' in json) && !('namespace' in json)) return undefined;
-  return plainTuple(json as JsonObjectLike) ?? messageOf(json as JsonValue, line);
+  return tupleOf(json as JsonObjectLike, line);
+}
+
+function tupleOf(json: JsonObjectLike, line: number): RawTuple {
+  return plainTuple(json) ?? messageOf(json as JsonValue, line);
+}
+
+function timeOf(value: unknown, line: number): RawTimestamp {
+  try {
+    return fromJson(TimestampSchema, value as JsonValue);
+  } catch (error) {
+    throw lineError(line, 'written_at must be a time, as 2026-11-27T00:00:00Z', error);
+  }
 }
 
 /** A line that is no short one holds at most what a Struct may. */
@@ -155,6 +175,9 @@ function plainSubject(json: JsonObjectLike): RawSubject | undefined {
   if (others.length > 0 || name === undefined) return undefined;
   const value = json[name];
   if (name === 'user_id') return typeof value === 'string' ? { case: 'userId', value } : undefined;
+  if (name === 'wildcard_of') {
+    return typeof value === 'string' ? { case: 'wildcardOf', value } : undefined;
+  }
   if (name !== 'set' || !isObject(value)) return undefined;
   const { namespace, object_id: objectId, relation, ...rest } = value;
   const isPlain =

@@ -14,11 +14,13 @@ const FILTER_NAMES = [
   'subject_object_id',
   'subject_relation',
   'subject_wildcard',
+  'subject_wildcard_of',
 ] as const;
 const EXPORT_NAMES = [
   'project_id',
   'tenant_id',
   'all_tenants',
+  'written_at',
   ...FILTER_NAMES,
   'at_least_consistency_token',
   'cursor',
@@ -41,19 +43,25 @@ export type ImportQuery = {
   readonly importId: string;
 };
 
+/** What an export is asked for, and whether to say when each tuple was written. */
+export type ExportQuery = ExportTuplesRequest & { readonly hasWrittenAt: boolean };
+
 /** The request of an export by the part of its address behind `?`, or why it is none. */
-export function exportRequestOf(query: string): ExportTuplesRequest | AppError {
+export function exportRequestOf(query: string): ExportQuery | AppError {
   const read = valuesOf(query, EXPORT_NAMES);
   if (!(read instanceof Map)) return read;
   const text = (name: (typeof EXPORT_NAMES)[number]): string => read.get(name) ?? '';
   const allTenants = flagOf(read, 'all_tenants');
   if (typeof allTenants !== 'boolean') return allTenants;
+  const hasWrittenAt = flagOf(read, 'written_at');
+  if (typeof hasWrittenAt !== 'boolean') return hasWrittenAt;
   const filter = filterOf(read);
   if ('reason' in filter) return filter;
   return {
     projectId: text('project_id'),
     tenantId: text('tenant_id'),
     allTenants,
+    hasWrittenAt,
     filter,
     token: text('at_least_consistency_token'),
     cursor: text('cursor'),
@@ -128,14 +136,17 @@ function flagOf(values: ReadonlyMap<string, string>, name: string): boolean | Ap
 function subjectOf(values: ReadonlyMap<string, string>): RawSubject | AppError | undefined {
   const userId = values.get('subject_user_id');
   const wildcard = values.get('subject_wildcard');
+  const wildcardOf = values.get('subject_wildcard_of');
   const set = ['subject_namespace', 'subject_object_id', 'subject_relation'].filter((name) =>
     values.has(name),
   );
   const kinds =
-    Number(userId !== undefined) + Number(wildcard !== undefined) + Number(set.length > 0);
+    [userId, wildcard, wildcardOf].filter((value) => value !== undefined).length +
+    Number(set.length > 0);
   if (kinds === 0) return undefined;
   if (kinds > 1) return fieldError('subject', 'must be of one kind');
   if (userId !== undefined) return { case: 'userId', value: userId };
+  if (wildcardOf !== undefined) return { case: 'wildcardOf', value: wildcardOf };
   if (wildcard !== undefined) {
     if (wildcard !== 'true') return fieldError('subject_wildcard', 'must be true where it is set');
     return { case: 'wildcard', value: true };

@@ -1,17 +1,20 @@
 import { create, toJsonString } from '@bufbuild/protobuf';
 import { ImportTuplesResponseSchema } from '../../gen/gatehouse/v1/tuple_service_pb.ts';
+import { streamedBodyOfExchange } from '../../http/connect/adapter-body.ts';
+import { ANSWER_JSON } from '../../http/connect/answer-json.ts';
+import { LineEnds } from '../../http/connect/unit-ends.ts';
+import { mediaTypeOf } from '../../http/header-text.ts';
 import type { HttpServer } from '../../http/http-server.ts';
+import { REQUEST_ID_HEADER } from '../../http/request-id.ts';
 import type { ExportTuplesRequest } from '../../services/bulk/tuple-export.ts';
 import type { ImportTuplesResult } from '../../services/bulk/tuple-import.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { type PlacedRule, mustRule } from '../callers/method-rules.ts';
-import { streamedBodyOfExchange } from '../connect/adapter-body.ts';
-import { errorBody, sendConnectError } from '../connect/connect-error.ts';
-import { LineEnds } from '../connect/unit-ends.ts';
-import { finishWith, StalledError, writeTo } from './slow-reader.ts';
+import { sendConnectError } from '../connect/connect-error.ts';
+import { writeTo } from './slow-reader.ts';
 import { tuplesToLines } from './tuple-bytes.ts';
 import {
-  causeOf,
+  failStream,
   mustReach,
   openTupleCall,
   reachesAnywhere,
@@ -19,8 +22,14 @@ import {
   type TupleCall,
   type TupleRoutesParts,
 } from './tuple-calls.ts';
+import { importToProto } from './tuple-handlers.ts';
 import { lineBytesMaxOf, tuplesOfLines } from './tuple-lines.ts';
-import { exportRequestOf, type ImportQuery, importRequestOf } from './tuple-queries.ts';
+import {
+  type ExportQuery,
+  exportRequestOf,
+  type ImportQuery,
+  importRequestOf,
+} from './tuple-queries.ts';
 
 const EXPORT_PATH = '/v1/tuples';
 const IMPORT_PATH = '/v1/tuples:import';
@@ -54,7 +63,7 @@ export function addTupleRoutes(
     openTupleCall(exchange, parts(), (call) => void sendExport(call, asked, drained));
   });
   server.route('POST', IMPORT_PATH, (exchange) => {
-    const type = exchange.header('content-type').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+    const type = mediaTypeOf(exchange.header('content-type'));
     const encoding = exchange.header('content-encoding');
     const isPlain = LINES_TYPES.has(type) && (encoding === '' || encoding === 'identity');
     const asked = importRequestOf(exchange.query());
@@ -65,7 +74,7 @@ export function addTupleRoutes(
       streamedBodyOfExchange(exchange, new LineEnds(lineBytesMax), stopped.signal);
     const begin = (call: TupleCall): void => {
       if (!reachesAnywhere(call, IMPORT_RULE)) return;
-      if (!isPlain) return exchange.sendEmpty(415, ['x-request-id', call.requestId]);
+      if (!isPlain) return exchange.sendEmpty(415, [REQUEST_ID_HEADER, call.requestId]);
       exchange.bodyOwner = call.credential.caller.name;
       call.signal.addEventListener('abort', () => stopped.abort(call.signal.reason), {
         once: true,
@@ -81,7 +90,7 @@ export function addTupleRoutes(
 /** Never rejects. An error behind the first line is a line of its own, and no `end` follows. */
 async function sendExport(
   call: TupleCall,
-  asked: ExportTuplesRequest | AppError,
+  asked: ExportQuery | AppError,
   drained: AbortSignal,
 ): Promise<void> {
   const { exchange, parts, requestId, signal } = call;
@@ -92,7 +101,7 @@ async function sendExport(
     mustReach(call, EXPORT_RULE, asked);
     let end = '';
     const begin = (): void => {
-      if (!hasBegun) exchange.begin(200, LINES_TYPE, ['x-request-id', requestId]);
+      if (!hasBegun) exchange.begin(200, LINES_TYPE, [REQUEST_ID_HEADER, requestId]);
       hasBegun = true;
     };
     for await (const part of parts.tupleExport.stream(asked, stop)) {
@@ -100,7 +109,8 @@ async function sendExport(
       const mark = { cursor: part.cursor, consistency_token: part.token };
       end = `,"cursor":${JSON.stringify(part.cursor)},"consistency_token":"${part.token}"`;
       const line = JSON.stringify({ ...mark, revision_changed: part.isRevisionChanged });
-      const lines = tuplesToLines(part.shard, part.page, asked.allTenants);
+      const { allTenants: hasTenant, hasWrittenAt } = asked;
+      const lines = tuplesToLines(part.shard, part.page, { hasTenant, hasWrittenAt });
       await writeTo(exchange, `${lines}${line}\n`, parts.stallMs);
       if (exchange.isEnded) return;
     }
@@ -108,11 +118,8 @@ async function sendExport(
     exchange.write(`{"end":true${end}}\n`);
     exchange.finish();
   } catch (error) {
-    const cause = causeOf(call, drained, error);
-    const shown = shownError(parts, cause, requestId, 'StreamTuples', call.credential.caller.name);
-    if (!hasBegun) return sendConnectError(exchange, shown, requestId);
-    if (error instanceof StalledError) parts.onStalled('StreamTuples');
-    await finishWith(exchange, `{"error":${errorBody(shown)}}\n`, parts.stallMs);
+    const textOf = (body: string): string => `{"error":${body}}\n`;
+    await failStream(call, { method: 'StreamTuples', error, drained, hasBegun }, textOf);
   }
 }
 
@@ -136,7 +143,7 @@ async function receiveImport(
     };
     const tuples = tuplesOfLines(body, lineBytesMaxOf(parts.bodyBytesMax));
     const result = await parts.tupleImport.import({ ...asked, meta, signal }, tuples);
-    exchange.send(200, 'application/json', importAnswer(result), ['x-request-id', requestId]);
+    exchange.send(200, 'application/json', importAnswer(result), [REQUEST_ID_HEADER, requestId]);
   } catch (error) {
     const cause = credential.revoked.aborted ? credential.revoked.reason : error;
     const shown = shownError(parts, cause, requestId, 'ImportTuples', caller);
@@ -145,15 +152,6 @@ async function receiveImport(
 }
 
 function importAnswer(result: ImportTuplesResult): string {
-  const message = create(ImportTuplesResponseSchema, {
-    received: BigInt(result.received),
-    written: BigInt(result.written),
-    unchanged: BigInt(result.unchanged),
-    consistencyToken: result.token,
-    resumedAt: BigInt(result.resumedAt),
-  });
-  return toJsonString(ImportTuplesResponseSchema, message, {
-    useProtoFieldName: true,
-    alwaysEmitImplicit: true,
-  });
+  const message = create(ImportTuplesResponseSchema, importToProto(result));
+  return toJsonString(ImportTuplesResponseSchema, message, ANSWER_JSON);
 }

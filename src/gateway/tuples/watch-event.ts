@@ -10,14 +10,14 @@ import { timestampFromMicroseconds, tupleToProto } from '../rpc/tuple-to-proto.t
 /** The method of the service that deletes what has expired. */
 const PURGE = 'PurgeExpired';
 
-/** What a follower is told, as a message. */
+/** What a follower is reported, as a message. */
 export function watchEventToProto(event: WatchEvent): WatchResponse {
   return create(WatchResponseSchema, { cursor: event.cursor, kind: kindOf(event) });
 }
 
-type Kind = NonNullable<MessageInitShape<typeof WatchResponseSchema>['kind']>;
+type EventKind = NonNullable<MessageInitShape<typeof WatchResponseSchema>['kind']>;
 
-function kindOf(event: WatchEvent): Kind {
+function kindOf(event: WatchEvent): EventKind {
   switch (event.kind) {
     case 'heartbeat':
       return {

@@ -1,16 +1,16 @@
 import { toJson } from '@bufbuild/protobuf';
 import { WatchResponseSchema } from '../../gen/gatehouse/v1/tuple_service_pb.ts';
+import { ANSWER_JSON } from '../../http/connect/answer-json.ts';
 import type { HttpServer } from '../../http/http-server.ts';
+import { REQUEST_ID_HEADER } from '../../http/request-id.ts';
 import type { WatchTuplesRequest } from '../../services/watch/tuple-watch.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { mustRule, type PlacedRule } from '../callers/method-rules.ts';
-import { errorBody, sendConnectError } from '../connect/connect-error.ts';
-import { finishWith, StalledError, writeTo } from './slow-reader.ts';
+import { writeTo } from './slow-reader.ts';
 import {
-  causeOf,
+  failStream,
   mustReach,
   openTupleCall,
-  shownError,
   type TupleCall,
   type TupleRoutesParts,
 } from './tuple-calls.ts';
@@ -20,10 +20,9 @@ import { watchEventToProto } from './watch-event.ts';
 export const WATCH_PATH = '/v1/watch';
 /** It reaches what the method of the same name does. */
 const RULE: PlacedRule<WatchTuplesRequest> = mustRule('/gatehouse.v1.TupleService/Watch');
-const JSON_OPTIONS = { useProtoFieldName: true, alwaysEmitImplicit: true } as const;
 
 /**
- * GET /v1/watch tells what Watch tells, as server-sent events over HTTP/1.1: `event` is the kind, `id` the cursor, `data` the message
+ * GET /v1/watch says what Watch says, as server-sent events over HTTP/1.1: `event` is the kind, `id` the cursor, `data` the message
  * in JSON. Who comes again sends the last id in `Last-Event-ID`, as browsers' and libraries' clients of such streams do.
  * An error behind the first event is an event of the kind `error`, after which the stream ends. So it is where the client takes nothing for
  * `stallMs`; at most one event waits for it. `drained` ends it when the service stops.
@@ -54,7 +53,7 @@ async function sendEvents(
     exchange.begin(200, 'text/event-stream', [
       'cache-control',
       'no-store',
-      'x-request-id',
+      REQUEST_ID_HEADER,
       requestId,
     ]);
     exchange.write(':\n\n');
@@ -66,16 +65,13 @@ async function sendEvents(
     for await (const event of events) {
       begin();
       const message = watchEventToProto(event);
-      const data = JSON.stringify(toJson(WatchResponseSchema, message, JSON_OPTIONS));
+      const data = JSON.stringify(toJson(WatchResponseSchema, message, ANSWER_JSON));
       const text = `event: ${message.kind.case ?? ''}\nid: ${event.cursor}\ndata: ${data}\n\n`;
       await writeTo(exchange, text, parts.stallMs);
       if (exchange.isEnded) return;
     }
   } catch (error) {
-    const cause = causeOf(call, drained, error);
-    const shown = shownError(parts, cause, requestId, 'Watch', call.credential.caller.name);
-    if (!hasBegun) return sendConnectError(exchange, shown, requestId);
-    if (error instanceof StalledError) parts.onStalled('Watch');
-    await finishWith(exchange, `event: error\ndata: ${errorBody(shown)}\n\n`, parts.stallMs);
+    const textOf = (body: string): string => `event: error\ndata: ${body}\n\n`;
+    await failStream(call, { method: 'Watch', error, drained, hasBegun }, textOf);
   }
 }

@@ -1,7 +1,7 @@
 import type { UnreadBytes } from './own-stream.ts';
 import type { Http2Headers, Http2RequestStream } from './request-stream.ts';
 
-/** Bounds of a connection and who is told of it. */
+/** Bounds of a connection and who is notified of it. */
 export type ConnectionOptions = {
   readonly streamsMax: number;
   readonly headerBytesMax: number;
@@ -22,9 +22,10 @@ export type ConnectionOptions = {
 /** Streams that one connection may open and drop in a burst, and a second after that (rapid reset). */
 export const RESET_BURST = 1_000;
 export const RESET_PER_SECOND = 33;
+export const RESET_RATE = { burst: RESET_BURST, perSecond: RESET_PER_SECOND };
 /** Bytes of request body that a stream may send ahead of being read; a connection likewise, of all that was not looked at. */
 export const WINDOW_BYTES = 1_048_576;
-/** Given back to the peer when so much of a window is used. */
+/** Released to the peer when so much of a window is used. */
 export const WINDOW_STEP_BYTES = WINDOW_BYTES / 2;
 /** Resets by whomever, and bytes of header blocks, after which other connections have their turn. */
 export const RESETS_A_TURN = 16;
@@ -42,7 +43,7 @@ export const BLOCK_BYTES_MAX = 65_536;
 export const BLOCK_BYTES_SPARE = 8_192;
 export const BLOCKS_BYTES_MAX = 4 * 1_048_576;
 /** A frame that has not come whole and takes more is what the connection has its memory for. */
-export const HELD_ROOM_SPARE = 8_192;
+export const HELD_SPARE = 8_192;
 /** Streams that we reset remembered; what the peer has sent before it knew is not its fault. */
 export const KNOWN_RESETS_MAX = 512;
 /** Answers to SETTINGS and PING, and resets, that the peer has not taken. */

@@ -27,7 +27,7 @@ export class FrameCutter {
   #filled = 0;
 
   /** Bytes of the memory that a frame has which has not come whole. */
-  get heldRoom(): number {
+  get heldCapacity(): number {
     return this.#held === null ? 0 : this.#held.length;
   }
 

@@ -8,8 +8,8 @@ import {
 
 /** Longer payloads leave where they lie, others are copied. */
 const COPIED_BYTES_MAX = 2_048;
-const ROOM_BYTES_MIN = 1_024;
-const ROOM_BYTES_MAX = 65_536;
+const CAPACITY_BYTES_MIN = 1_024;
+const CAPACITY_BYTES_MAX = 65_536;
 
 /** Gathers the frames that a connection sends, so that those of one turn leave as one write. */
 export class FrameOutput {
@@ -19,7 +19,7 @@ export class FrameOutput {
   /** Of the buffer: where what is not among the chunks begins, and ends. */
   #from = 0;
   #to = 0;
-  #room = ROOM_BYTES_MIN;
+  #space = CAPACITY_BYTES_MIN;
 
   /** Bytes gathered. */
   get bytes(): number {
@@ -79,8 +79,8 @@ export class FrameOutput {
     this.#chunks = [];
     // As much room as was taken this time is likely to be enough the next.
     const copied = this.#to;
-    if (copied > this.#room) this.#room = Math.min(ROOM_BYTES_MAX, this.#room * 2);
-    else if (copied < this.#room / 4) this.#room = Math.max(ROOM_BYTES_MIN, this.#room / 2);
+    if (copied > this.#space) this.#space = Math.min(CAPACITY_BYTES_MAX, this.#space * 2);
+    else if (copied < this.#space / 4) this.#space = Math.max(CAPACITY_BYTES_MIN, this.#space / 2);
     this.#buffer = null;
     this.#from = 0;
     this.#to = 0;
@@ -92,8 +92,8 @@ export class FrameOutput {
     let buffer = this.#buffer;
     if (buffer !== null && this.#to + count <= buffer.length) return buffer;
     this.#cutBuffer();
-    if (buffer !== null) this.#room = Math.min(ROOM_BYTES_MAX, this.#room * 2);
-    buffer = Buffer.allocUnsafe(Math.max(this.#room, count));
+    if (buffer !== null) this.#space = Math.min(CAPACITY_BYTES_MAX, this.#space * 2);
+    buffer = Buffer.allocUnsafe(Math.max(this.#space, count));
     this.#buffer = buffer;
     this.#from = 0;
     this.#to = 0;

@@ -1,5 +1,5 @@
 import { HeaderField } from './header-field.ts';
-import { huffmanDecode, huffmanRoom } from './huffman.ts';
+import { huffmanDecode, huffmanCapacity } from './huffman.ts';
 import { STATIC_TABLE } from './static-table.ts';
 
 /** Bounds of what a decoder gives out of one block; the rest is read and left out. */
@@ -9,7 +9,7 @@ export type HeaderListLimits = {
   readonly fieldsMax: number;
 };
 
-/** What we tell no peer otherwise: its table may take so much of our memory. */
+/** What we say no peer otherwise: its table may take so much of our memory. */
 const TABLE_BYTES_MAX = 4_096;
 /** The smallest field counts 32 bytes, so that the table has no more; a power of two. */
 const TABLE_FIELDS_MAX = 128;
@@ -232,8 +232,8 @@ export class HpackDecoder {
     this.#at = to;
     const { buffer, byteOffset } = this.#bytes;
     if (!isCoded) return Buffer.from(buffer, byteOffset + from, length).toString('latin1');
-    const room = huffmanRoom(length);
-    if (scratch.length < room) scratch = Buffer.allocUnsafeSlow(room * 2);
+    const space = huffmanCapacity(length);
+    if (scratch.length < space) scratch = Buffer.allocUnsafeSlow(space * 2);
     const count = huffmanDecode(this.#bytes, from, to, scratch);
     if (count < 0) {
       this.#isBroken = true;

@@ -63,12 +63,12 @@ function enter(rows: Int32Array[], byte: number, code: number, length: number): 
 const GROWTH_MAX = 8 / 5;
 
 /** Bytes that `huffmanDecode` may write for so many bytes of input. */
-export function huffmanRoom(inputBytes: number): number {
+export function huffmanCapacity(inputBytes: number): number {
   return Math.ceil(inputBytes * GROWTH_MAX);
 }
 
 /**
- * Hot. Decodes the bytes from `from` to `to` into `out`, which has room for `huffmanRoom` of them. Returns how many it wrote; -1 where
+ * Hot. Decodes the bytes from `from` to `to` into `out`, which has room for `huffmanCapacity` of them. Returns how many it wrote; -1 where
  * there is no such code, EOS, or padding that is too long or not of ones. O(bytes).
  */
 export function huffmanDecode(

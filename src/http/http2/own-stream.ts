@@ -28,7 +28,7 @@ export interface UnreadBytes {
   release(): void;
 }
 
-/** What it tells its connection. */
+/** What it notifies its connection. */
 export interface StreamCarrier {
   readonly sender: StreamSender;
   /** Answers that wait have grown, or shrunk. */
@@ -62,7 +62,7 @@ export class OwnStream extends EventEmitter implements Http2RequestStream {
   sendWindow: number;
   /** Bytes that the peer may send. */
   receiveWindow: number;
-  /** Taken by the reader, and not given back to the peer's window yet. */
+  /** Taken by the reader, and not released to the peer's window yet. */
   owedBytes = 0;
   /** Of the body: what its head said (-1: nothing), what has come, and in how many frames. */
   readonly contentLength: number;
@@ -289,7 +289,7 @@ export class OwnStream extends EventEmitter implements Http2RequestStream {
     }
   }
 
-  /** The stream is over, or is to be nothing more; 'close' is for the connection to tell. */
+  /** The stream is over, or is to be nothing more; 'close' is for the connection to say. */
   over(): void {
     this.destroyed = true;
     const unread = this.#incoming?.length ?? 0;

@@ -39,6 +39,7 @@ export const MAX_HEADER_LIST_SIZE = 6;
 /** Codes of errors. */
 export const NO_ERROR = 0;
 export const PROTOCOL_ERROR = 1;
+export const INTERNAL_ERROR = 2;
 export const FLOW_CONTROL_ERROR = 3;
 export const STREAM_CLOSED = 5;
 export const FRAME_SIZE_ERROR = 6;

@@ -17,7 +17,7 @@ const NONE: readonly OwnStream[] = [];
 /**
  * What a connection sends: frames of one turn of the loop as one write, data under the window of the connection, and no more of it than
  * the socket is rid of. One write waits for the kernel at a time: what comes meanwhile is gathered, and nothing more is read of a peer that
- * does not read. Streams that are over are told so when their last bytes are with the kernel.
+ * does not read. Streams that are over are notified when their last bytes are with the kernel.
  */
 export class SendSide implements StreamSender {
   sendWindow = WINDOW_FIRST;
@@ -30,7 +30,7 @@ export class SendSide implements StreamSender {
   readonly #output = new FrameOutput();
   /** Streams whose data waits for the connection. */
   readonly #waiting = new Set<OwnStream>();
-  /** Over, but not told yet: answered, and given up before that. */
+  /** Over, but not reported yet: answered, and given up before that. */
   #ended: OwnStream[] = [];
   #dropped: OwnStream[] = [];
   /** Frames that only answer the peer and that it has not taken, and those of them that are not with the socket. */
@@ -42,7 +42,7 @@ export class SendSide implements StreamSender {
   #isLast = false;
   #patienceMs = 0;
 
-  /** `onBacklog` is told when the kernel takes no more, `onRelief` when it has taken what there was: then the socket is to be read again. */
+  /** `onBacklog` is notified when the kernel takes no more, `onRelief` when it has taken what there was: then the socket is to be read again. */
   constructor(
     socket: Socket,
     onOver: (stream: OwnStream) => void,
@@ -133,14 +133,14 @@ export class SendSide implements StreamSender {
     if (stream.isLocalEnded) {
       this.#ended.push(stream);
       this.askFlush();
-    } else if (this.#dropped.push(stream) === 1) setImmediate(tellDropped, this);
+    } else if (this.#dropped.push(stream) === 1) setImmediate(reportDropped, this);
   }
 
   /** Called a turn after streams were given up: handlers that their requests began, maybe in the same read, listen by then. */
-  tellDropped(): void {
+  reportDropped(): void {
     const dropped = this.#dropped;
     this.#dropped = [];
-    this.#tell(dropped);
+    this.#report(dropped);
   }
 
   /** Nothing comes after what has been said; the socket ends, at the latest after `patienceMs`. */
@@ -165,9 +165,9 @@ export class SendSide implements StreamSender {
     if (socket.writableLength > 0 && !isGone && !this.#isLast) return this.#holdBack();
     const ended = this.#ended.length > 0 ? this.#ended : NONE;
     if (ended !== NONE) this.#ended = [];
-    if (isGone) return this.#tell(ended);
+    if (isGone) return this.#report(ended);
     const chunks = this.#output.take();
-    if (chunks.length === 0) this.#tell(ended);
+    if (chunks.length === 0) this.#report(ended);
     else this.#write(chunks, ended);
     if (this.#isLast) this.#farewell();
   }
@@ -198,7 +198,7 @@ export class SendSide implements StreamSender {
   #written(ended: readonly OwnStream[], controlCount: number): void {
     const socket = this.#socket;
     this.#controlCount -= controlCount;
-    this.#tell(ended);
+    this.#report(ended);
     if (this.#output.bytes > 0 && !this.isHeld) this.flush();
     this.sendWaiting();
     if (!this.#isBacklogged || socket.writableLength > 0) return;
@@ -206,7 +206,7 @@ export class SendSide implements StreamSender {
     this.#onRelief();
   }
 
-  #tell(ended: readonly OwnStream[]): void {
+  #report(ended: readonly OwnStream[]): void {
     for (const stream of ended) {
       stream.emit('close');
       this.#onOver(stream);
@@ -233,6 +233,6 @@ function flushAsked(side: SendSide): void {
   side.flush();
 }
 
-function tellDropped(side: SendSide): void {
-  side.tellDropped();
+function reportDropped(side: SendSide): void {
+  side.reportDropped();
 }

@@ -62,9 +62,9 @@ function withoutList(rule: Rule): Rule {
   return { ...rule, operands };
 }
 
-type Place = { isFree: boolean; readonly list: SubjectList };
+type SubjectPlace = { isFree: boolean; readonly list: SubjectList };
 
-function placeIn(operand: Operand, place: Place): Operand {
+function placeIn(operand: Operand, place: SubjectPlace): Operand {
   if (!place.isFree) return operand;
   const { term } = operand;
   if (term.kind === 'this') {
@@ -77,7 +77,7 @@ function placeIn(operand: Operand, place: Place): Operand {
 }
 
 /** Deeper than an operand the list has no lines of its own for comments. */
-function placeInTerm(term: Term, place: Place): Term {
+function placeInTerm(term: Term, place: SubjectPlace): Term {
   if (!place.isFree) return term;
   if (term.kind === 'this') {
     place.isFree = false;

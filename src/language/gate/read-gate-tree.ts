@@ -31,7 +31,7 @@ export type GateReading = {
 };
 
 /**
- * Reads `.gate` text. Goes on at the next statement after a problem, so that several are told at once,
+ * Reads `.gate` text. Goes on at the next statement after a problem, so that several are reported at once,
  * at most 100. Errors: MODEL_INVALID for a text that is too long. O(length).
  */
 export function readGateTree(text: string): GateReading {

@@ -14,7 +14,7 @@ import {
 } from './gate-tree.ts';
 import { placeSubjects } from './place-subjects.ts';
 
-type JsonObject = { readonly [member: string]: unknown };
+type DocumentObject = { readonly [member: string]: unknown };
 
 /**
  * The tree of a model's JSON form. What it cannot hold is refused, so that nothing is lost: unknown
@@ -151,14 +151,14 @@ function termOf(value: unknown, path: string, nesting: number): Term {
   }
 }
 
-function objectOf(value: unknown, path: string, known?: readonly string[]): JsonObject {
+function objectOf(value: unknown, path: string, known?: readonly string[]): DocumentObject {
   if (value === undefined) throw documentError(path, 'is required');
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw documentError(path, 'must be an object');
   }
   const unknown = Object.keys(value).find((member) => known?.includes(member) === false);
   if (unknown !== undefined) throw documentError(`${path}.${unknown}`, 'is not a known member');
-  return value as JsonObject;
+  return value as DocumentObject;
 }
 
 function entriesOf(value: unknown, path: string): readonly (readonly [string, unknown])[] {

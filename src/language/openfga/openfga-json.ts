@@ -1,4 +1,5 @@
 import { MODEL_NESTING_MAX } from '../../model/model-document.ts';
+import { AppError } from '../../shared/app-error.ts';
 import {
   membersOf,
   optionalList,
@@ -15,7 +16,7 @@ import type {
   PeerSubjectType,
   PeerType,
 } from '../peers/peer-model.ts';
-import type { OpenFgaPlaces } from './openfga-places.ts';
+import { OpenFgaPlaces } from './openfga-places.ts';
 
 /** Versions with type restrictions, without which a relation does not say what may be written. */
 const SCHEMA_VERSIONS = ['1.1', '1.2'];
@@ -52,6 +53,17 @@ export function peerModelOfJson(value: unknown, places: OpenFgaPlaces): PeerMode
     ([name, condition]) => conditionOf(name, condition, places),
   );
   return { types, conditions, problems: [], notes: [] };
+}
+
+/** The same of a text, without the library that reads their language; what is no such model is a problem. */
+export function peerModelOfText(text: string): PeerModel {
+  try {
+    return peerModelOfJson(JSON.parse(text), new OpenFgaPlaces([]));
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    const problems = [{ place: 'the model', text: error.message }];
+    return { types: [], conditions: [], problems, notes: [] };
+  }
 }
 
 function typeOf(value: unknown, places: OpenFgaPlaces): PeerType {

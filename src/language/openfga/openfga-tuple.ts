@@ -1,3 +1,4 @@
+import { assertExact, parseExactJson } from '../peers/exact-numbers.ts';
 import { type JsonMembers, membersOf, shapeError } from '../peers/json-shape.ts';
 import type { PeerTuple } from '../peers/peer-model.ts';
 import { tupleOf } from './read-store-file.ts';
@@ -54,13 +55,15 @@ export function csvTupleReader(header: readonly string[]): (row: readonly string
       return at(name);
     };
     const condition = at('condition_name');
-    const context = at('condition_context');
+    const contextJson = at('condition_context');
+    const context = contextJson === '' ? undefined : jsonOf(contextJson);
+    assertExact(context, 'condition_context');
     return {
       object: { type: must('object_type'), id: must('object_id'), relation: '' },
       relation: must('relation'),
       subject: { type: must('user_type'), id: must('user_id'), relation: at('user_relation') },
       condition: condition === '' ? undefined : condition,
-      context: context === '' ? undefined : jsonOf(context),
+      context,
       expiresAt: undefined,
       place: '',
     };
@@ -76,9 +79,10 @@ function refuseOthers(members: JsonMembers, known: readonly string[], prefix: st
 
 function jsonOf(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    return parseExactJson(text);
   } catch (error) {
     if (error instanceof SyntaxError) throw shapeError('condition_context', 'is no JSON');
+    if (error instanceof RangeError) throw shapeError('condition_context', 'is nested too deeply');
     throw error;
   }
 }

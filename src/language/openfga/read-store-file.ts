@@ -1,3 +1,4 @@
+import { assertExact } from '../peers/exact-numbers.ts';
 import {
   type JsonMembers,
   membersOf,
@@ -30,7 +31,7 @@ export type ReadOther = (path: string) => string;
 
 /**
  * Reads a store file of OpenFGA: its model's place, its tuples (`tuples`, `tuple_file`, `tuple_files`), and the
- * tests with `check` and `list_objects`; `list_users` cannot be asked here and is told in `unsupported`.
+ * tests with `check` and `list_objects`; `list_users` cannot be asked here and is reported in `unsupported`.
  * Errors: FIELD_INVALID naming the place; those of `readOther`. O(size).
  */
 export function readStoreFile(text: string, readOther: ReadOther): StoreFile {
@@ -121,6 +122,7 @@ class StoreReader {
 export function tupleOf(value: unknown, place: string): PeerTuple {
   const tuple = membersOf(value, place);
   const condition = optionalMembers(tuple['condition'], place);
+  assertExact(condition['context'], `${place}.condition.context`);
   return {
     object: referenceOf(stringOf(tuple['object'], `${place}.object`), place),
     relation: stringOf(tuple['relation'], `${place}.relation`),
@@ -135,6 +137,7 @@ export function tupleOf(value: unknown, place: string): PeerTuple {
 function checksOf(check: JsonMembers, place: string): readonly PeerCheck[] {
   const users = manyOf(check, 'user', 'users', place);
   const objects = manyOf(check, 'object', 'objects', place);
+  assertExact(check['context'], `${place}.context`);
   const assertions = Object.entries(membersOf(check['assertions'], `${place}.assertions`));
   return users.flatMap((subject) =>
     objects.flatMap((object) =>
@@ -161,6 +164,7 @@ function manyOf(
 function listsOf(list: JsonMembers, place: string): readonly PeerList[] {
   const subject = referenceOf(stringOf(list['user'], `${place}.user`), place);
   const type = stringOf(list['type'], `${place}.type`);
+  assertExact(list['context'], `${place}.context`);
   const assertions = Object.entries(membersOf(list['assertions'], `${place}.assertions`));
   return assertions.map(([relation, objects]) => {
     const ids = optionalList(objects, place).map((text) => {

@@ -1,3 +1,4 @@
+import { assertExact } from '../peers/exact-numbers.ts';
 import { membersOf, optionalList, shapeError, stringOf } from '../peers/json-shape.ts';
 import type { PeerRemark, PeerSuite, PeerTest, PeerTuple } from '../peers/peer-model.ts';
 import { readYaml } from '../peers/read-yaml.ts';
@@ -13,7 +14,7 @@ export type SuiteStage = {
 /**
  * Reads a file of OpenFGA's own suite (`assets/tests/*.yaml` of its repository): tests in stages, each with a
  * model, tuples, and assertions with contextual tuples. What expects an error, and lists of users, are
- * told in `unsupported`. Errors: FIELD_INVALID naming the place. O(size).
+ * reported in `unsupported`. Errors: FIELD_INVALID naming the place. O(size).
  */
 export function readSuiteFile(text: string): readonly SuiteStage[] {
   const root = membersOf(readYaml(text, 'the suite'), 'the suite');
@@ -68,6 +69,7 @@ function checkTest(assertion: Members, place: string): Omit<PeerTest, 'name' | '
   if (typeof isAllowed !== 'boolean') throw shapeError(place, 'expects neither true nor false');
   const { object, relation, subject } = tuple;
   const context = assertion['context'];
+  assertExact(context, `${place}.context`);
   return { checks: [{ object, relation, subject, context, isAllowed, place }], lists: [] };
 }
 

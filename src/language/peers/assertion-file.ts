@@ -1,5 +1,6 @@
 import { stringify } from 'yaml';
-import type { RelationTuple, Subject } from '../../model/relation-tuple.ts';
+import type { RelationTuple } from '../../model/relation-tuple.ts';
+import { subjectText } from '../../model/subject-text.ts';
 import type { ImportedCheck, ImportedList, ImportedSuite } from './import-suite.ts';
 
 /**
@@ -56,17 +57,4 @@ function entriesOf(
 function listEntry({ namespace, relation, userId, ids }: ImportedList): object {
   const objects = ids.map((id) => `${namespace}:${id}`);
   return { user: `user:${userId}`, type: namespace, assertions: { [relation]: objects } };
-}
-
-function subjectText(subject: Subject): string {
-  switch (subject.kind) {
-    case 'user':
-      return `user:${subject.userId}`;
-    case 'wildcard':
-      return 'user:*';
-    case 'set': {
-      const { namespace, objectId, relation } = subject;
-      return `${namespace}:${objectId}${relation === '' ? '' : `#${relation}`}`;
-    }
-  }
 }

@@ -21,9 +21,8 @@ export type PeerCheckup = {
 };
 
 /**
- * Looks at a peer's model for what refers to nothing and for what is decided otherwise here: wildcards of
- * others than users, walks through users, walks over what is not stored, exclusions that a wildcard
- * would make wider. `userType` is the type whose objects are users. Cost: that of `PeerKinds`.
+ * Looks at a peer's model for what refers to nothing and for what is decided otherwise here: walks through users,
+ * walks over what is not stored, exclusions that the wildcard of users would make wider. `userType` is the type whose objects are users. Cost: that of `PeerKinds`.
  */
 export function checkPeerModel(model: PeerModel, userType: string | undefined): PeerCheckup {
   const checkup = new Checkup(model, userType);
@@ -106,10 +105,6 @@ class Checkup {
     if (condition !== undefined && !this.#model.conditions.some(({ name }) => name === condition)) {
       this.#problem(place, `there is no condition ${condition}`);
     }
-    if (relation === '*' && type !== this.#userType) {
-      const users = this.#userType ?? 'none';
-      this.#problem(place, `${type}:* is a wildcard, which only users have (users: ${users})`);
-    }
     if (relation === '' || relation === '*' || this.#relationOf(type, relation)) return;
     this.#problem(place, `the type ${type} has no relation ${relation}`);
   }
@@ -180,14 +175,14 @@ class Checkup {
     }
   }
 
-  /** On an exclude side the wildcard stands for everything here, for users only there. */
+  /** On an exclude side the wildcard of users stands for everything here, for users only there; others stand for their own. */
   #checkExclusion(
     type: PeerType,
     relation: PeerRelation,
     { include, exclude }: PeerRule & { readonly op: 'exclusion' },
   ): void {
     const excluded = this.#kinds.ofRule(type.name, relation.name, exclude);
-    if (![...excluded].some((kind) => kind.endsWith(':*'))) return;
+    if (this.#userType === undefined || !excluded.has(`${this.#userType}:*`)) return;
     const included = this.#kinds.ofRule(type.name, relation.name, include);
     const others = [...included].filter((kind) => !kind.endsWith(':*') && kind !== this.#userType);
     if (others.length === 0) return;

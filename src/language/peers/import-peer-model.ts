@@ -49,7 +49,7 @@ const GROUP_MEMBER: PeerSubjectType = {
 const WORKSPACE_ROLES = ['owner', 'admin', 'member', 'guest'];
 
 /**
- * Brings a peer's model into ours. A model is taken only if every question has the same answer here; what
+ * Brings a peer's model into ours. A model is taken only if every query has the same answer here; what
  * stands in the way is a problem, and what merely reads otherwise is a note. The document of a model that
  * is taken passes `checkModelDocument`. Throws nothing. Cost: that of `checkModelDocument`, and of
  * comparing types, O(relations²) at worst.

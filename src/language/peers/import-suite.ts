@@ -16,7 +16,7 @@ import type {
   PeerTuple,
 } from './peer-model.ts';
 
-/** A question of a peer's test as it is asked here. */
+/** A query of a peer's test as it is asked here. */
 export type ImportedCheck = {
   readonly namespace: string;
   readonly objectId: string;
@@ -100,20 +100,20 @@ class SuiteImporter {
   check(check: PeerCheck): readonly ImportedCheck[] {
     return this.#guarded(this.unsupported, check.place, () => {
       const { relation, place, isAllowed } = check;
-      const question = this.#question(check.object.type, relation, check.subject);
+      const query = this.#query(check.object.type, relation, check.subject);
       const objectId = idOf(check.object);
       if (!isAllowed && check.subject.relation !== '') {
         throw unaskable('a userset is allowed here, too, if one of its members is');
       }
       const contextJson = jsonOf(check.context) || this.#emptyContext;
-      return { ...question, objectId, contextJson, isAllowed, place };
+      return { ...query, objectId, contextJson, isAllowed, place };
     });
   }
 
   list(list: PeerList, tuples: readonly PeerTuple[]): readonly ImportedList[] {
     return this.#guarded(this.unsupported, list.place, () => {
       const { place } = list;
-      const { subject, ...question } = this.#question(list.type, list.relation, list.subject);
+      const { subject, ...query } = this.#query(list.type, list.relation, list.subject);
       if (subject.kind !== 'user') throw unaskable('objects are listed for users only');
       if (jsonOf(list.context) !== '') throw unaskable('a list is asked without a context');
       if (
@@ -124,7 +124,7 @@ class SuiteImporter {
       const ids = [...new Set(list.ids)].toSorted((a, b) =>
         Buffer.compare(Buffer.from(a), Buffer.from(b)),
       );
-      return { ...question, userId: subject.userId, ids, place };
+      return { ...query, userId: subject.userId, ids, place };
     });
   }
 
@@ -157,7 +157,7 @@ class SuiteImporter {
     };
   }
 
-  #question(
+  #query(
     type: string,
     relation: string,
     subject: PeerReference,
@@ -167,7 +167,9 @@ class SuiteImporter {
       throw unaskable(`the model has no relation ${relation} of ${type}`);
     }
     const asked = this.#subject(subject);
-    if (asked.kind === 'wildcard') throw unaskable('nobody can ask for the wildcard itself');
+    if (asked.kind === 'wildcard' || asked.kind === 'wildcardOf') {
+      throw unaskable('nobody can ask for the wildcard itself');
+    }
     return {
       namespace: this.#namespace(type),
       relation: this.#model.names.relations.get(relation) ?? relation,
@@ -179,8 +181,9 @@ class SuiteImporter {
     const { type, id, relation } = subject;
     const isUser = type === this.#model.userType && relation === '';
     if (id === '*' && relation === '') {
-      if (!isUser) throw unaskable(`${type}:* is a wildcard of others than users`);
-      return { kind: 'wildcard' };
+      return isUser
+        ? { kind: 'wildcard' }
+        : { kind: 'wildcardOf', namespace: this.#namespace(type) };
     }
     if (isUser) return { kind: 'user', userId: idOf(subject) };
     const own = relation === '' ? '' : (this.#model.names.relations.get(relation) ?? relation);

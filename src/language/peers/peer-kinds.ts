@@ -42,7 +42,7 @@ export class PeerKinds {
         return union(types.map((one) => this.#kinds.get(keyOf(one.type, rule.computed)) ?? NONE));
       }
       case 'union':
-      // Which of them an intersection can hold is not told apart: too many is safe here.
+      // Which of them an intersection can hold is not distinguished: too many is safe here.
       case 'intersection':
         return union(rule.children.map((child) => this.ofRule(type, relation, child)));
       case 'exclusion':

@@ -76,7 +76,7 @@ export type PeerTuple = {
   readonly place: Place;
 };
 
-/** A question with its answer. */
+/** A query with its answer. */
 export type PeerCheck = {
   readonly object: PeerReference;
   readonly relation: string;

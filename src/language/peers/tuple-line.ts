@@ -53,7 +53,9 @@ function subjectOf(subject: PeerReference, naming: TupleNaming): object {
   const isUser = type === naming.userType && relation === '';
   if (id === '*') {
     if (isUser) return { wildcard: true };
-    throw shapeError('user', `${type}:* is a wildcard of others than users`);
+    if (relation !== '')
+      throw shapeError('user', `${type}:*#${relation} is a userset of a wildcard`);
+    return { wildcard_of: namespaceOf(type, 'user', naming) };
   }
   if (isUser) {
     checkUserId('user', id);

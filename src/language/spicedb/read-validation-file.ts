@@ -6,9 +6,12 @@ import {
   shapeError,
   stringOf,
 } from '../peers/json-shape.ts';
-import type { PeerCheck, PeerRemark, PeerSuite } from '../peers/peer-model.ts';
+import type { PeerCheck, PeerRemark, PeerSuite, PeerTuple } from '../peers/peer-model.ts';
 import { readYaml } from '../peers/read-yaml.ts';
 import { assertionOf, relationshipOf } from './relationship-text.ts';
+
+/** Reads a file that a validation file names. Errors: whatever the caller's file system says. */
+export type ReadNamed = (path: string) => string;
 
 export type ValidationFile = {
   readonly schema:
@@ -17,15 +20,18 @@ export type ValidationFile = {
   readonly suite: PeerSuite;
 };
 
+/** A text that is one word without a relation is the name of a file. */
+const PATH = /^[^\s#@]+$/;
 /** `[user:tom] is <doc:1#viewer>`; of what is in the brackets only the subject is kept. */
 const EXPECTED = /^\s*\[([^[\s\]]+)(\[\.\.\.\])?(\s*-\s*\{.*\})?\]\s+is\s+/;
 
 /**
  * Reads a validation file of SpiceDB: its schema's place, its relationships, its assertions, and the subjects of
  * `validation`, each of which is asked about. What SpiceDB leaves to a caveat without its values is denied
- * here, and so expected. Errors: FIELD_INVALID naming the place. O(size).
+ * here, and so expected. Relationships that another file has (`relationshipsFile`, or its name as `relationships`) come behind its own.
+ * Errors: FIELD_INVALID naming the place; those of `readNamed`. O(size).
  */
-export function readValidationFile(text: string): ValidationFile {
+export function readValidationFile(text: string, readNamed: ReadNamed): ValidationFile {
   const root = membersOf(readYaml(text, 'the validation file'), 'the validation file');
   const schemaText = optionalString(root['schema'], 'schema');
   const path = optionalString(root['schemaFile'], 'schemaFile');
@@ -33,12 +39,16 @@ export function readValidationFile(text: string): ValidationFile {
     throw shapeError('the validation file', 'has neither schema nor schemaFile');
   }
   const relationships = optionalString(root['relationships'], 'relationships') ?? '';
-  // A folded text has a space where a line ended; ids have none, and a context is all on one line.
-  const tuples = relationships.split('\n').flatMap((line, index) => {
-    const relationship = line.trim();
-    if (relationship === '' || relationship.startsWith('//')) return [];
-    return [relationshipOf(relationship, `relationships, line ${index + 1}`)];
-  });
+  const isPath = PATH.test(relationships.trim());
+  const named = optionalString(root['relationshipsFile'], 'relationshipsFile');
+  const files = [
+    ...(named === undefined ? [] : [named]),
+    ...(isPath ? [relationships.trim()] : []),
+  ];
+  const tuples = [
+    ...(isPath ? [] : relationshipsOf(relationships, 'relationships')),
+    ...files.flatMap((file) => relationshipsOf(readNamed(file), file)),
+  ];
   const assertions = optionalMembers(root['assertions'], 'assertions');
   const unsupported: PeerRemark[] = [];
   const checks = [
@@ -53,6 +63,15 @@ export function readValidationFile(text: string): ValidationFile {
       ? { kind: 'file', path: path ?? '' }
       : { kind: 'text', text: schemaText };
   return { schema, suite: { tuples, tests, unsupported } };
+}
+
+function relationshipsOf(text: string, place: string): readonly PeerTuple[] {
+  // A folded text has a space where a line ended; ids have none, and a context is all on one line.
+  return text.split('\n').flatMap((line, index) => {
+    const relationship = line.trim();
+    if (relationship === '' || relationship.startsWith('//')) return [];
+    return [relationshipOf(relationship, `${place}, line ${index + 1}`)];
+  });
 }
 
 function checksOf(

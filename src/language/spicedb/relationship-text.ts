@@ -1,3 +1,4 @@
+import { assertExact, parseExactJson } from '../peers/exact-numbers.ts';
 import { shapeError } from '../peers/json-shape.ts';
 import type { PeerCheck, PeerReference, PeerTuple } from '../peers/peer-model.ts';
 
@@ -30,7 +31,7 @@ export function relationshipOf(text: string, place: string): PeerTuple {
   return { object, relation, subject, condition, context, expiresAt, place };
 }
 
-/** A question with its answer: `doc:1#view@user:tom with {"a":1}`. Errors as above. */
+/** A query with its answer: `doc:1#view@user:tom with {"a":1}`. Errors as above. */
 export function assertionOf(text: string, isAllowed: boolean, place: string): PeerCheck {
   const [relationship = '', contextJson] = text.trim().split(/\s+with\s+(.*)/s);
   const { object, relation, subject, condition } = relationshipOf(relationship, place);
@@ -42,9 +43,12 @@ export function assertionOf(text: string, isAllowed: boolean, place: string): Pe
 
 function jsonOf(text: string, place: string): unknown {
   try {
-    return JSON.parse(text);
+    const context = parseExactJson(text);
+    assertExact(context, `${place}, context`);
+    return context;
   } catch (error) {
     if (error instanceof SyntaxError) throw shapeError(place, `${text} is no JSON`);
+    if (error instanceof RangeError) throw shapeError(place, 'the context is nested too deeply');
     throw error;
   }
 }

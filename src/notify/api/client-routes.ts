@@ -1,10 +1,13 @@
+import { internalError } from '../../http/connect/call-errors.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
 import type { HttpServer } from '../../http/http-server.ts';
-import { requestIdOf } from '../../http/request-id.ts';
+import { REQUEST_ID_HEADER, requestIdOf } from '../../http/request-id.ts';
+import { bearerToken } from '../../http/service-tokens.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { IdSource } from '../../shared/ids.ts';
 import type { NotifyLog } from '../core/event-log.ts';
+import { invalidField } from '../core/invalid-field.ts';
 import type { Refusals } from '../core/refusals.ts';
 import { LiveConnection } from '../live/live-connection.ts';
 import type { LiveHub } from '../live/live-hub.ts';
@@ -13,7 +16,7 @@ import type { StreamGate } from '../live/stream-gate.ts';
 import type { StreamTokens } from '../live/stream-token.ts';
 import type { UserKey } from '../model/notification.ts';
 import type { StreamGrant, StreamStanding } from '../model/stream-order.ts';
-import { errorAnswer, invalidField } from './notify-error.ts';
+import { NOTIFY_ERRORS } from './notify-error.ts';
 
 export type ClientRoutesOptions = {
   readonly server: HttpServer;
@@ -53,9 +56,9 @@ const PREFLIGHT = [
 export function addClientRoutes(options: ClientRoutesOptions): void {
   // Not as a route: a page's preflight needs OPTIONS on the same path.
   options.server.fallback((exchange) => {
-    const requestId = requestIdOf(exchange.header('x-request-id'));
+    const requestId = requestIdOf(exchange.header(REQUEST_ID_HEADER));
     const cors = corsHeaders(options.allowedOrigins, exchange.header('origin'));
-    const headers = [...(cors ?? []), 'x-request-id', requestId];
+    const headers = [...(cors ?? []), REQUEST_ID_HEADER, requestId];
     const method = exchange.method();
     if (exchange.path() !== STREAM_PATH) {
       refuse(exchange, new AppError('METHOD_UNKNOWN', 'no such path'), headers);
@@ -87,7 +90,7 @@ function open(
     const query = new URLSearchParams(exchange.query());
     const grant = grantOf(options, exchange, query);
     user = grant;
-    options.hub.assertRoom(grant);
+    options.hub.assertCapacity(grant);
     const lastSequence = placeOf(exchange, query);
     // Until the store has said what it knows of the token, nothing is done for a client that goes.
     let isGone = false;
@@ -95,7 +98,7 @@ function open(
     const admitted = (standing: StreamStanding): void => {
       if (isGone) return;
       // Others came in while this one waited.
-      options.hub.assertRoom(grant);
+      options.hub.assertCapacity(grant);
       begin(options, exchange, headers, grant, lastSequence, standing);
     };
     options.gate
@@ -146,8 +149,7 @@ function grantOf(
 ): StreamGrant {
   if (options.isClosing()) throw new AppError('SHUTTING_DOWN', 'shutting down');
   if (!options.isLive) throw new AppError('STREAMS_DISABLED', 'live streams are switched off');
-  const bearer = /^bearer +(.*)$/i.exec(exchange.header('authorization'))?.[1];
-  const token = bearer ?? query.get('access_token') ?? '';
+  const token = bearerToken(exchange.header('authorization')) ?? query.get('access_token') ?? '';
   return options.tokens.check(token, options.clock.nowMs());
 }
 
@@ -172,7 +174,8 @@ function corsHeaders(allowed: readonly string[], origin: string): readonly strin
 }
 
 function refuse(exchange: HttpExchange, error: unknown, headers: readonly string[]): void {
-  const { status, body } = errorAnswer(error);
+  const shown = internalError(error);
+  const status = NOTIFY_ERRORS.httpStatusOfReason(shown.reason);
   const extra = status === 429 || status === 503 ? [...headers, ...RETRY_AFTER] : headers;
-  exchange.send(status, 'application/json', body, extra);
+  exchange.send(status, 'application/json', NOTIFY_ERRORS.errorBody(shown), extra);
 }

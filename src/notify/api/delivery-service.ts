@@ -1,5 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import type { ServiceImpl } from '@connectrpc/connect';
 import {
   AttemptOutcome as ProtoOutcome,
   AttemptSchema,
@@ -18,15 +19,16 @@ import {
   RotateSigningSecretResponseSchema,
   type SendTestNotificationRequest,
   SendTestNotificationResponseSchema,
+  type DeliveryService,
 } from '../../gen/notify/v1/delivery_service_pb.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { IdSource } from '../../shared/ids.ts';
+import type { ChannelRegistry } from '../channels/registry.ts';
+import { invalidField } from '../core/invalid-field.ts';
 import type { Attempt, AttemptOutcome, DeliveryKey, DeliveryRecord } from '../model/delivery.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
-import type { DueDelivery, OutboundChannel } from '../model/notification.ts';
-import type { Handler } from './connect-listener.ts';
-import { invalidField } from './notify-error.ts';
+import type { Channel, DueDelivery } from '../model/notification.ts';
 import {
   channelToProto,
   endpointToProto,
@@ -40,10 +42,9 @@ export type DeliveryServiceOptions = {
   readonly store: NotificationStore;
   readonly clock: Clock;
   readonly ids: IdSource;
+  readonly registry: ChannelRegistry;
   /** One attempt by the places of its channel; undefined where the channel is not set up. */
-  readonly testOf: (
-    channel: OutboundChannel,
-  ) => ((delivery: DueDelivery) => Promise<Attempt>) | undefined;
+  readonly testOf: (channel: Channel) => ((delivery: DueDelivery) => Promise<Attempt>) | undefined;
   /** Something of the channel has become due. */
   readonly wake: () => void;
 };
@@ -66,16 +67,15 @@ const OUTCOME_TO_PROTO = {
 /** The methods of notify.v1.DeliveryService, by local name. */
 export function createDeliveryService(
   options: DeliveryServiceOptions,
-): Readonly<Record<string, Handler>> {
-  // The listener decodes each request by the schema of its method.
+): ServiceImpl<typeof DeliveryService> {
   return {
-    listDeliveries: (request) => list(options, request as ListDeliveriesRequest),
-    getDelivery: (request) => get(options, request as GetDeliveryRequest),
-    retryDelivery: (request) => retry(options, request as RetryDeliveryRequest),
-    sendTestNotification: (request) => sendTest(options, request as SendTestNotificationRequest),
-    getEndpointState: (request) => state(options, request as GetEndpointStateRequest),
-    enableEndpoint: (request) => enable(options, request as EnableEndpointRequest),
-    rotateSigningSecret: (request) => rotate(options, request as RotateSigningSecretRequest),
+    listDeliveries: (request) => list(options, request),
+    getDelivery: (request) => get(options, request),
+    retryDelivery: (request) => retry(options, request),
+    sendTestNotification: (request) => sendTest(options, request),
+    getEndpointState: (request) => state(options, request),
+    enableEndpoint: (request) => enable(options, request),
+    rotateSigningSecret: (request) => rotate(options, request),
   };
 }
 
@@ -127,8 +127,9 @@ async function sendTest(options: DeliveryServiceOptions, request: SendTestNotifi
   const { channel, userId } = found.endpoint;
   const test = options.testOf(channel);
   if (test === undefined) {
-    const problem = `the channel ${channel} is not set up here`;
-    throw new AppError('CHANNEL_UNAVAILABLE', problem, { channel });
+    const name = options.registry.find(channel)?.name ?? String(channel);
+    const problem = `the channel ${name} is not set up here`;
+    throw new AppError('CHANNEL_UNAVAILABLE', problem, { channel: name });
   }
   const notification = {
     tenantId,
@@ -216,7 +217,7 @@ function keyOfPageToken(token: string): DeliveryKey | null {
   return { notificationId, endpointId };
 }
 
-/** Milliseconds, rounded up: what was made within one is told by its whole. Errors: FIELD_INVALID. */
+/** Milliseconds, rounded up: what was made within one is reported by its whole. Errors: FIELD_INVALID. */
 function msOf(field: string, time: Timestamp | undefined): number | null {
   if (time === undefined) return null;
   const seconds = Number(time.seconds);

@@ -1,5 +1,7 @@
 import { create, type JsonObject as ProtoJsonObject } from '@bufbuild/protobuf';
+import type { ServiceImpl } from '@connectrpc/connect';
 import {
+  type Channel as ProtoChannel,
   type CreateStreamTokenRequest,
   CreateStreamTokenResponseSchema,
   type DeleteEndpointRequest,
@@ -14,25 +16,28 @@ import {
   NotifyResponseSchema,
   type PutEndpointRequest,
   PutEndpointResponseSchema,
+  type NotifyService,
 } from '../../gen/notify/v1/notify_service_pb.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { IdSource } from '../../shared/ids.ts';
+import type { ChannelSettings } from '../channels/channel.ts';
+import type { ChannelRegistry, OutboundChannel } from '../channels/registry.ts';
+import { invalidField } from '../core/invalid-field.ts';
 import type { NotificationWriter } from '../core/notification-writer.ts';
 import { deviceTypeOf, type StreamTokens } from '../live/stream-token.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
-import type { Channel, Json, JsonObject, OutboundChannel } from '../model/notification.ts';
+import type { Channel, Json, JsonObject } from '../model/notification.ts';
 import { TOKEN_SECONDS_MAX } from '../model/stream-order.ts';
-import type { Handler } from './connect-listener.ts';
-import { checkedAddress } from './endpoint-address.ts';
-import { invalidField } from './notify-error.ts';
 import {
+  alternatives,
   channelsFromProto,
   endpointToProto,
   notificationToProto,
   timestampOf,
 } from './proto-mapping.ts';
 import {
+  assertLength,
   assertSecret,
   boundedText,
   requiredId,
@@ -47,9 +52,10 @@ export type NotifyServiceOptions = {
   readonly tokens: StreamTokens;
   readonly clock: Clock;
   readonly ids: IdSource;
-  /** Channels that this process is set up for. */
+  /** All channels, and those of them that this process is set up for. */
+  readonly registry: ChannelRegistry;
   readonly channels: ReadonlySet<Channel>;
-  readonly allowsPrivateWebhooks: boolean;
+  readonly channelSettings: ChannelSettings;
 };
 
 const TITLE_MAX = 256;
@@ -58,6 +64,7 @@ const DATA_BYTES_MAX = 16_384;
 /** Readers of JSON, PostgreSQL's among them, end at a depth of their own. */
 const DATA_DEPTH_MAX = 64;
 const DEDUPE_KEY_MAX = 128;
+const ADDRESS_MAX = 2_048;
 const PAGE_SIZE_DEFAULT = 50;
 const PAGE_SIZE_MAX = 500;
 const MARK_IDS_MAX = 500;
@@ -65,26 +72,26 @@ const TTL_SECONDS_DEFAULT = 300;
 /** The methods of notify.v1.NotifyService, by local name. */
 export function createNotifyService(
   options: NotifyServiceOptions,
-): Readonly<Record<string, Handler>> {
-  // The listener decodes each request by the schema of its method.
+): ServiceImpl<typeof NotifyService> {
   return {
-    notify: (request) => notify(options, request as NotifyRequest),
-    listNotifications: (request) => list(options, request as ListNotificationsRequest),
-    markRead: (request) => markRead(options, request as MarkReadRequest),
-    createStreamToken: (request) => createToken(options, request as CreateStreamTokenRequest),
-    putEndpoint: (request) => putEndpoint(options, request as PutEndpointRequest),
-    deleteEndpoint: (request) => deleteEndpoint(options, request as DeleteEndpointRequest),
-    listEndpoints: (request) => listEndpoints(options, request as ListEndpointsRequest),
+    notify: (request) => notify(options, request),
+    listNotifications: (request) => list(options, request),
+    markRead: (request) => markRead(options, request),
+    createStreamToken: (request) => createToken(options, request),
+    putEndpoint: (request) => putEndpoint(options, request),
+    deleteEndpoint: (request) => deleteEndpoint(options, request),
+    listEndpoints: (request) => listEndpoints(options, request),
   };
 }
 
 async function notify(options: NotifyServiceOptions, request: NotifyRequest) {
   const user = userKey(request);
-  const channels = channelsFromProto(request.channels);
+  const channels = channelsFromProto(options.registry, request.channels);
   const missing = channels.find((channel) => !options.channels.has(channel));
   if (missing !== undefined) {
-    const problem = `the channel ${missing} is not set up here`;
-    throw new AppError('CHANNEL_UNAVAILABLE', problem, { field: 'channels', channel: missing });
+    const name = options.registry.nameOf(missing);
+    const problem = `the channel ${name} is not set up here`;
+    throw new AppError('CHANNEL_UNAVAILABLE', problem, { field: 'channels', channel: name });
   }
   const title = boundedText('title', request.title, TITLE_MAX);
   if (title === '') throw new AppError('FIELD_REQUIRED', 'title is required', { field: 'title' });
@@ -195,27 +202,31 @@ async function putEndpoint(options: NotifyServiceOptions, request: PutEndpointRe
   }
   const tenantId = requiredId('endpoint.tenant_id', given.tenantId);
   const id = requiredSlug('endpoint.id', given.id);
-  const [channel] = channelsFromProto([given.channel], 'endpoint.channel');
-  if (channel === undefined || channel === 'live') {
-    throw invalidField('endpoint.channel', 'must be webhook or email');
-  }
-  const userId = endpointUser(channel, given.userId);
-  const address = checkedAddress(channel, given.address, options.allowsPrivateWebhooks);
+  const channel = endpointChannel(options.registry, given.channel);
+  const { servesTenants, isSigned, checkAddress } = channel.outbound;
+  const isOfTenant = given.userId === '' && servesTenants;
+  const userId = isOfTenant ? '' : requiredId('endpoint.user_id', given.userId);
+  assertLength('endpoint.address', given.address, ADDRESS_MAX);
+  const address = checkAddress('endpoint.address', given.address, options.channelSettings);
   assertSecret(signingSecret);
-  if (channel === 'webhook' && signingSecret === '') {
+  if (isSigned && signingSecret === '') {
     if (!(await options.store.hasSigningSecret(tenantId, id))) {
-      const problem = 'signing_secret is required for a webhook that has none';
+      const problem = `signing_secret is required for a ${channel.name} that has none`;
       throw new AppError('FIELD_REQUIRED', problem, { field: 'signing_secret' });
     }
   }
-  const endpoint = { tenantId, id, userId, channel, address };
+  const endpoint = { tenantId, id, userId, channel: channel.number, address };
   await options.store.putEndpoint(endpoint, signingSecret === '' ? undefined : signingSecret);
   return create(PutEndpointResponseSchema, { endpoint: endpointToProto(endpoint) });
 }
 
-function endpointUser(channel: OutboundChannel, userId: string): string {
-  if (userId === '' && channel === 'webhook') return '';
-  return requiredId('endpoint.user_id', userId);
+/** Errors: FIELD_REQUIRED, FIELD_INVALID for what is no channel of endpoints. */
+function endpointChannel(registry: ChannelRegistry, given: ProtoChannel): OutboundChannel {
+  const field = 'endpoint.channel';
+  const [number = given] = channelsFromProto(registry, [given], field);
+  const channel = registry.findOutbound(number);
+  if (channel !== undefined) return channel;
+  throw invalidField(field, `must be ${alternatives(registry.outbound.map(({ name }) => name))}`);
 }
 
 async function deleteEndpoint({ store }: NotifyServiceOptions, request: DeleteEndpointRequest) {

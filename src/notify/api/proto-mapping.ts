@@ -1,7 +1,7 @@
 import { create, type JsonObject as ProtoJsonObject } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
-  Channel as ProtoChannel,
+  type Channel as ProtoChannel,
   DeliveryStatus as ProtoDeliveryStatus,
   type Endpoint as ProtoEndpoint,
   EndpointSchema,
@@ -9,21 +9,15 @@ import {
   NotificationSchema,
 } from '../../gen/notify/v1/notify_service_pb.ts';
 import { AppError } from '../../shared/app-error.ts';
+import type { ChannelRegistry } from '../channels/registry.ts';
+import { invalidField } from '../core/invalid-field.ts';
 import {
-  CHANNELS,
   type Channel,
   DELIVERY_STATUSES,
   type DeliveryStatus,
   type Endpoint,
   type Notification,
 } from '../model/notification.ts';
-import { invalidField } from './notify-error.ts';
-
-const CHANNEL_TO_PROTO = {
-  live: ProtoChannel.LIVE,
-  webhook: ProtoChannel.WEBHOOK,
-  email: ProtoChannel.EMAIL,
-} as const satisfies Record<Channel, ProtoChannel>;
 
 const STATUS_TO_PROTO = {
   pending: ProtoDeliveryStatus.PENDING,
@@ -31,18 +25,30 @@ const STATUS_TO_PROTO = {
   dead: ProtoDeliveryStatus.DEAD,
 } as const satisfies Record<DeliveryStatus, ProtoDeliveryStatus>;
 
-/** Without repeats, in the order of CHANNELS. Errors: FIELD_REQUIRED, FIELD_INVALID naming `field`. */
+/** Without repeats, ascending. Errors: FIELD_REQUIRED, FIELD_INVALID naming `field`. */
 export function channelsFromProto(
+  registry: ChannelRegistry,
   given: readonly ProtoChannel[],
   field = 'channels',
 ): readonly Channel[] {
-  const known = CHANNELS.filter((channel) => given.includes(CHANNEL_TO_PROTO[channel]));
   if (given.length === 0) throw new AppError('FIELD_REQUIRED', `${field} is required`, { field });
-  const numbers: readonly ProtoChannel[] = Object.values(CHANNEL_TO_PROTO);
-  if (!given.every((channel) => numbers.includes(channel))) {
-    throw invalidField(field, 'must be CHANNEL_LIVE, CHANNEL_WEBHOOK or CHANNEL_EMAIL');
+  if (!given.every((channel) => registry.find(channel) !== undefined)) {
+    const names = registry.all.map(({ name }) => `CHANNEL_${name.toUpperCase()}`);
+    throw invalidField(field, `must be ${alternatives(names)}`);
   }
-  return known;
+  const wanted = new Set<number>(given);
+  return registry.all.map(({ number }) => number).filter((channel) => wanted.has(channel));
+}
+
+/** A channel has the number of its value; one that the schema does not name is a number there, too. */
+export function channelToProto(channel: Channel): ProtoChannel {
+  return channel as ProtoChannel;
+}
+
+/** Names what may be given: `a, b or c`. */
+export function alternatives(names: readonly string[]): string {
+  const last = names.at(-1) ?? '';
+  return names.length < 2 ? last : `${names.slice(0, -1).join(', ')} or ${last}`;
 }
 
 export function notificationToProto(notification: Notification): ProtoNotification {
@@ -56,11 +62,11 @@ export function notificationToProto(notification: Notification): ProtoNotificati
     body: notification.body,
     // Stored as it came from a Struct.
     ...(data === null ? {} : { data: data as ProtoJsonObject }),
-    channels: notification.channels.map((channel) => CHANNEL_TO_PROTO[channel]),
+    channels: notification.channels.map(channelToProto),
     createdAt: timestampOf(notification.createdAtMs),
     ...(readAtMs === null ? {} : { readAt: timestampOf(readAtMs) }),
     deliveries: notification.deliveries.map((delivery) => ({
-      channel: CHANNEL_TO_PROTO[delivery.channel],
+      channel: channelToProto(delivery.channel),
       endpointId: delivery.endpointId,
       status: STATUS_TO_PROTO[delivery.status],
       attempts: delivery.attempts,
@@ -81,12 +87,8 @@ export function statusToProto(status: DeliveryStatus): ProtoDeliveryStatus {
   return STATUS_TO_PROTO[status];
 }
 
-export function channelToProto(channel: Channel): ProtoChannel {
-  return CHANNEL_TO_PROTO[channel];
-}
-
 export function endpointToProto(endpoint: Endpoint): ProtoEndpoint {
-  return create(EndpointSchema, { ...endpoint, channel: CHANNEL_TO_PROTO[endpoint.channel] });
+  return create(EndpointSchema, { ...endpoint, channel: channelToProto(endpoint.channel) });
 }
 
 export function timestampOf(ms: number): Timestamp {

@@ -1,6 +1,6 @@
 import { AppError } from '../../shared/app-error.ts';
+import { invalidField } from '../core/invalid-field.ts';
 import type { UserKey } from '../model/notification.ts';
-import { invalidField } from './notify-error.ts';
 
 /** Checks of single fields. Errors of all: FIELD_REQUIRED or FIELD_INVALID with metadata.field. */
 
@@ -40,6 +40,11 @@ export function boundedText(field: string, value: string, max: number): string {
     throw invalidField(field, 'must be well-formed text without NUL');
   }
   return value;
+}
+
+/** Errors: FIELD_INVALID for text of more than `max` characters. */
+export function assertLength(field: string, value: string, max: number): void {
+  if (value.length > max) throw invalidField(field, `at most ${max} characters`);
 }
 
 export function wholeNumber(field: string, value: number, min: number, max: number): number {

@@ -1,18 +1,16 @@
 import { create } from '@bufbuild/protobuf';
+import type { ServiceImpl } from '@connectrpc/connect';
 import {
-  type DisconnectUserRequest,
   DisconnectUserResponseSchema,
-  type GetStreamPolicyRequest,
   GetStreamPolicyResponseSchema,
   type RevokeStreamTokensRequest,
   RevokeStreamTokensResponseSchema,
-  type SetStreamPolicyRequest,
   SetStreamPolicyResponseSchema,
+  type StreamService,
 } from '../../gen/notify/v1/stream_service_pb.ts';
+import { invalidField } from '../core/invalid-field.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
 import type { NewStreamOrder } from '../model/stream-order.ts';
-import type { Handler } from './connect-listener.ts';
-import { invalidField } from './notify-error.ts';
 import { requiredId, userKey } from './request-fields.ts';
 
 export type StreamServiceOptions = {
@@ -25,28 +23,27 @@ export type StreamServiceOptions = {
 export function createStreamService({
   store,
   onOrdered,
-}: StreamServiceOptions): Readonly<Record<string, Handler>> {
+}: StreamServiceOptions): ServiceImpl<typeof StreamService> {
   const give = async (order: NewStreamOrder): Promise<void> => {
     await store.orderStreams(order);
     onOrdered(order.kind);
   };
-  // The listener decodes each request by the schema of its method.
   return {
     revokeStreamTokens: async (request) => {
-      await give(revocationOf(request as RevokeStreamTokensRequest));
+      await give(revocationOf(request));
       return create(RevokeStreamTokensResponseSchema);
     },
     disconnectUser: async (request) => {
-      await give({ kind: 'disconnect', ...userKey(request as DisconnectUserRequest) });
+      await give({ kind: 'disconnect', ...userKey(request) });
       return create(DisconnectUserResponseSchema);
     },
     setStreamPolicy: async (request) => {
-      const { tenantId, endsWithToken } = request as SetStreamPolicyRequest;
+      const { tenantId, endsWithToken } = request;
       await give({ kind: 'policy', tenantId: requiredId('tenant_id', tenantId), endsWithToken });
       return create(SetStreamPolicyResponseSchema);
     },
     getStreamPolicy: async (request) => {
-      const tenantId = requiredId('tenant_id', (request as GetStreamPolicyRequest).tenantId);
+      const tenantId = requiredId('tenant_id', request.tenantId);
       const endsWithToken = await store.endsWithToken(tenantId);
       return create(GetStreamPolicyResponseSchema, { endsWithToken });
     },

@@ -4,7 +4,7 @@ import {
   NotifyRequestSchema,
   PutEndpointRequestSchema,
 } from '../../gen/notify/v1/notify_service_pb.ts';
-import { malformedJson } from './notify-error.ts';
+import { malformedMessage } from './malformed-message.ts';
 
 const ALLOWED = 'must be CHANNEL_LIVE, CHANNEL_WEBHOOK, CHANNEL_EMAIL';
 const CASES = [
@@ -24,7 +24,11 @@ test.each(CASES)('%s: the field is named, and what is allowed', (schema, body, f
   } catch (thrown) {
     error = thrown;
   }
-  const told = malformedJson(schema, error, Buffer.from(JSON.stringify(body)));
+  const told = malformedMessage(error as Error, {
+    input: schema,
+    isBinary: false,
+    bytes: Buffer.from(JSON.stringify(body)),
+  });
   expect(told.reason).toBe('FIELD_INVALID');
   expect(told.metadata).toEqual({ field });
   expect(told.message.startsWith(`${field}: ${ALLOWED}`)).toBe(true);

@@ -1,18 +1,28 @@
+import type { HotCounter } from '../../observability/metric-store.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { NotifyLog } from '../core/event-log.ts';
 import type { Attempt, AttemptOutcome, Settlement } from '../model/delivery.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
-import type { DueDelivery, OutboundChannel } from '../model/notification.ts';
-import type { DispatchMetrics } from './dispatch-metrics.ts';
-import { Places } from './places.ts';
+import type { DueDelivery, Channel } from '../model/notification.ts';
+import { DuePlaces } from './places.ts';
 import type { Sender, SendResult } from './sender.ts';
 import type { SettlementWriter } from './settlement-writer.ts';
+
+/** What the dispatcher counts. */
+export interface DispatchMetrics {
+  /** An attempt to deliver has ended after so many seconds. */
+  readonly send: (channel: Channel, outcome: AttemptOutcome, seconds: number) => void;
+  /** Attempts after the first one. */
+  readonly retries: Readonly<Record<AttemptOutcome, HotCounter>>;
+  /** Endpoints that were disabled since they had failed for long. */
+  readonly endpointsDisabled: HotCounter;
+}
 
 export type DispatcherOptions = {
   readonly store: Pick<NotificationStore, 'claimDue' | 'release' | 'nextDueMs'>;
   readonly settlements: Pick<SettlementWriter, 'write'>;
-  readonly channel: OutboundChannel;
+  readonly channel: Channel;
   readonly sender: Sender;
   /** Attempts in progress at once, in all, of one tenant and to one endpoint. */
   readonly sendsMax: number;
@@ -50,7 +60,7 @@ const TEST_TIMEOUT_MS_MAX = 20_000;
 export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #stop = new AbortController();
-  readonly #places: Places;
+  readonly #places: DuePlaces;
   #afterTenant = '';
   #isLooking = false;
   #wantsLook = false;
@@ -60,10 +70,10 @@ export class Dispatcher {
   constructor(options: DispatcherOptions) {
     this.#options = options;
     const { sendsMax, perTenantMax, perEndpointMax } = options;
-    this.#places = new Places(sendsMax, perTenantMax, perEndpointMax);
+    this.#places = new DuePlaces(sendsMax, perTenantMax, perEndpointMax);
   }
 
-  get channel(): OutboundChannel {
+  get channel(): Channel {
     return this.#options.channel;
   }
 
@@ -89,7 +99,7 @@ export class Dispatcher {
   async test(delivery: DueDelivery): Promise<Attempt> {
     const { clock, sender, sendTimeoutMs } = this.#options;
     if (this.#stop.signal.aborted) throw new AppError('SHUTTING_DOWN', 'shutting down');
-    if (!this.#places.hasRoomFor(delivery.endpoint)) {
+    if (!this.#places.hasCapacityFor(delivery.endpoint)) {
       throw new AppError('QUEUE_FULL', 'the tenant has as many attempts in progress as it may');
     }
     this.#places.began(delivery.endpoint);
@@ -133,7 +143,7 @@ export class Dispatcher {
       }
     }
     this.#isLooking = false;
-    this.#tellIdle();
+    this.#notifyIdle();
     if (this.#stop.signal.aborted) return;
     this.#timer = setTimeout(() => this.wake(), waitMs).unref();
   }
@@ -154,7 +164,7 @@ export class Dispatcher {
     });
     this.#afterTenant = afterTenant;
     if (this.#stop.signal.aborted) {
-      await this.#giveBack(deliveries);
+      await this.#release(deliveries);
       return IDLE_MS;
     }
     for (const delivery of deliveries) void this.#attempt(delivery);
@@ -170,7 +180,7 @@ export class Dispatcher {
   }
 
   /** Claimed while the process began to stop: another one need not wait for the lease. */
-  async #giveBack(deliveries: readonly DueDelivery[]): Promise<void> {
+  async #release(deliveries: readonly DueDelivery[]): Promise<void> {
     if (deliveries.length === 0) return;
     const { store, clock } = this.#options;
     await store.release(deliveries.map(keyOf), clock.nowMs());
@@ -193,7 +203,7 @@ export class Dispatcher {
 
   #ended({ endpoint }: DueDelivery): void {
     this.#places.ended(endpoint);
-    this.#tellIdle();
+    this.#notifyIdle();
   }
 
   #outcomeOf(delivery: DueDelivery, result: SendResult): AttemptOutcome {
@@ -242,7 +252,7 @@ export class Dispatcher {
     return Math.round(Math.max(ceiling * (0.5 + random() / 2), Math.min(askedMs, retryMaxMs)));
   }
 
-  #tellIdle(): void {
+  #notifyIdle(): void {
     if (this.#places.used > 0 || this.#isLooking) return;
     this.#onIdle?.();
   }

@@ -40,7 +40,7 @@ export class EmailSender implements Sender {
       to: { name: '', address: endpoint.address },
       subject: notification.title,
       text: notification.body,
-      // The same in every attempt, so that a mail that arrived twice can be told.
+      // The same in every attempt, so that a mail that arrived twice can be reported.
       messageId: `<${notification.id}.${endpoint.id}@gatehouse-notify>`,
       date: new Date(notification.createdAtMs),
       headers: { 'Auto-Submitted': 'auto-generated' },

@@ -1,14 +1,14 @@
 import type { BusyTenant } from '../model/delivery.ts';
 import type { Endpoint } from '../model/notification.ts';
 
-type Entry = { count: number; afterEndpoint: string; readonly endpoints: Map<string, number> };
+type PlaceEntry = { count: number; afterEndpoint: string; readonly endpoints: Map<string, number> };
 
 /** Who has attempts in progress in one channel, by tenant and endpoint. */
-export class Places {
+export class DuePlaces {
   readonly max: number;
   readonly #perTenantMax: number;
   readonly #perEndpointMax: number;
-  readonly #tenants = new Map<string, Entry>();
+  readonly #tenants = new Map<string, PlaceEntry>();
   #used = 0;
 
   constructor(max: number, perTenantMax: number, perEndpointMax: number) {
@@ -31,7 +31,7 @@ export class Places {
   }
 
   /** By the rule of claims, for what is not claimed: a tenant has no more than there are places left. */
-  hasRoomFor({ tenantId, id }: Endpoint): boolean {
+  hasCapacityFor({ tenantId, id }: Endpoint): boolean {
     const entry = this.#tenants.get(tenantId);
     const count = entry?.count ?? 0;
     return (

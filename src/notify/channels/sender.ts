@@ -2,7 +2,7 @@ import { ANSWER_BYTES_MAX } from '../model/delivery.ts';
 import type { DueDelivery } from '../model/notification.ts';
 
 /** What the other side said. */
-export type Answer = {
+export type EndpointAnswer = {
   /** Of HTTP or SMTP; 0 without an answer. */
   readonly answerStatus: number;
   /** Its start, as `shortAnswer` makes it. */
@@ -10,7 +10,7 @@ export type Answer = {
 };
 
 /** What came of one attempt. `isFinal`: no further attempt can help. */
-export type SendResult = Answer &
+export type SendResult = EndpointAnswer &
   (
     | { readonly isSent: true }
     | {
@@ -29,7 +29,7 @@ export interface Sender {
   close(): void;
 }
 
-export const NO_ANSWER: Answer = { answerStatus: 0, answer: '' };
+export const NO_ANSWER: EndpointAnswer = { answerStatus: 0, answer: '' };
 
 const ERROR_LENGTH_MAX = 200;
 const CONTROLS = /\p{Cc}+/gu;
@@ -38,7 +38,7 @@ export function failed(
   error: string,
   isFinal = false,
   retryAfterMs?: number,
-  answer: Answer = NO_ANSWER,
+  answer: EndpointAnswer = NO_ANSWER,
 ): SendResult {
   const text = error.replaceAll(CONTROLS, ' ').slice(0, ERROR_LENGTH_MAX).toWellFormed();
   return { ...answer, isSent: false, error: text, isFinal, retryAfterMs };

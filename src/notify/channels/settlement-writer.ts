@@ -10,7 +10,7 @@ export type SettlementWriterOptions = {
   readonly onDisabled: (endpoint: DisabledEndpoint) => void;
 };
 
-type Waiting = {
+type WaitingSettlement = {
   readonly settlement: Settlement;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
@@ -25,7 +25,7 @@ const BATCH_MAX = 256;
  */
 export class SettlementWriter {
   readonly #options: SettlementWriterOptions;
-  readonly #queue: Waiting[] = [];
+  readonly #queue: WaitingSettlement[] = [];
   #isRunning = false;
 
   constructor(options: SettlementWriterOptions) {

@@ -145,21 +145,21 @@ type HookAnswer = {
 function readStart(response: http.IncomingMessage, onStart: (start: Buffer) => void): void {
   const chunks: Buffer[] = [];
   let size = 0;
-  const told = (): void => onStart(Buffer.concat(chunks).subarray(0, ANSWER_BYTES_MAX));
-  const soon = setTimeout(told, START_MS_MAX);
+  const reported = (): void => onStart(Buffer.concat(chunks).subarray(0, ANSWER_BYTES_MAX));
+  const soon = setTimeout(reported, START_MS_MAX);
   const timer = setTimeout(() => response.destroy(), BODY_MS_MAX).unref();
   response.on('data', (chunk: Buffer) => {
     if (size < ANSWER_BYTES_MAX) chunks.push(chunk.subarray(0, ANSWER_BYTES_MAX));
     size += chunk.length;
-    if (size >= ANSWER_BYTES_MAX) told();
+    if (size >= ANSWER_BYTES_MAX) reported();
     if (size > BODY_BYTES_MAX) response.destroy();
   });
-  response.on('end', told);
+  response.on('end', reported);
   response.on('error', ignoreBrokenAnswer);
   response.on('close', () => {
     clearTimeout(soon);
     clearTimeout(timer);
-    told();
+    reported();
   });
 }
 

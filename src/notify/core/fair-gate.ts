@@ -1,9 +1,9 @@
-import { FairQueue } from './fair-queue.ts';
+import { RoundRobinQueue } from './round-robin-queue.ts';
 
 /** Lets so much work run at once; what waits has its turn by key, so that one that asks for much does not hold up the others. */
 export class FairGate {
   readonly #max: number;
-  readonly #waiting = new FairQueue<() => void>();
+  readonly #waiting = new RoundRobinQueue<() => void>();
   #running = 0;
 
   constructor(max: number) {

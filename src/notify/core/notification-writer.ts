@@ -1,8 +1,17 @@
 import { AppError } from '../../shared/app-error.ts';
 import type { NotificationStore, PutResult } from '../model/notification-store.ts';
 import type { NewNotification } from '../model/notification.ts';
-import { FairQueue } from './fair-queue.ts';
-import { hasFairRoom } from './fair-share.ts';
+import { RoundRobinQueue } from './round-robin-queue.ts';
+
+/**
+ * Whether somebody who has `own` of a resource may take one more of it, when all together have `used` of `max`: as long as that
+ * is less than `factor` times what is free. One alone gets factor / (1 + factor) of all; of n who take whatever they can get each
+ * has the same, and max / (1 + n * factor) stays free for who comes next (dynamic thresholds: A. K. Choudhury, E. L. Hahne,
+ * IEEE/ACM Transactions on Networking 6(2), 1998).
+ */
+export function hasFairCapacity(own: number, used: number, max: number, factor: number): boolean {
+  return own < factor * (max - used);
+}
 
 export type WriterOptions = {
   readonly store: Pick<NotificationStore, 'put'>;
@@ -12,7 +21,7 @@ export type WriterOptions = {
   readonly onStored: (result: PutResult) => void;
 };
 
-type Waiting = {
+type WaitingWrite = {
   readonly request: NewNotification;
   readonly resolve: (result: PutResult) => void;
   readonly reject: (error: unknown) => void;
@@ -25,12 +34,12 @@ const TENANT_FACTOR = 9;
 
 /**
  * Stores notifications in groups: whatever arrives while a group is on its way makes up the next one, so
- * that a commit is shared by as many callers as wait for it. One group at a time: what is announced is
- * announced in commit order. Tenants have their turns in each group, and none can fill the queue for the others.
+ * that a commit is shared by as many callers as wait for it. One group at a time: what is emitted is
+ * emitted in commit order. Tenants have their turns in each group, and none can fill the queue for the others.
  */
 export class NotificationWriter {
   readonly #options: WriterOptions;
-  readonly #queue = new FairQueue<Waiting>();
+  readonly #queue = new RoundRobinQueue<WaitingWrite>();
   #running: Promise<void> | undefined;
   #isClosed = false;
 
@@ -52,7 +61,7 @@ export class NotificationWriter {
       return Promise.reject(new AppError('QUEUE_FULL', problem, { limit: 'instance' }));
     }
     const own = this.#queue.sizeOf(tenantId);
-    if (!hasFairRoom(own, this.#queue.size, queueMax, TENANT_FACTOR)) {
+    if (!hasFairCapacity(own, this.#queue.size, queueMax, TENANT_FACTOR)) {
       const problem = `${own} notifications of the tenant wait for the store, which is its share`;
       return Promise.reject(new AppError('QUEUE_FULL', problem, { limit: 'tenant' }));
     }
@@ -75,7 +84,7 @@ export class NotificationWriter {
       const group = this.#queue.take(BATCH_MAX);
       try {
         const results = await this.#options.store.put(group.map(({ request }) => request));
-        results.forEach((result, index) => this.#stored(group[index] as Waiting, result));
+        results.forEach((result, index) => this.#stored(group[index] as WaitingWrite, result));
       } catch (error) {
         for (const { reject } of group) reject(error);
       }
@@ -83,7 +92,7 @@ export class NotificationWriter {
     this.#running = undefined;
   }
 
-  #stored({ resolve }: Waiting, result: PutResult): void {
+  #stored({ resolve }: WaitingWrite, result: PutResult): void {
     if (!result.isDuplicate) this.#options.onStored(result);
     resolve(result);
   }

@@ -33,11 +33,11 @@ export interface RefusalMetrics {
   readonly refused: Readonly<Record<RefusalReason, HotCounter>>;
 }
 
-/** Tells operators of what is refused at the door: a counter for each, lines at a bounded rate. */
+/** Notifies operators of what is refused at the door: a counter for each, lines at a bounded rate. */
 export interface Refusals {
   /** A request for a stream is answered with `error`. `user`: whose, once its token was good. O(1). */
   stream(error: unknown, user: UserKey | undefined): void;
-  /** What a listener tells of connections that no request can be told of. */
+  /** What a listener reports connections that no request can be notified of. */
   incidentOf(listener: ListenerName): (event: string, detail: string) => void;
 }
 

@@ -1,10 +1,22 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
-import { isPrivate } from './private-address.ts';
+
+const GLOBAL_UNICAST = ipaddr.IPv6.parse('2000::');
+const GLOBAL_UNICAST_BITS = 3;
+
+/** Whether an IP address is anything but a public unicast one; false for host names. */
+function isPrivate(host: string): boolean {
+  if (isIP(host) === 0) return false;
+  // An IPv4 address within an IPv6 one is judged as the former.
+  const address = ipaddr.process(host);
+  if (address.range() !== 'unicast') return true;
+  // All that was ever given out (RFC 4291 §2.4, IANA's registry): 2000::/3.
+  return address instanceof ipaddr.IPv6 && !address.match(GLOBAL_UNICAST, GLOBAL_UNICAST_BITS);
+}
 
 /**
  * Where clouds serve the credentials of a machine, a task or a pod, as their documentation names it: AWS, Google
- * Cloud, Azure (whose own is a public address), Alibaba, Oracle, and what took over the first one's address.
+ * Cloud, Azure (whose own is a public address), Alibaba, Oracle, and what adopted the first one's address.
  */
 const METADATA_ADDRESSES: ReadonlySet<string> = new Set([
   '169.254.169.254',

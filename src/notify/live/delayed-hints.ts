@@ -17,7 +17,7 @@ export class DelayedHints {
     this.#onHint = onHint;
   }
 
-  /** As NotificationStore.onStored tells it. */
+  /** As NotificationStore.onStored says it. */
   add(user: UserKey | null, sequence: number): void {
     if (user === null) {
       this.#isAnyMissed = true;
@@ -26,14 +26,14 @@ export class DelayedHints {
       const before = this.#waiting.get(key)?.sequence ?? 0;
       if (sequence > before) this.#waiting.set(key, { user, sequence });
     }
-    this.#timer ??= setTimeout(() => this.#tell(), this.#delayMs).unref();
+    this.#timer ??= setTimeout(() => this.#notify(), this.#delayMs).unref();
   }
 
   close(): void {
     clearTimeout(this.#timer);
   }
 
-  #tell(): void {
+  #notify(): void {
     this.#timer = undefined;
     const waiting = [...this.#waiting.values()];
     this.#waiting.clear();

@@ -4,7 +4,7 @@ import type { NotifyLog, StreamIdentity } from '../core/event-log.ts';
 import type { StreamGrant } from '../model/stream-order.ts';
 import type { EndReason, LiveMetrics } from './live-metrics.ts';
 
-export type ConnectionOptions = {
+export type LiveConnectionOptions = {
   readonly exchange: HttpExchange;
   readonly identity: StreamIdentity;
   /** What it was opened with. */
@@ -24,7 +24,7 @@ const HEARTBEAT = ':\n\n';
 /**
  * One live stream: Server-Sent Events (WHATWG HTML §9.2) on an HTTP exchange, with a bounded buffer of
  * events. When a client reads too slowly its oldest waiting event is dropped, logged and counted, and the
- * client is told with a `gap` event before the next one, so that it can list what it missed.
+ * client is reported with a `gap` event before the next one, so that it can list what it missed.
  */
 export class LiveConnection {
   readonly identity: StreamIdentity;
@@ -34,7 +34,7 @@ export class LiveConnection {
   /** A catch-up from the store is going on; what arrives meanwhile is left to it. */
   isCatchingUp = false;
   readonly #exchange: HttpExchange;
-  readonly #options: ConnectionOptions;
+  readonly #options: LiveConnectionOptions;
   /** Encoded events, oldest first, from `#first` on. */
   #waiting: string[] = [];
   #first = 0;
@@ -44,7 +44,7 @@ export class LiveConnection {
   #onDrained: (() => void) | null = null;
   #endTimer: NodeJS.Timeout | undefined;
 
-  constructor(options: ConnectionOptions) {
+  constructor(options: LiveConnectionOptions) {
     this.#options = options;
     this.#exchange = options.exchange;
     this.identity = options.identity;
@@ -115,7 +115,7 @@ export class LiveConnection {
     this.#closed();
   }
 
-  /** As `end`, and tells the client why, in an `end` event. */
+  /** As `end`, and notifies the client why, in an `end` event. */
   endFor(reason: EndReason, retryMs: number): void {
     if (!this.isOpen) return;
     this.#options.metrics.ended[reason].add();
@@ -144,11 +144,11 @@ export class LiveConnection {
     clearTimeout(this.#endTimer);
     this.#waiting = [];
     this.#first = 0;
-    this.#tellDrained();
+    this.#notifyDrained();
     this.#options.onClosed(this);
   }
 
-  #tellDrained(): void {
+  #notifyDrained(): void {
     const listener = this.#onDrained;
     this.#onDrained = null;
     listener?.();
@@ -179,6 +179,6 @@ export class LiveConnection {
       this.#waiting = [];
       this.#first = 0;
     }
-    if (!this.#isBlocked) this.#tellDrained();
+    if (!this.#isBlocked) this.#notifyDrained();
   }
 }

@@ -3,15 +3,20 @@ import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { NotifyLog } from '../core/event-log.ts';
 import type { FairGate } from '../core/fair-gate.ts';
-import { hasFairRoom } from '../core/fair-share.ts';
+import { hasFairCapacity } from '../core/notification-writer.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
-import { DEVICE_TYPES, type Notification, type UserKey } from '../model/notification.ts';
+import {
+  DEVICE_TYPES,
+  LIVE_CHANNEL,
+  type Notification,
+  type UserKey,
+} from '../model/notification.ts';
 import type { StreamOrder } from '../model/stream-order.ts';
 import type { LiveConnection } from './live-connection.ts';
 import type { LiveMetrics } from './live-metrics.ts';
-import { frameOf } from './notification-frame.ts';
 import { retriedRead } from './retried-read.ts';
 import { revokes } from './revokes.ts';
+import { frameOf } from './user-reads.ts';
 import { UserReads } from './user-reads.ts';
 
 export type LiveHubOptions = {
@@ -56,7 +61,7 @@ const HEARTBEAT_TURNS = 16;
  *
  * Invariants: I1 a connection's `position` never goes back; I2 what is sent has a sequence above the
  * position before; I3 when nothing is heard of any more and the store answers, every open connection
- * reaches its user's head. (test/notify/live-hub.host.test.ts)
+ * reaches its user's head. (test/notify/live-hub.pg.test.ts)
  */
 export class LiveHub {
   readonly #options: LiveHubOptions;
@@ -92,7 +97,7 @@ export class LiveHub {
    * Errors: STREAM_LIMIT when this process, the tenant or the user has as many streams as it may; `metadata.limit`
    * says which, `instance`, `tenant` or `user`.
    */
-  assertRoom(user: UserKey): void {
+  assertCapacity(user: UserKey): void {
     const { connectionsMax, connectionsPerUserMax } = this.#options;
     if (this.connectionCount >= connectionsMax) {
       throw new AppError('STREAM_LIMIT', `${connectionsMax} streams are open`, {
@@ -100,7 +105,7 @@ export class LiveHub {
       });
     }
     const ofTenant = this.#countOfTenant.get(user.tenantId) ?? 0;
-    if (!hasFairRoom(ofTenant, this.connectionCount, connectionsMax, TENANT_FACTOR)) {
+    if (!hasFairCapacity(ofTenant, this.connectionCount, connectionsMax, TENANT_FACTOR)) {
       throw new AppError('STREAM_LIMIT', `the tenant has ${ofTenant} streams open, its share`, {
         limit: 'tenant',
       });
@@ -114,7 +119,7 @@ export class LiveHub {
   }
 
   /**
-   * Takes over an open connection. `lastSequence` undefined: from now on; else everything after it is
+   * Adopts an open connection. `lastSequence` undefined: from now on; else everything after it is
    * replayed first, with a `reset` event before it when some of that is no longer kept.
    */
   add(connection: LiveConnection, lastSequence: number | undefined): void {
@@ -161,7 +166,7 @@ export class LiveHub {
     // A hint was faster: all are at it.
     if (notification.sequence <= audience.head) return size;
     audience.head = notification.sequence;
-    const isLive = notification.channels.includes('live');
+    const isLive = notification.channels.includes(LIVE_CHANNEL);
     let frame: string | undefined;
     for (const connection of audience.connections) {
       if (connection.isCatchingUp) continue;
@@ -201,7 +206,7 @@ export class LiveHub {
   }
 
   /** Ends the streams that an order is about, or follows the new policy of their tenant. O(streams) for a policy. */
-  obey(order: StreamOrder): void {
+  apply(order: StreamOrder): void {
     switch (order.kind) {
       case 'revoke_user':
         for (const connection of this.#connectionsOf(order)) {

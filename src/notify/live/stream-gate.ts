@@ -7,7 +7,7 @@ import { revokes } from './revokes.ts';
 
 export type StreamGateOptions = {
   readonly store: Pick<NotificationStore, 'streamStanding' | 'streamOrdersAfter'>;
-  readonly hub: Pick<LiveHub, 'obey' | 'endAll'>;
+  readonly hub: Pick<LiveHub, 'apply' | 'endAll'>;
   /** Of reads of the store for streams. */
   readonly gate: FairGate;
   /** How often the store is asked for orders when no hint comes. */
@@ -120,7 +120,7 @@ export class StreamGate {
         this.#revision = hasGap || last === undefined ? head : last;
         if (!hasGap && last !== undefined && last < head) this.#wantsRead = true;
       } catch {
-        // The store's series and log tell of it; the next turn of the timer reads again.
+        // The store's series and log report it; the next turn of the timer reads again.
       }
     }
     this.#isReading = false;
@@ -130,6 +130,6 @@ export class StreamGate {
     for (const opening of this.#opening) {
       if (revokes(order, opening.grant)) opening.isRevoked = true;
     }
-    this.#options.hub.obey(order);
+    this.#options.hub.apply(order);
   }
 }

@@ -1,6 +1,20 @@
+import { encodeSseEvent } from '../../http/sse-stream.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
-import type { UserKey } from '../model/notification.ts';
-import { frameOf } from './notification-frame.ts';
+import type { UserKey, Notification } from '../model/notification.ts';
+
+/** The wire form of a notification on a stream. O(its text), allocates. */
+export function frameOf(notification: Notification): string {
+  const data = JSON.stringify({
+    id: notification.id,
+    sequence: notification.sequence,
+    title: notification.title,
+    body: notification.body,
+    data: notification.data,
+    created_at: new Date(notification.createdAtMs).toISOString(),
+    read_at: notification.readAtMs === null ? null : new Date(notification.readAtMs).toISOString(),
+  });
+  return encodeSseEvent({ id: String(notification.sequence), event: 'notification', data });
+}
 
 export type LivePage = {
   /** Oldest first; a stream that stands higher than the read began skips the first of them. */

@@ -1,4 +1,4 @@
-import type { Delivery, Endpoint, OutboundChannel, UserKey } from './notification.ts';
+import type { Delivery, Endpoint, Channel, UserKey } from './notification.ts';
 
 /** What operators and tenants follow: deliveries, their attempts, and the endpoints that they go to. */
 
@@ -100,7 +100,7 @@ export type BusyTenant = {
 
 /** Asks for due deliveries of one channel. */
 export type ClaimRequest = {
-  readonly channel: OutboundChannel;
+  readonly channel: Channel;
   readonly nowMs: number;
   /** Hidden from other claims for so long. */
   readonly leaseMs: number;

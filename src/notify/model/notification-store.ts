@@ -14,14 +14,14 @@ import type {
   DueDelivery,
   NewNotification,
   Notification,
-  OutboundChannel,
+  Channel,
   UserKey,
 } from './notification.ts';
 import type { NewStreamOrder, StreamGrant, StreamOrders, StreamStanding } from './stream-order.ts';
 
 export type PutResult = { readonly notification: Notification; readonly isDuplicate: boolean };
 
-export type ListQuery = UserKey & {
+export type NotificationQuery = UserKey & {
   readonly unreadOnly: boolean;
   readonly limit: number;
   /** Only sequences below this; Infinity for the first page. */
@@ -43,19 +43,19 @@ export type StoredListener = (user: UserKey | null, sequence: number) => void;
 export const ENDPOINTS_PER_TENANT_MAX = 1_000;
 
 /**
- * Where notifications are kept. Two drivers, `memory` and `postgres`, pass the same tests
- * (test/notify/store-contract.ts). Errors of every method: STORE_UNAVAILABLE when the database is away.
+ * Where notifications are kept (test/notify/store-contract.ts).
+ * Errors of every method: STORE_UNAVAILABLE when the database is away.
  */
 export interface NotificationStore {
   /**
    * Stores each, in order, and a pending delivery for every endpoint that its outbound channels reach:
    * webhooks of the user and of the whole tenant, mail addresses of the user. One with the dedupe key
    * of an earlier one of the user stores nothing and returns the earlier one. When it resolves, what it
-   * says is durable (as far as the driver is). All or nothing.
+   * says is durable. All or nothing.
    */
   put(batch: readonly NewNotification[]): Promise<readonly PutResult[]>;
   /** Newest first. */
-  list(query: ListQuery): Promise<readonly Notification[]>;
+  list(query: NotificationQuery): Promise<readonly Notification[]>;
   /** Notifications for the live channel with a sequence above `sequence`, oldest first. */
   liveAfter(user: UserKey, sequence: number, limit: number): Promise<readonly Notification[]>;
   /** The sequence of the user's newest notification, 0 without any; and the oldest that is kept. */
@@ -129,11 +129,11 @@ export interface NotificationStore {
   /** Pending deliveries, and the age of the oldest one that is due, milliseconds. */
   backlog(nowMs: number): Promise<{ readonly pending: number; readonly oldestDueMs: number }>;
   /** When the next delivery of the channel that waits for its time is due; undefined when none does. */
-  nextDueMs(channel: OutboundChannel): Promise<number | undefined>;
+  nextDueMs(channel: Channel): Promise<number | undefined>;
   /** Forgets notifications made before `beforeMs`, with their deliveries; at most `limit` at once. Returns how many. */
   purge(beforeMs: number, limit: number): Promise<number>;
   /**
-   * Told of each notification that was stored, by whichever process: its user and sequence. A hint: it
+   * Notified of each notification that was stored, by whichever process: its user and sequence. A hint: it
    * may repeat and come late; null: any user's stream may have grown. One listener.
    */
   onStored(listener: StoredListener): void;
@@ -148,7 +148,7 @@ export interface NotificationStore {
   purgeStreamOrders(limit: number): Promise<number>;
   /** Whether streams of the tenant end with their token. */
   endsWithToken(tenantId: string): Promise<boolean>;
-  /** Told that something was ordered, by whichever process. A hint, as of `onStored`. One listener. */
+  /** Notified that something was ordered, by whichever process. A hint, as of `onStored`. One listener. */
   onOrdered(listener: () => void): void;
   /** Fails when the store cannot be used. */
   ping(): Promise<void>;

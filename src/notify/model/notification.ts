@@ -1,10 +1,9 @@
 /** What the notification service stores and delivers. Ids are opaque text; times are milliseconds since the epoch. */
 
-export const CHANNELS = ['live', 'webhook', 'email'] as const;
-export type Channel = (typeof CHANNELS)[number];
-/** Channels whose deliveries are tried again: each goes to endpoints. */
-export const OUTBOUND_CHANNELS = ['webhook', 'email'] as const satisfies readonly Channel[];
-export type OutboundChannel = (typeof OUTBOUND_CHANNELS)[number];
+/** A way to a user, by its number in notify.v1.Channel. What it is, the registry says (notify/channels/registry.ts). */
+export type Channel = number;
+/** The open streams of the user's devices; every other channel goes to endpoints. */
+export const LIVE_CHANNEL: Channel = 1;
 
 /** The only values of the label `device_type`. */
 export const DEVICE_TYPES = ['web', 'ios', 'android', 'desktop', 'other'] as const;
@@ -26,7 +25,7 @@ export const DELIVERY_STATUSES = ['pending', 'sent', 'dead'] as const;
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
 export type Delivery = {
-  readonly channel: OutboundChannel;
+  readonly channel: Channel;
   readonly endpointId: string;
   readonly status: DeliveryStatus;
   readonly attempts: number;
@@ -41,7 +40,7 @@ export type NewNotification = UserKey & {
   readonly title: string;
   readonly body: string;
   readonly data: JsonObject | null;
-  /** Without repeats, in the order of CHANNELS. */
+  /** Without repeats, ascending. */
   readonly channels: readonly Channel[];
   /** '' for none. */
   readonly dedupeKey: string;
@@ -60,7 +59,7 @@ export type Endpoint = {
   readonly id: string;
   /** '' for every user of the tenant; webhooks only. */
   readonly userId: string;
-  readonly channel: OutboundChannel;
+  readonly channel: Channel;
   /** An http(s) URL or a mail address. */
   readonly address: string;
 };

@@ -12,7 +12,7 @@ export type NotifyReason =
   | 'STREAMS_DISABLED';
 
 /** Reasons that mean the same in all services, and that this one and what it is built of use, too. */
-export type CommonReason =
+export type SharedReason =
   | 'BODY_MALFORMED'
   | 'FIELD_INVALID'
   | 'FIELD_REQUIRED'
@@ -35,7 +35,8 @@ export type CommonReason =
   | 'STORE_LOGIN_REFUSED'
   | 'SHUTTING_DOWN'
   | 'DEADLINE_EXCEEDED'
+  | 'CANCELLED' // the caller has gone
   | 'CONFIG_INVALID' // the operator's settings; never on the wire
   | 'INTERNAL';
 
-export type ErrorReason = NotifyReason | CommonReason;
+export type ErrorReason = NotifyReason | SharedReason;

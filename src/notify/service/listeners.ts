@@ -1,19 +1,28 @@
+import type { ConnectRouter } from '@connectrpc/connect';
 import { DeliveryService } from '../../gen/notify/v1/delivery_service_pb.ts';
 import { NotifyService } from '../../gen/notify/v1/notify_service_pb.ts';
 import { StreamService } from '../../gen/notify/v1/stream_service_pb.ts';
 import type { BodyBudget } from '../../http/body-budget.ts';
+import type { ConnectAdapter } from '../../http/connect/adapter-options.ts';
+import { createConnectAdapter } from '../../http/connect/adapter.ts';
+import { createHostGuard } from '../../http/connect/host-guard.ts';
+import { begunInTime } from '../../http/connect/in-time.ts';
+import { HostAllowList } from '../../http/host-allow-list.ts';
+import type { HostGuard } from '../../http/host-guard.ts';
 import { createHttpServer, type HttpServer } from '../../http/http-server.ts';
 import type { Authenticator } from '../../http/service-tokens.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { IdSource } from '../../shared/ids.ts';
 import { addClientRoutes } from '../api/client-routes.ts';
-import { type ConnectService, serveConnect } from '../api/connect-listener.ts';
 import { createDeliveryService } from '../api/delivery-service.ts';
-import { createHostGuard } from '../api/host-guard.ts';
+import { malformedMessage } from '../api/malformed-message.ts';
+import { NOTIFY_ERRORS } from '../api/notify-error.ts';
 import { createNotifyService } from '../api/notify-service.ts';
 import { createStreamService } from '../api/stream-service.ts';
+import { createTokenCallers } from '../api/token-callers.ts';
 import type { Dispatcher } from '../channels/dispatcher.ts';
+import type { ChannelRegistry } from '../channels/registry.ts';
 import type { NotifyLog } from '../core/event-log.ts';
 import type { NotificationWriter } from '../core/notification-writer.ts';
 import type { Refusals } from '../core/refusals.ts';
@@ -21,7 +30,7 @@ import type { LiveHub } from '../live/live-hub.ts';
 import type { StreamGate } from '../live/stream-gate.ts';
 import type { StreamTokens } from '../live/stream-token.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
-import type { Channel, OutboundChannel } from '../model/notification.ts';
+import type { Channel } from '../model/notification.ts';
 import type { NotifyMetrics } from './metrics.ts';
 import type { NotifySettings } from './settings.ts';
 
@@ -29,6 +38,13 @@ const BODY_BYTES_MAX = 128 * 1024;
 const CALL_TIMEOUT_MS_MAX = 30_000;
 /** Connections beyond the streams, so that a refusal can be answered. */
 const CONNECTIONS_SPARE = 256;
+
+const SERVICES = [NotifyService, DeliveryService, StreamService];
+const METHOD_PATHS: ReadonlySet<string> = new Set(
+  SERVICES.flatMap(({ typeName, methods }) => methods.map(({ name }) => `/${typeName}/${name}`)),
+);
+/** The method whose calls are counted. */
+const NOTIFY = `${NotifyService.typeName}/${NotifyService.method.notify.name}`;
 
 /** What both listeners are made of. */
 export type ListenerParts = {
@@ -48,71 +64,79 @@ export type ListenerParts = {
   readonly tokens: StreamTokens;
   readonly clock: Clock;
   readonly ids: IdSource;
+  readonly registry: ChannelRegistry;
+  /** Those of it that are set up. */
   readonly channels: ReadonlySet<Channel>;
   readonly isClosing: () => boolean;
 };
 
-/** The listener of backends, not yet bound. */
+/** The listener of backends, not yet bound: Connect, gRPC-Web and gRPC, over HTTP/1.1 and HTTP/2. */
 export function createInternalServer(parts: ListenerParts): HttpServer {
-  const { settings, logger, log, metrics, refusals } = parts;
+  const { settings, refusals } = parts;
   const onIncident = refusals.incidentOf('internal');
   const server = createHttpServer({
     host: settings.host,
     port: settings.internalPort,
     bodyBudget: parts.bodyBudget,
     limits: { http1IdleMs: settings.httpIdleMs },
-    hostGuard: createHostGuard(settings, onIncident),
+    hostGuard: hostGuardOf(settings, onIncident),
+    http2: {
+      onStream: (stream, headers, deadlines) => adapter.handleHttp2(stream, headers, deadlines),
+    },
     onIncident,
   });
-  serveConnect({
-    server,
-    services: servicesOf(parts),
-    authenticator: parts.authenticator,
-    bodyBytesMax: BODY_BYTES_MAX,
-    timeoutMsMax: CALL_TIMEOUT_MS_MAX,
-    onCall: ({ procedure, method, code, durationMs, requestId }) => {
-      if (method === NotifyService.method.notify.localName) metrics.request(code);
-      log.rpc(procedure, durationMs, requestId);
-    },
-    onMessageRefused: metrics.messageRefused,
-    onInternalError: (rpc, requestId, error) => {
-      logger.error({ rpc, request_id: requestId, error }, 'call_failed');
-    },
-  });
+  const adapter = createAdapter(parts, server);
+  for (const path of adapter.paths) server.route('POST', path, adapter.handleHttp1);
+  server.fallback(adapter.handleHttp1);
   return server;
 }
 
-function servicesOf(parts: ListenerParts): readonly ConnectService[] {
+function createAdapter(parts: ListenerParts, { unread }: HttpServer): ConnectAdapter {
+  const { logger, log, metrics } = parts;
+  return createConnectAdapter({
+    routes: (router) => addServices(router, parts),
+    callers: createTokenCallers(parts.authenticator, METHOD_PATHS),
+    errors: NOTIFY_ERRORS,
+    malformed: malformedMessage,
+    isPlainHttpTaken: true,
+    bodyBudget: parts.bodyBudget,
+    unread,
+    readMaxBytes: BODY_BYTES_MAX,
+    timeoutMsMax: CALL_TIMEOUT_MS_MAX,
+    onMessageRefused: metrics.messageRefused,
+    onCall: ({ rpc, requestId, code, durationMs }) => {
+      if (rpc === NOTIFY) metrics.request(code);
+      log.rpc(`/${rpc}`, durationMs, requestId);
+    },
+    report: ({ rpc, requestId, error }) => {
+      logger.error({ rpc: `/${rpc}`, request_id: requestId, error }, 'call_failed');
+    },
+  });
+}
+
+function addServices(router: ConnectRouter, parts: ListenerParts): void {
   const { settings, store, metrics, gate, dispatchers } = parts;
-  const ofChannel = (channel: OutboundChannel): Dispatcher | undefined =>
+  const ofChannel = (channel: Channel): Dispatcher | undefined =>
     dispatchers.find((one) => one.channel === channel);
-  return [
-    {
-      service: NotifyService,
-      handlers: createNotifyService({ ...parts, allowsPrivateWebhooks: settings.webhookPrivate }),
+  const notify = createNotifyService({ ...parts, channelSettings: settings });
+  const delivery = createDeliveryService({
+    ...parts,
+    testOf: (channel) => {
+      const dispatcher = ofChannel(channel);
+      return dispatcher === undefined ? undefined : (due) => dispatcher.test(due);
     },
-    {
-      service: DeliveryService,
-      handlers: createDeliveryService({
-        ...parts,
-        testOf: (channel) => {
-          const dispatcher = ofChannel(channel);
-          return dispatcher === undefined ? undefined : (delivery) => dispatcher.test(delivery);
-        },
-        wake: () => dispatchers.forEach((one) => one.wake()),
-      }),
+    wake: () => dispatchers.forEach((one) => one.wake()),
+  });
+  const stream = createStreamService({
+    store,
+    onOrdered: (kind) => {
+      metrics.streamOrder(kind);
+      gate.hint();
     },
-    {
-      service: StreamService,
-      handlers: createStreamService({
-        store,
-        onOrdered: (kind) => {
-          metrics.streamOrder(kind);
-          gate.hint();
-        },
-      }),
-    },
-  ];
+  });
+  router.service(NotifyService, begunInTime(notify));
+  router.service(DeliveryService, begunInTime(delivery));
+  router.service(StreamService, begunInTime(stream));
 }
 
 /** The listener of users' devices, not yet bound. */
@@ -127,9 +151,22 @@ export function createClientServer(parts: ListenerParts): HttpServer {
       connectionsMax: settings.connectionsMax + CONNECTIONS_SPARE,
       http1IdleMs: settings.httpIdleMs,
     },
-    hostGuard: createHostGuard(settings, onIncident),
+    hostGuard: hostGuardOf(settings, onIncident),
     onIncident,
   });
   addClientRoutes({ ...settings, ...parts, server, isLive: settings.liveConnections });
   return server;
+}
+
+/**
+ * While no service token is set: refuses what is not addressed to a name of this service, with 403
+ * permission_denied. `onIncident` is notified the name. Undefined once there are tokens.
+ */
+export function hostGuardOf(
+  settings: NotifySettings,
+  onIncident: (event: string, detail: string) => void,
+): HostGuard | undefined {
+  if (settings.serviceAuthTokens.length > 0) return undefined;
+  const hosts = new HostAllowList(settings);
+  return createHostGuard(hosts, 'NOTIFY_ALLOWED_HOSTS', NOTIFY_ERRORS, onIncident);
 }

@@ -5,7 +5,7 @@ import { secretFingerprint } from '../../config/secret-fingerprint.ts';
 import { type Authenticator, createAuthenticator } from '../../http/service-tokens.ts';
 import { type CredentialMetrics, CredentialReport } from '../../observability/credential-report.ts';
 import type { EventLog } from '../../observability/logger.ts';
-import { NOTIFY_OPTIONS, type NotifySettings } from './settings.ts';
+import { type NotifySettings, SERVICE_OPTIONS } from './settings.ts';
 
 const CREDENTIAL = 'service_tokens';
 
@@ -30,7 +30,7 @@ export function followTokens(
     secretFingerprint(key, CREDENTIAL, secrets),
   );
   report.began(values);
-  const file = secretFileOf(NOTIFY_OPTIONS, 'serviceAuthTokens', env);
+  const file = secretFileOf(SERVICE_OPTIONS, 'serviceAuthTokens', env);
   const onChanged = (tokens: readonly string[]): void => {
     authenticator.replace(tokens);
     report.changed(tokens);

@@ -1,7 +1,11 @@
 import { Code } from '@connectrpc/connect';
 import { codeToString } from '@connectrpc/connect/protocol-connect';
 import type { Gauge } from 'prom-client';
-import { type BodyFigures, registerBodyMetrics } from '../../observability/body-metrics.ts';
+import {
+  type BodyFigures,
+  createMessageRefusals,
+  registerBodyMetrics,
+} from '../../observability/body-metrics.ts';
 import {
   createCredentialMetrics,
   type CredentialMetrics,
@@ -12,11 +16,13 @@ import {
   MetricStore,
 } from '../../observability/metric-store.ts';
 import { registerProcessMetrics } from '../../observability/process-metrics.ts';
-import type { DispatchMetrics } from '../channels/dispatch-metrics.ts';
+import { assert } from '../../shared/assert.ts';
+import type { DispatchMetrics } from '../channels/dispatcher.ts';
+import { type ChannelRegistry, CHANNELS } from '../channels/registry.ts';
 import { REFUSAL_REASONS, type RefusalMetrics } from '../core/refusals.ts';
 import { DROP_REASONS, END_REASONS, type LiveMetrics, STREAM_KINDS } from '../live/live-metrics.ts';
 import { ATTEMPT_OUTCOMES } from '../model/delivery.ts';
-import { type Channel, DEVICE_TYPES, OUTBOUND_CHANNELS } from '../model/notification.ts';
+import { type Channel, DEVICE_TYPES, LIVE_CHANNEL } from '../model/notification.ts';
 import type { NewStreamOrder } from '../model/stream-order.ts';
 import {
   type ListenMetrics,
@@ -27,12 +33,6 @@ import {
   type StoreOp,
 } from '../store/store-metrics.ts';
 
-/** Who carries a channel's notifications; one each. */
-const PROVIDER_OF_CHANNEL = {
-  live: 'sse',
-  webhook: 'http',
-  email: 'smtp',
-} as const satisfies Record<Channel, string>;
 /**
  * `failed` is tried again, `dead` is not; `offline`: no stream of the user is open in this process;
  * `dropped`: a stream lost it, since its buffer was full.
@@ -75,7 +75,7 @@ type ServiceMetrics = {
 };
 
 /**
- * The metrics of one process of the notification service: what each room asks for, and what the
+ * The metrics of one process of the notification service: what each module asks for, and what the
  * composition adds. Every series exists from the first scrape.
  */
 export type NotifyMetrics = ServiceMetrics &
@@ -89,8 +89,12 @@ export type NotifyMetrics = ServiceMetrics &
 /** Body of /metrics when nothing can be rendered: still a valid, empty exposition. */
 export const METRICS_PLACEHOLDER = '# no series at this moment\n';
 
-/** `version` and `commit` are the product's own. */
-export function createNotifyMetrics(version: string, commit: string): NotifyMetrics {
+/** Makes every series, for each channel too. `version` and `commit` are the product's own. */
+export function createNotifyMetrics(
+  version: string,
+  commit: string,
+  channels: ChannelRegistry = CHANNELS,
+): NotifyMetrics {
   const store = new MetricStore('notify');
   store
     .gauge({
@@ -103,7 +107,7 @@ export function createNotifyMetrics(version: string, commit: string): NotifyMetr
   const gauge = (name: string, help: string): Gauge => store.gauge({ name, help });
   return {
     ...requestMetrics(store),
-    ...sendMetrics(store),
+    ...sendMetrics(store, channels),
     ...storeMetrics(store),
     ...listenMetrics(store),
     ...streamMetrics(store),
@@ -113,8 +117,14 @@ export function createNotifyMetrics(version: string, commit: string): NotifyMetr
         store,
         'notify_send_places',
         'Attempts to deliver that may be in progress at once, by channel.',
+        channels,
       ),
-      used: placesGauge(store, 'notify_send_places_used', 'Of these, those that are in progress.'),
+      used: placesGauge(
+        store,
+        'notify_send_places_used',
+        'Of these, those that are in progress.',
+        channels,
+      ),
     },
     ordersAge: gauge(
       'notify_stream_orders_age_seconds',
@@ -167,17 +177,18 @@ function requestMetrics(store: MetricStore): Pick<NotifyMetrics, 'request'> {
 }
 
 function messageMetric(store: MetricStore): (reason: string) => void {
-  const refused = store.counter({
-    name: 'notify_messages_refused_total',
-    help: 'Requests refused before they were built, since they hold more than they may, by reason.',
-    labelNames: ['reason'],
-  });
+  const refused = createMessageRefusals(store, 'notify');
   return (reason) => refused.inc({ reason });
 }
 
-function placesGauge(store: MetricStore, name: string, help: string): Gauge<'channel'> {
+function placesGauge(
+  store: MetricStore,
+  name: string,
+  help: string,
+  channels: ChannelRegistry,
+): Gauge<'channel'> {
   const gauge = store.gauge<'channel'>({ name, help, labelNames: ['channel'] });
-  for (const channel of OUTBOUND_CHANNELS) gauge.set({ channel }, 0);
+  for (const { name: channel } of channels.outbound) gauge.set({ channel }, 0);
   return gauge;
 }
 
@@ -199,6 +210,7 @@ function orderMetrics(store: MetricStore): Pick<NotifyMetrics, 'streamOrder' | '
 
 function sendMetrics(
   store: MetricStore,
+  channels: ChannelRegistry,
 ): Pick<NotifyMetrics, 'send' | 'liveDropped' | 'retries' | 'endpointsDisabled'> {
   const disabled = store.counters({
     name: 'notify_endpoints_disabled_total',
@@ -212,24 +224,26 @@ function sendMetrics(
     { name: 'notify_send_duration_seconds', help: 'How long an attempt to deliver took.' },
     DURATION_BOUNDS,
   );
-  const cells = cellsOf(['live', 'webhook', 'email'] as const, (channel) => {
-    const labels = { channel, provider: PROVIDER_OF_CHANNEL[channel] };
-    return {
-      total: cellsOf(SEND_STATUSES, (status) => total.cell({ ...labels, status })),
-      duration: duration.cell(labels),
-    };
+  const cells = channels.all.map(({ number, name, provider }) => {
+    const labels = { channel: name, provider };
+    const totals = cellsOf(SEND_STATUSES, (status) => total.cell({ ...labels, status }));
+    return [number, { total: totals, duration: duration.cell(labels) }] as const;
   });
+  const byChannel = new Map(cells);
+  const live = byChannel.get(LIVE_CHANNEL);
+  assert(live !== undefined, 'the live channel is registered');
   const retries = store.counters({
     name: 'notify_retry_total',
     help: 'Attempts after the first one, by result.',
   });
   return {
     send: (channel, status, seconds) => {
-      cells[channel].total[status].add();
-      cells[channel].duration.observe(seconds);
+      const cell = byChannel.get(channel);
+      cell?.total[status].add();
+      cell?.duration.observe(seconds);
     },
     endpointsDisabled: disabled.cell({}),
-    liveDropped: cells.live.total.dropped,
+    liveDropped: live.total.dropped,
     retries: cellsOf(ATTEMPT_OUTCOMES, (result) => retries.cell({ result })),
   };
 }
@@ -256,7 +270,7 @@ function storeMetrics(store: MetricStore): Pick<NotifyMetrics, 'storeOp'> {
   };
 }
 
-/** The memory store hears of nobody: its gauge stays at 1, since nothing is missing. */
+/** Until the store notifies otherwise the gauge is 1. */
 function listenMetrics(store: MetricStore): ListenMetrics {
   const losses = store.counter({
     name: 'notify_listen_losses_total',

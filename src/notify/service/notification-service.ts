@@ -5,13 +5,10 @@ import { plainTextWarning } from '../../http/plain-text-warning.ts';
 import { eventLogOf, type Logger } from '../../observability/logger.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { IdSource } from '../../shared/ids.ts';
-import { createHostGuard } from '../api/host-guard.ts';
 import { addOperationalRoutes } from '../api/operational-routes.ts';
 import { Dispatcher } from '../channels/dispatcher.ts';
-import { EmailSender } from '../channels/email-sender.ts';
-import type { Sender } from '../channels/sender.ts';
+import { type ChannelRegistry, CHANNELS } from '../channels/registry.ts';
 import { SettlementWriter } from '../channels/settlement-writer.ts';
-import { WebhookSender } from '../channels/webhook-sender.ts';
 import { createNotifyLog, type ListenerName, type NotifyLog } from '../core/event-log.ts';
 import { FairGate } from '../core/fair-gate.ts';
 import { NotificationWriter } from '../core/notification-writer.ts';
@@ -21,14 +18,14 @@ import { LiveHub } from '../live/live-hub.ts';
 import { StreamGate } from '../live/stream-gate.ts';
 import { StreamTokens } from '../live/stream-token.ts';
 import type { NotificationStore, PutResult } from '../model/notification-store.ts';
-import {
-  type Channel,
-  DEVICE_TYPES,
-  OUTBOUND_CHANNELS,
-  type OutboundChannel,
-} from '../model/notification.ts';
+import { type Channel, DEVICE_TYPES, LIVE_CHANNEL } from '../model/notification.ts';
 import { measuredStore } from '../store/measured-store.ts';
-import { createClientServer, createInternalServer, type ListenerParts } from './listeners.ts';
+import {
+  createClientServer,
+  createInternalServer,
+  type ListenerParts,
+  hostGuardOf,
+} from './listeners.ts';
 import { followTokens, type LiveTokens } from './live-tokens.ts';
 import { createNotifyMetrics, type NotifyMetrics } from './metrics.ts';
 import { openStore, type OpenStore } from './open-store.ts';
@@ -40,6 +37,8 @@ export type NotificationServiceOptions = {
   readonly env: Environment;
   readonly logger: Logger;
   readonly version: string;
+  /** Those of the registry where nothing else is said. `settings` holds their options. */
+  readonly channels?: ChannelRegistry | undefined;
 };
 
 /** The running notification service. */
@@ -67,16 +66,16 @@ const UPKEEP_BATCH = 1_000;
 const TENANT_PART = 2;
 const ENDPOINT_PART = 4;
 
-/** Draining: told by /healthz alone. Closing: what is in progress ends, nothing new begins. */
-type State = { phase: 'starting' | 'ready' | 'draining' | 'closing' };
-type Telling = {
+/** Draining: reported by /healthz alone. Closing: what is in progress ends, nothing new begins. */
+type ServiceState = { phase: 'starting' | 'ready' | 'draining' | 'closing' };
+type Emitting = {
   readonly log: NotifyLog;
   readonly metrics: NotifyMetrics;
   readonly refusals: Refusals;
 };
 type Parts = {
   readonly settings: NotifySettings;
-  readonly state: State;
+  readonly state: ServiceState;
   readonly log: NotifyLog;
   readonly metricsServer: HttpServer;
   readonly internalServer: HttpServer;
@@ -104,7 +103,7 @@ export async function startNotificationService(
     pid: process.pid,
     version,
     commit: settings.commit,
-    store_driver: settings.storeDriver,
+    store_driver: 'postgres',
     live_connections: settings.liveConnections,
     client_port: settings.clientPort,
     internal_port: settings.internalPort,
@@ -117,9 +116,9 @@ export async function startNotificationService(
     proxySetting: NOTIFY_OPTIONS.isBehindProxy.env,
   });
   if (warning !== undefined) logger.warn(warning, 'listens_without_tls');
-  const metrics = createNotifyMetrics(version, settings.commit);
+  const metrics = createNotifyMetrics(version, settings.commit, options.channels);
   const refusals = createRefusals(logger, metrics, systemClock);
-  const state: State = { phase: 'starting' };
+  const state: ServiceState = { phase: 'starting' };
   const isReady = (): boolean => state.phase === 'ready';
   const undo: (() => Promise<void>)[] = [];
   try {
@@ -128,7 +127,7 @@ export async function startNotificationService(
       host: settings.host,
       port: settings.metricsPort,
       limits: { http1IdleMs: settings.httpIdleMs },
-      hostGuard: createHostGuard(settings, onIncident),
+      hostGuard: hostGuardOf(settings, onIncident),
       onIncident,
     });
     addOperationalRoutes({ server: metricsServer, isReady, renderMetrics: metrics.render });
@@ -137,9 +136,9 @@ export async function startNotificationService(
     undo.push(opened.close);
     const liveTokens = followTokens(settings, options.env, metrics, eventLogOf(logger));
     undo.push(() => liveTokens.stop());
-    const telling = { log, metrics, refusals };
+    const emitting = { log, metrics, refusals };
     const { head } = await opened.store.streamOrdersAfter(undefined);
-    const parts = assemble(options, telling, metricsServer, opened, liveTokens, state, head);
+    const parts = assemble(options, emitting, metricsServer, opened, liveTokens, state, head);
     const internalPort = await listen(parts.internalServer, 'internal', settings, log, undo);
     const clientPort = await listen(parts.clientServer, 'client', settings, log, undo);
     metrics.onCollect(() => metrics.ready.set(isReady() ? 1 : 0));
@@ -167,12 +166,12 @@ async function listen(
 }
 
 function assemble(
-  { settings, logger }: NotificationServiceOptions,
-  { log, metrics, refusals }: Telling,
+  { settings, logger, channels: registry = CHANNELS }: NotificationServiceOptions,
+  { log, metrics, refusals }: Emitting,
   metricsServer: HttpServer,
   opened: OpenStore,
   liveTokens: LiveTokens,
-  state: State,
+  state: ServiceState,
   ordersHead: number,
 ): Parts {
   const store = measuredStore(opened.store, metrics);
@@ -190,12 +189,11 @@ function assemble(
   store.onOrdered(() => gate.hint());
   const hints = new DelayedHints(HINT_DELAY_MS, (user, sequence) => hub.hint(user, sequence));
   store.onStored((user, sequence) => hints.add(user, sequence));
-  const senders = createSenders(settings);
-  const dispatchers = createDispatchers(settings, senders, store, metrics, log);
+  const dispatchers = createDispatchers(settings, registry, store, metrics, log);
   const writer = new NotificationWriter({
     store,
     queueMax: settings.writeQueueMax,
-    onStored: (result) => announce(result, hub, dispatchers, metrics, clock.nowMs()),
+    onStored: (result) => emit(result, hub, dispatchers, metrics, clock.nowMs()),
   });
   const shared: ListenerParts = {
     settings,
@@ -213,10 +211,11 @@ function assemble(
     tokens: new StreamTokens(settings.streamSecret),
     clock,
     ids: new IdSource(clock),
-    channels: channelsOf(settings, senders),
+    registry,
+    channels: channelsOf(settings, dispatchers),
     isClosing: () => state.phase === 'closing',
   };
-  collectFigures(metrics, hub, gate, writer, dispatchers);
+  collectFigures(metrics, hub, gate, writer, dispatchers, registry);
   const timers = startUpkeep(settings, store, metrics);
   return {
     settings,
@@ -236,38 +235,20 @@ function assemble(
   };
 }
 
+/** The channels that are set up. */
 function channelsOf(
   settings: NotifySettings,
-  senders: Readonly<Partial<Record<OutboundChannel, Sender>>>,
+  dispatchers: readonly Dispatcher[],
 ): ReadonlySet<Channel> {
-  const channels = new Set<Channel>(Object.keys(senders) as OutboundChannel[]);
-  if (settings.liveConnections) channels.add('live');
+  const channels = new Set(dispatchers.map(({ channel }) => channel));
+  if (settings.liveConnections) channels.add(LIVE_CHANNEL);
   return channels;
 }
 
-function createSenders(
-  settings: NotifySettings,
-): Readonly<Partial<Record<OutboundChannel, Sender>>> {
-  const webhook = new WebhookSender({
-    clock: systemClock,
-    allowsPrivate: settings.webhookPrivate,
-    // Endpoints are bounded each; many may lie on one host.
-    connectionsPerHostMax: settings.sendsMax,
-  });
-  if (settings.smtpUrl === undefined) return { webhook };
-  const email = new EmailSender({
-    smtpUrl: settings.smtpUrl,
-    from: settings.mailFrom,
-    timeoutMs: settings.sendTimeoutMs,
-    connectionsMax: settings.mailSendsMax,
-  });
-  return { webhook, email };
-}
-
-/** One for each channel, so that webhooks and mail have places of their own. */
+/** One for each channel that is set up, so that each has places of its own. */
 function createDispatchers(
   settings: NotifySettings,
-  senders: Readonly<Partial<Record<OutboundChannel, Sender>>>,
+  registry: ChannelRegistry,
   store: NotificationStore,
   metrics: NotifyMetrics,
   log: NotifyLog,
@@ -282,17 +263,17 @@ function createDispatchers(
       log.endpointDisabled(endpoint);
     },
   });
-  return OUTBOUND_CHANNELS.flatMap((channel) => {
-    const sender = senders[channel];
-    if (sender === undefined) return [];
-    const sendsMax = channel === 'email' ? settings.mailSendsMax : settings.sendsMax;
+  return registry.outbound.flatMap(({ number, outbound }) => {
+    const opened = outbound.open(settings, systemClock);
+    if (opened === undefined) return [];
+    const { sender, sendsMax } = opened;
     const part = (divisor: number): number => Math.max(1, Math.floor(sendsMax / divisor));
     return [
       new Dispatcher({
         ...settings,
         store,
         settlements,
-        channel,
+        channel: number,
         sender,
         sendsMax,
         perTenantMax: Math.min(sendsPerTenantMax, part(TENANT_PART)),
@@ -307,7 +288,7 @@ function createDispatchers(
 }
 
 /** A notification has been committed: to the open streams at once, and outbound soon. */
-function announce(
+function emit(
   { notification }: PutResult,
   hub: LiveHub,
   dispatchers: readonly Dispatcher[],
@@ -315,9 +296,9 @@ function announce(
   nowMs: number,
 ): void {
   const count = hub.deliver(notification);
-  if (notification.channels.includes('live')) {
+  if (notification.channels.includes(LIVE_CHANNEL)) {
     const seconds = Math.max(0, nowMs - notification.createdAtMs) / 1000;
-    metrics.send('live', count > 0 ? 'sent' : 'offline', seconds);
+    metrics.send(LIVE_CHANNEL, count > 0 ? 'sent' : 'offline', seconds);
   }
   for (const dispatcher of dispatchers) {
     if (notification.deliveries.some((one) => one.channel === dispatcher.channel)) {
@@ -338,6 +319,7 @@ function collectFigures(
   gate: StreamGate,
   writer: NotificationWriter,
   dispatchers: readonly Dispatcher[],
+  registry: ChannelRegistry,
 ): void {
   metrics.onCollect(() => {
     const counts = hub.countByDeviceType();
@@ -347,7 +329,8 @@ function collectFigures(
     metrics.writeQueueDepth.set(writer.depth);
     metrics.ordersAge.set(gate.ageMs / 1000);
     metrics.sendInflight.set(dispatchers.reduce((sum, one) => sum + one.inflightCount, 0));
-    for (const { channel, placesMax, inflightCount } of dispatchers) {
+    for (const { channel: number, placesMax, inflightCount } of dispatchers) {
+      const channel = registry.nameOf(number);
       metrics.places.max.set({ channel }, placesMax);
       metrics.places.used.set({ channel }, inflightCount);
     }
@@ -417,5 +400,5 @@ async function stop(parts: Parts): Promise<void> {
 }
 
 function ignoreWhileFailing(): void {
-  // The failure that matters is told elsewhere.
+  // The failure that matters is reported elsewhere.
 }

@@ -4,7 +4,6 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../store/embedd
 import { examineTarget } from '../../store/pooler.ts';
 import type { StoreLog } from '../../store/store-log.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
-import { MemoryStore } from '../store/memory-store.ts';
 import { migrateNotify } from '../store/migrate-notify.ts';
 import { PostgresStore } from '../store/postgres-store.ts';
 import type { NotifyMetrics } from './metrics.ts';
@@ -20,7 +19,7 @@ export type OpenStore = {
 };
 
 /**
- * The store that the settings ask for, migrated and ready.
+ * Opens the store, migrated and ready: on DATABASE_URL, else on an embedded server that it starts.
  * Errors: STORE_UNAVAILABLE with what to do about it; whatever was started is stopped again.
  */
 export async function openStore(
@@ -28,10 +27,6 @@ export async function openStore(
   logger: Logger,
   metrics: NotifyMetrics,
 ): Promise<OpenStore> {
-  if (settings.storeDriver === 'memory') {
-    const store = new MemoryStore();
-    return { store, close: () => store.close() };
-  }
   // At info only the events of the contract are logged.
   const log: StoreLog = (level, event, fields) =>
     logger[level === 'info' ? 'debug' : level](fields, event);

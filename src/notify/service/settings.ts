@@ -12,7 +12,6 @@ import {
 import { loadOptions, redactedOptions, type Environment } from '../../config/load-options.ts';
 import {
   booleanOption,
-  choiceOption,
   integerOption,
   listOption,
   secretListOption,
@@ -21,11 +20,13 @@ import {
   type OptionTable,
   type OptionValues,
 } from '../../config/option.ts';
+import { assert } from '../../shared/assert.ts';
+import { type ChannelRegistry, CHANNELS } from '../channels/registry.ts';
 
 const SECRET_KEY_LENGTH_MIN = 16;
 
-/** Every setting of the notification service. */
-export const NOTIFY_OPTIONS = {
+/** The settings of the service that belong to no channel. */
+export const SERVICE_OPTIONS = {
   internalPort: portOption(
     'NOTIFY_INTERNAL_PORT',
     'Port on which backends call notify.v1.NotifyService. 0 takes a free one.',
@@ -71,15 +72,8 @@ export const NOTIFY_OPTIONS = {
     pattern: /^(?:\*|https?:\/\/[^\s/]+)$/,
     rule: '* or origins such as https://app.example',
   }),
-  storeDriver: choiceOption({
-    env: 'NOTIFY_STORE_DRIVER',
-    description:
-      '`postgres` keeps notifications in PostgreSQL (DATABASE_URL, else an embedded server); `memory` forgets them with the process.',
-    fallback: 'postgres',
-    values: ['postgres', 'memory'],
-  }),
   databaseUrl: databaseUrlOption(
-    'PostgreSQL to use, in schema `notify`; it may be the one of the authorization service. Unset: an embedded server under NOTIFY_DATA_DIR.',
+    'PostgreSQL to use, in schema `notify`; it may be the one of the authorization service. Unset: the service starts an embedded server under NOTIFY_DATA_DIR.',
   ),
   dataDir: directoryOption(
     'NOTIFY_DATA_DIR',
@@ -145,21 +139,6 @@ export const NOTIFY_OPTIONS = {
     min: 1,
     max: 1_000_000,
   }),
-  sendsMax: integerOption({
-    env: 'NOTIFY_SENDS_MAX',
-    description: 'Attempts to deliver to webhooks in progress at once.',
-    fallback: 128,
-    min: 1,
-    max: 1_000,
-  }),
-  mailSendsMax: integerOption({
-    env: 'NOTIFY_MAIL_SENDS_MAX',
-    description:
-      'Mails being handed to the mail server at once, each over a connection of its own.',
-    fallback: 8,
-    min: 1,
-    max: 200,
-  }),
   sendsPerTenantMax: integerOption({
     env: 'NOTIFY_SENDS_PER_TENANT_MAX',
     description:
@@ -221,30 +200,6 @@ export const NOTIFY_OPTIONS = {
     description:
       'Keys under which signing secrets are kept in the database, each at least 16 characters: the first seals, all open; after a start everything is sealed with the first. Unset: they are kept as they are, and a warning is logged.',
   }),
-  webhookPrivate: booleanOption({
-    env: 'NOTIFY_WEBHOOK_ALLOW_PRIVATE',
-    description:
-      'Whether webhooks may go to loopback, private and link-local addresses, those of cloud metadata services excepted. Leave it off where tenants choose the addresses.',
-    fallback: false,
-  }),
-  smtpUrl: textOption({
-    env: 'NOTIFY_SMTP_URL',
-    description:
-      'Mail server, such as smtp://user:password@mail.example:587. Unset: the email channel is refused.',
-    fallback: undefined,
-    fallbackText: 'unset',
-    pattern: /^smtps?:\/\/\S+$/,
-    rule: 'an smtp:// or smtps:// URL',
-    secret: true,
-  }),
-  mailFrom: textOption({
-    env: 'NOTIFY_MAIL_FROM',
-    description: 'Sender of mails.',
-    fallback: 'notifications@localhost',
-    fallbackText: 'notifications@localhost',
-    pattern: /^[^\s@<>"]+@[^\s@<>"]+$/,
-    rule: 'a mail address',
-  }),
   retentionHours: integerOption({
     env: 'NOTIFY_RETENTION_HOURS',
     description: 'How long notifications and their deliveries are kept.',
@@ -282,14 +237,31 @@ export const NOTIFY_OPTIONS = {
   commit: commitOption('NOTIFY_COMMIT', 'the log and notify_build_info'),
 } as const satisfies OptionTable;
 
-export type NotifySettings = OptionValues<typeof NOTIFY_OPTIONS>;
+/** The settings of the service, and beside them those of the channels, for these to read. */
+export type NotifySettings = OptionValues<typeof SERVICE_OPTIONS> &
+  Readonly<Record<string, unknown>>;
+
+/** Every setting of a service with these channels. */
+export function notifyOptions(channels: ChannelRegistry): typeof SERVICE_OPTIONS & OptionTable {
+  const table = { ...channels.options, ...SERVICE_OPTIONS };
+  const count = Object.keys(channels.options).length + Object.keys(SERVICE_OPTIONS).length;
+  assert(Object.keys(table).length === count, 'no channel has an option of the service');
+  return table;
+}
+
+/** Every setting of the notification service. */
+export const NOTIFY_OPTIONS = notifyOptions(CHANNELS);
 
 /** NOTIFY_SOCKET is systemd's: every service of `Type=notify` has it. */
 const RULES = { prefix: 'NOTIFY_', foreign: /^NOTIFY_SOCKET$/, contradictions };
 
 /** Errors: one CONFIG_INVALID with every problem. */
-export function loadNotifySettings(env: Environment, machine?: Machine): NotifySettings {
-  return loadOptions(NOTIFY_OPTIONS, RULES, env, machine);
+export function loadNotifySettings(
+  env: Environment,
+  machine?: Machine,
+  channels: ChannelRegistry = CHANNELS,
+): NotifySettings {
+  return loadOptions(notifyOptions(channels), RULES, env, machine);
 }
 
 /** For people: by environment variable, secrets replaced. */

@@ -16,7 +16,7 @@ export type NotifyDatabaseOptions = {
 };
 
 /**
- * How the parts of the Postgres driver reach the database: one pool, and one place where trouble that may pass
+ * How the parts of the store reach the database: one pool, and one place where trouble that may pass
  * becomes STORE_UNAVAILABLE. Everything else that a statement or `work` throws is thrown as it is.
  */
 export class NotifyDatabase {
@@ -72,7 +72,7 @@ export class NotifyDatabase {
   }
 }
 
-/** As inRetriedTransaction, for a single statement. */
+/** Does what inRetriedTransaction does, for a single statement. */
 async function retried<T>(work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {

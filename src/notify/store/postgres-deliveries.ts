@@ -1,6 +1,12 @@
-import type { ClaimRequest, DeliveryKey, DisabledEndpoint, Settlement } from '../model/delivery.ts';
+import {
+  ATTEMPTS_KEPT,
+  type ClaimRequest,
+  type DeliveryKey,
+  type DisabledEndpoint,
+  type Settlement,
+} from '../model/delivery.ts';
 import type { Claim, NotificationStore } from '../model/notification-store.ts';
-import type { DueDelivery, OutboundChannel } from '../model/notification.ts';
+import type { DueDelivery, Channel } from '../model/notification.ts';
 import type { NotifyDatabase } from './notify-database.ts';
 import { openSecrets } from './postgres-endpoints.ts';
 import { attemptToRow } from './postgres-followed.ts';
@@ -9,11 +15,11 @@ import {
   bitOfChannel,
   NOTIFICATION_COLUMNS,
   numberOfStatus,
-  outboundChannelOfBit,
+  channelOfBit,
   type NotificationRow,
 } from './postgres-rows.ts';
 import type { SecretBox } from './secret-box.ts';
-import { ENDPOINT_REMOVED } from './store-refusals.ts';
+import { ENDPOINT_DISABLED, ENDPOINT_REMOVED } from './store-refusals.ts';
 
 /** What notify.claim returns; the last row is where it stopped, and in `attempts` whether it had to. */
 type ClaimedRow = {
@@ -163,7 +169,7 @@ export class PostgresDeliveries implements Pick<
          where e.disabled_at is not null and d.status = 1 and d.claimed_until is null
          limit $1 for update of d skip locked
        ), gone as (
-         update notify.delivery d set status = ${STATUS_DEAD}, last_error = 'the endpoint is disabled',
+         update notify.delivery d set status = ${STATUS_DEAD}, last_error = '${ENDPOINT_DISABLED}',
            died_at = to_timestamp($2::double precision / 1000)
          from waiting w where d.notification_id = w.notification_id and d.endpoint_id = w.endpoint_id
          returning 1
@@ -203,7 +209,7 @@ export class PostgresDeliveries implements Pick<
     return { pending: row?.pending ?? 0, oldestDueMs: Math.max(0, nowMs - oldestMs) };
   }
 
-  async nextDueMs(channel: OutboundChannel): Promise<number | undefined> {
+  async nextDueMs(channel: Channel): Promise<number | undefined> {
     const [row] = await this.#database.query<{ next_ms: string | null }>(
       'notify-next-due',
       `select ceil(extract(epoch from min(d.next_attempt_at)) * 1000)::bigint as next_ms
@@ -238,7 +244,7 @@ export class PostgresDeliveries implements Pick<
       tenantId: row.claimed_tenant,
       id: row.claimed_endpoint,
       userId: row.endpoint_user,
-      channel: outboundChannelOfBit(row.channel),
+      channel: channelOfBit(row.channel),
       address: row.address,
     };
     return [
@@ -278,7 +284,7 @@ with given as (
     is_ready = false, claimed_until = null,
     next_attempt_at = coalesce(to_timestamp(g.next_ms / 1000), d.next_attempt_at),
     died_at = case when g.status = 3 then to_timestamp($2::double precision / 1000) end,
-    attempt_log = (case when jsonb_array_length(d.attempt_log) >= 20 then d.attempt_log - 0
+    attempt_log = (case when jsonb_array_length(d.attempt_log) >= ${ATTEMPTS_KEPT} then d.attempt_log - 0
       else d.attempt_log end) || g.entry
   from given g
   where d.notification_id = g.notification_id and d.endpoint_id = g.endpoint_id and d.status = 1

@@ -2,7 +2,7 @@ import type { EndpointState } from '../model/delivery.ts';
 import { ENDPOINTS_PER_TENANT_MAX, type NotificationStore } from '../model/notification-store.ts';
 import type { Addressee, Endpoint } from '../model/notification.ts';
 import type { NotifyDatabase } from './notify-database.ts';
-import { bitOfChannel, outboundChannelOfBit } from './postgres-rows.ts';
+import { bitOfChannel, channelOfBit } from './postgres-rows.ts';
 import type { SecretBox } from './secret-box.ts';
 import { ENDPOINT_REMOVED, tooManyEndpoints } from './store-refusals.ts';
 
@@ -248,7 +248,7 @@ function endpointFromRow(row: EndpointRow): Endpoint {
     tenantId: row.tenant_id,
     id: row.id,
     userId: row.user_id,
-    channel: outboundChannelOfBit(row.channel),
+    channel: channelOfBit(row.channel),
     address: row.address,
   };
 }

@@ -8,7 +8,7 @@ import {
 } from '../model/delivery.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
 import type { NotifyDatabase } from './notify-database.ts';
-import { numberOfStatus, outboundChannelOfBit, statusOfNumber } from './postgres-rows.ts';
+import { numberOfStatus, channelOfBit, statusOfNumber } from './postgres-rows.ts';
 import { notRetriable, unknownDelivery } from './store-refusals.ts';
 
 /** [time in ms, index of the outcome, status of the answer, ms, error, answer] */
@@ -174,7 +174,7 @@ function recordFromRow(row: RecordRow): DeliveryRecord {
     endpointId: row.endpoint_id,
     tenantId: row.tenant_id,
     userId: row.user_id,
-    channel: outboundChannelOfBit(row.channel),
+    channel: channelOfBit(row.channel),
     status,
     attempts: row.attempts,
     lastError: row.last_error,

@@ -1,5 +1,4 @@
 import {
-  CHANNELS,
   type Channel,
   DELIVERY_STATUSES,
   type Delivery,
@@ -7,7 +6,6 @@ import {
   type JsonObject,
   type NewNotification,
   type Notification,
-  type OutboundChannel,
 } from '../model/notification.ts';
 
 /** Rows of migrations/notify and their form in the model. */
@@ -40,16 +38,25 @@ export const DELIVERIES_COLUMN = `
       order by d.endpoint_id), '[]')
     from notify.delivery d where d.notification_id = n.id) as deliveries`;
 
+/** A channel is kept as one bit, so that a number holds all channels of a notification. */
 export function bitOfChannel(channel: Channel): number {
-  return 1 << CHANNELS.indexOf(channel);
+  return 1 << (channel - 1);
 }
 
 export function bitsOfChannels(channels: readonly Channel[]): number {
   return channels.reduce((bits, channel) => bits | bitOfChannel(channel), 0);
 }
 
-export function outboundChannelOfBit(bit: number): OutboundChannel {
-  return bit === bitOfChannel('webhook') ? 'webhook' : 'email';
+/** The channel of a bit. O(1). */
+export function channelOfBit(bit: number): Channel {
+  return 32 - Math.clz32(bit);
+}
+
+/** The channels of all bits, ascending. */
+export function channelsOfBits(bits: number): readonly Channel[] {
+  const channels: Channel[] = [];
+  for (let left = bits; left !== 0; left &= left - 1) channels.push(channelOfBit(left & -left));
+  return channels;
 }
 
 export function numberOfStatus(status: DeliveryStatus): number {
@@ -63,7 +70,7 @@ export function statusOfNumber(number: number): DeliveryStatus {
 export function notificationFromRow(row: NotificationRow): Notification {
   const deliveries = row.deliveries.map(([endpointId, channel, status, attempts, lastError]) => {
     const delivery: Delivery = {
-      channel: outboundChannelOfBit(channel),
+      channel: channelOfBit(channel),
       endpointId,
       status: statusOfNumber(status),
       attempts,
@@ -86,7 +93,7 @@ export function bareNotificationFromRow(
     title: row.title,
     body: row.body,
     data: row.data,
-    channels: CHANNELS.filter((channel) => (row.channels & bitOfChannel(channel)) !== 0),
+    channels: channelsOfBits(row.channels),
     createdAtMs: Number(row.created_ms),
     readAtMs: row.read_ms === null ? null : Number(row.read_ms),
   };

@@ -11,7 +11,7 @@ import type {
 } from '../model/delivery.ts';
 import type {
   Claim,
-  ListQuery,
+  NotificationQuery,
   NotificationStore,
   PutResult,
   StoredListener,
@@ -21,7 +21,7 @@ import type {
   Endpoint,
   NewNotification,
   Notification,
-  OutboundChannel,
+  Channel,
   UserKey,
 } from '../model/notification.ts';
 import type {
@@ -42,13 +42,13 @@ import { SecretBox } from './secret-box.ts';
 export type PostgresStoreOptions = NotifyDatabaseOptions & {
   /** Signing secrets are sealed with the first, and opened with any; none: they are kept as they are. Secret. */
   readonly secretKeys: readonly string[];
-  /** Told when it hears of other processes' notifications (again), and when it does so no more. */
+  /** Notified when it hears of other processes' notifications (again), and when it does so no more. */
   readonly onListening?: ((isConnected: boolean) => void) | undefined;
 };
 
 /** Payload: tenant, user and sequence, separated by spaces, which no id holds. */
 const STORED_CHANNEL = 'notify_stored';
-/** Of payloads of the same channel that tell of orders about streams: no tenant is called so. */
+/** Of payloads of the same channel that report orders about streams: no tenant is called so. */
 const ORDERS_PREFIX = ' ';
 /** Endpoints whose secrets are looked at together. */
 const SEAL_BATCH = 500;
@@ -108,7 +108,7 @@ export class PostgresStore implements NotificationStore {
     return putNotifications(this.#database, batch);
   }
 
-  list(query: ListQuery): Promise<readonly Notification[]> {
+  list(query: NotificationQuery): Promise<readonly Notification[]> {
     return this.#streams.list(query);
   }
 
@@ -231,7 +231,7 @@ export class PostgresStore implements NotificationStore {
     return this.#deliveries.backlog(nowMs);
   }
 
-  nextDueMs(channel: OutboundChannel): Promise<number | undefined> {
+  nextDueMs(channel: Channel): Promise<number | undefined> {
     return this.#deliveries.nextDueMs(channel);
   }
 

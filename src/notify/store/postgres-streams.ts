@@ -1,4 +1,4 @@
-import type { ListQuery, NotificationStore } from '../model/notification-store.ts';
+import type { NotificationQuery, NotificationStore } from '../model/notification-store.ts';
 import type { Notification, UserKey } from '../model/notification.ts';
 import type { NotifyDatabase } from './notify-database.ts';
 import {
@@ -23,7 +23,7 @@ export class PostgresStreams implements Pick<
     this.#database = database;
   }
 
-  list(query: ListQuery): Promise<readonly Notification[]> {
+  list(query: NotificationQuery): Promise<readonly Notification[]> {
     const before = Number.isFinite(query.beforeSequence) ? query.beforeSequence : null;
     return this.#notifications(
       `where n.tenant_id = $1 and n.user_id = $2 and ($3::bigint is null or n.sequence < $3)

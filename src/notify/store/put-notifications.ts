@@ -7,7 +7,7 @@ import {
   DELIVERIES_COLUMN,
   NOTIFICATION_COLUMNS,
   notificationFromRow,
-  outboundChannelOfBit,
+  channelOfBit,
   putMember,
   statusOfNumber,
   type NotificationRow,
@@ -20,7 +20,7 @@ type PutRow = {
   readonly is_duplicate: boolean;
   readonly deliveries: readonly (readonly [string, number, number, string])[];
 };
-type Stored = {
+type StoredNotification = {
   readonly rows: readonly PutRow[];
   /** By id: those that a dedupe key of the batch named. */
   readonly earlier: ReadonlyMap<string, Notification>;
@@ -43,7 +43,7 @@ export async function putNotifications(
     .sort((a, b) => compareUsers(batch[a] as NewNotification, batch[b] as NewNotification));
   const members = JSON.stringify(order.map((index) => putMember(batch[index] as NewNotification)));
   const hasKeys = batch.some(({ dedupeKey }) => dedupeKey !== '');
-  const { rows, earlier }: Stored = hasKeys
+  const { rows, earlier }: StoredNotification = hasKeys
     ? await putWithKeys(database, members)
     : { rows: await database.queryRetried<PutRow>(PUT_NAME, PUT_TEXT, [members]), earlier: NONE };
   const results: PutResult[] = Array.from({ length: batch.length });
@@ -54,7 +54,7 @@ export async function putNotifications(
   return results;
 }
 
-function putWithKeys(database: NotifyDatabase, members: string): Promise<Stored> {
+function putWithKeys(database: NotifyDatabase, members: string): Promise<StoredNotification> {
   return database.transaction(async (client) => {
     const { rows } = await client.query<PutRow>({
       name: PUT_NAME,
@@ -75,7 +75,7 @@ function putResult(
   if (!row.is_duplicate) {
     const { dedupeKey: _dedupeKey, ...rest } = request;
     const deliveries = row.deliveries.map(([endpointId, channel, status, lastError]) => ({
-      channel: outboundChannelOfBit(channel),
+      channel: channelOfBit(channel),
       endpointId,
       status: statusOfNumber(status),
       attempts: 0,

@@ -29,7 +29,7 @@ export interface StoreMetrics {
   readonly storeOp: (op: StoreOp, code: StoreCode, seconds: number) => void;
 }
 
-/** What the store tells of the connection that hears of other processes' notifications. */
+/** What the store reports the connection that hears of other processes' notifications. */
 export interface ListenMetrics {
   /** It listens (again), or was lost. */
   readonly listening: (isConnected: boolean) => void;

@@ -1,23 +1,23 @@
 import { AppError } from '../../shared/app-error.ts';
 import { ENDPOINTS_PER_TENANT_MAX } from '../model/notification-store.ts';
 
-/** Both drivers' error for an id that the user does not have. */
+/** The error for an id that the user does not have. */
 export function unknownNotification(id: string): AppError {
   return new AppError('NOTIFICATION_UNKNOWN', 'no such notification of this user', { id });
 }
 
-/** Both drivers' error for a tenant that has as many endpoints as it may. */
+/** The error for a tenant that has as many endpoints as it may. */
 export function tooManyEndpoints(): AppError {
   const problem = `a tenant may have ${ENDPOINTS_PER_TENANT_MAX} endpoints`;
   return new AppError('RESULT_TOO_LARGE', problem);
 }
 
-/** Both drivers' error for a delivery that the tenant does not have. */
+/** The error for a delivery that the tenant does not have. */
 export function unknownDelivery(): AppError {
   return new AppError('DELIVERY_UNKNOWN', 'no such delivery of this tenant');
 }
 
-/** Both drivers' error for what cannot be tried again. `what` of it stands in the way. */
+/** The error for what cannot be tried again. `what` of it stands in the way. */
 export function notRetriable(what: 'sent' | 'running' | 'disabled' | 'removed'): AppError {
   switch (what) {
     case 'sent':

@@ -3,6 +3,7 @@ import { truthy } from '@actions/expressions/result';
 import { AppError } from '../../shared/app-error.ts';
 import {
   ContextDictionary,
+  type ExpressionData,
   expressionDataFrom,
   jsonFromExpressionData,
 } from '../language/expression-data.ts';
@@ -26,7 +27,6 @@ import type { JsonObject, JsonValue } from '../model/run.ts';
 import type { Condition, Position, Template } from '../model/workflow.ts';
 import { hashFilesIn } from './hash-files.ts';
 
-type ExpressionData = data.ExpressionData;
 type Parsed = { readonly tree: Expr; readonly isAboutStatus: boolean };
 
 /** Trees of the expressions of a file; they go with it. */

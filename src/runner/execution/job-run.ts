@@ -8,14 +8,14 @@ import type { StepDefinition } from '../model/workflow.ts';
 import { noContainers, preStageOf } from './actions/run-uses.ts';
 import { createFrame, createState, makeFolders, removeCommandFiles } from './job-setup.ts';
 import type { ExecutorDependencies } from './state/dependencies.ts';
-import { type Frame, type JobState, frameEnv, scopeOf } from './state/job-state.ts';
+import { type StepFrame, type JobState, frameEnv, scopeOf } from './state/job-state.ts';
 import {
   CANCEL_TIMEOUT_MS,
   OUTPUT_BYTES_PER_JOB_MAX,
   STEPS_MAX,
   TIMER_MS_MAX,
 } from './state/limits.ts';
-import { type PlannedStep, planStage, planSteps } from './state/step-plan.ts';
+import { type StepPlan, planStage, planSteps } from './state/step-plan.ts';
 import { runSteps, skipAll } from './steps-runner.ts';
 
 const MINUTE_MS = 60_000;
@@ -40,7 +40,7 @@ export class JobRun {
 
   async run(): Promise<JobOutcome> {
     const job = this.#job;
-    let frame: Frame | undefined;
+    let frame: StepFrame | undefined;
     const acquiring = job.dependencies.supervision?.acquire();
     try {
       for (const value of [...job.request.masks, ...job.hidden]) job.masker.add(value);
@@ -52,7 +52,7 @@ export class JobRun {
       await this.#runAll(frame);
       return await this.#conclude(frame);
     } catch (error) {
-      this.#tell(error);
+      this.#report(error);
       return { conclusion: this.#conclusion(true), outputs: {} };
     } finally {
       this.#isOver = true;
@@ -81,7 +81,7 @@ export class JobRun {
     for (const run of job.running) void run.reconsider();
   }
 
-  async #evaluateCancelTimeout(frame: Frame): Promise<void> {
+  async #evaluateCancelTimeout(frame: StepFrame): Promise<void> {
     const template = this.#job.request.job.cancelTimeoutMinutes;
     if (template === undefined) return;
     this.#cancelTimeoutMs = MINUTE_MS * (await evaluateNumber(template, scopeOf(frame, {})));
@@ -100,12 +100,12 @@ export class JobRun {
     this.cancel('timeout');
   }
 
-  async #runAll(frame: Frame): Promise<void> {
+  async #runAll(frame: StepFrame): Promise<void> {
     const { steps } = this.#job.request.job;
     refuseTooMany(steps);
     const pre = await this.#preSteps(frame, planSteps(steps, 1));
     const plan = [...pre, ...planSteps(steps, pre.length + 1)];
-    this.#announce(plan);
+    this.#emit(plan);
     await this.#refuseContainers(frame, plan);
     await runSteps(frame, plan);
     const worst = await frame.background.wait(frame.background.unwaited);
@@ -113,8 +113,8 @@ export class JobRun {
     await this.#runPosts(frame);
   }
 
-  async #preSteps(frame: Frame, plan: readonly PlannedStep[]): Promise<PlannedStep[]> {
-    const pre: PlannedStep[] = [];
+  async #preSteps(frame: StepFrame, plan: readonly StepPlan[]): Promise<StepPlan[]> {
+    const pre: StepPlan[] = [];
     for (const planned of plan) {
       const stage = await preStageOf(frame, planned);
       if (stage === undefined) continue;
@@ -124,7 +124,7 @@ export class JobRun {
   }
 
   /** A job in a container, or with services, fails before its first step. */
-  async #refuseContainers(frame: Frame, plan: readonly PlannedStep[]): Promise<void> {
+  async #refuseContainers(frame: StepFrame, plan: readonly StepPlan[]): Promise<void> {
     const { container, services } = this.#job.request.job;
     for (const [name, template] of Object.entries({ container, services })) {
       if (template === undefined) continue;
@@ -135,7 +135,7 @@ export class JobRun {
     }
   }
 
-  #announce(steps: readonly Pick<PlannedStep, 'number' | 'name' | 'id'>[]): void {
+  #emit(steps: readonly Pick<StepPlan, 'number' | 'name' | 'id'>[]): void {
     const { masker, report } = this.#job;
     for (const { number, name, id } of steps) {
       this.#known.push({ number, name: masker.mask(name), ...(id === undefined ? {} : { id }) });
@@ -144,22 +144,22 @@ export class JobRun {
   }
 
   /** In the reverse order of the steps that left them; each sees the status of the job. */
-  async #runPosts(root: Frame): Promise<void> {
+  async #runPosts(root: StepFrame): Promise<void> {
     const posts = this.#job.posts.toReversed();
     if (posts.length === 0) return;
     const first = (this.#known.at(-1)?.number ?? 0) + 1;
     const plan = posts.map((post, index) =>
       planStage(first + index, post.name, post.key.slice(post.frame.path.length), post.definition),
     );
-    this.#announce(plan);
+    this.#emit(plan);
     for (const [index, planned] of plan.entries()) {
-      const frame: Frame = { ...(posts[index]?.frame ?? root), hasFailure: root.hasFailure };
+      const frame: StepFrame = { ...(posts[index]?.frame ?? root), hasFailure: root.hasFailure };
       await runSteps(frame, [planned]);
       root.hasFailure = frame.hasFailure;
     }
   }
 
-  async #conclude(frame: Frame): Promise<JobOutcome> {
+  async #conclude(frame: StepFrame): Promise<JobOutcome> {
     const { outputs, environmentUrl } = await this.#evaluateResults(frame);
     return {
       conclusion: this.#conclusion(frame.hasFailure),
@@ -174,7 +174,7 @@ export class JobRun {
     return hasFailure ? 'failure' : 'success';
   }
 
-  async #evaluateResults(frame: Frame): Promise<Omit<JobOutcome, 'conclusion'>> {
+  async #evaluateResults(frame: StepFrame): Promise<Omit<JobOutcome, 'conclusion'>> {
     const { masker, request } = this.#job;
     const scope = scopeOf(frame, frameEnv(frame));
     const outputs: Record<string, string> = {};
@@ -192,7 +192,7 @@ export class JobRun {
           outputs[name] = value;
         }
       } catch (error) {
-        this.#tell(error);
+        this.#report(error);
         frame.hasFailure = true;
       }
     }
@@ -209,12 +209,12 @@ export class JobRun {
       const url = isObject ? (value as JsonObject)['url'] : undefined;
       return typeof url === 'string' && url !== '' ? this.#job.masker.mask(url) : undefined;
     } catch (error) {
-      this.#tell(error);
+      this.#report(error);
       return undefined;
     }
   }
 
-  /** The supervisor knows all of them; without one, and where it was ended, their environment tells. */
+  /** The supervisor knows all of them; without one, and where it was ended, their environment says. */
   async #endProcesses(supervisor: Supervisor | undefined): Promise<void> {
     try {
       const released = await supervisor?.release();
@@ -234,7 +234,7 @@ export class JobRun {
     }
   }
 
-  #tell(error: unknown): void {
+  #report(error: unknown): void {
     if (error instanceof AppError) {
       this.#job.annotate('error', error.message);
       return;

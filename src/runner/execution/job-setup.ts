@@ -1,21 +1,69 @@
 import { randomUUID } from 'node:crypto';
-import { chmodSync, mkdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, realpathSync, rmSync, writeFileSync, mkdtempSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { evaluateTexts } from '../evaluation/evaluate.ts';
 import { ActionLibrary } from '../host/actions/action-library.ts';
+import { makeProcessFolder, memoryFolder } from '../host/process/process-folder.ts';
 import { type BaseEnvironment, baseEnvironment } from '../host/process/step-environment.ts';
 import type { JobReport, JobRequest } from '../model/execution.ts';
 import type { JsonObject } from '../model/run.ts';
 import { createMasker } from '../step-output/masker.ts';
-import { jobGitConfig } from './job-git-config.ts';
 import { BackgroundSteps } from './state/background-steps.ts';
 import type { ExecutorDependencies } from './state/dependencies.ts';
 import { JobEnvironment } from './state/job-environment.ts';
-import { type Frame, type JobFolders, JobState, scopeOf } from './state/job-state.ts';
+import { type StepFrame, type JobFolders, JobState, scopeOf } from './state/job-state.ts';
 import { runnerContext } from './state/runner-context.ts';
 import { runSteps } from './steps-runner.ts';
-import { makeCommandFolder } from './steps/command-folder.ts';
 import { inputVariables } from './steps/step-variables.ts';
+
+/** Command files hold at most some MiB; a step that writes more than it may must not fill the memory. */
+const FREE_BYTES_MIN = 256 * 1024 * 1024;
+const PREFIX = 'runner-commands-';
+
+let ownFolder: string | undefined;
+
+/**
+ * A new folder for the command files of one job, in memory where there is room: five files a step, of
+ * which most stay empty, and what they hold is often secret. Undefined: the job's own folder is to be
+ * used. The caller removes it.
+ */
+function makeCommandFolder(): string | undefined {
+  const parent = memoryFolder(FREE_BYTES_MIN);
+  if (parent === undefined) return undefined;
+  for (let attempt = 0; attempt < 2; attempt++) {
+    try {
+      ownFolder ??= makeProcessFolder(parent, PREFIX);
+      return mkdtempSync(join(ownFolder, 'job-'));
+    } catch {
+      // Somebody cleaned up there: a second try makes it anew, then the disk will do.
+      ownFolder = undefined;
+    }
+  }
+  return undefined;
+}
+
+/**
+ * The global configuration of git that a job begins with: the user's own, included, so that what a step
+ * sets by `git config --global` is the job's alone. Files that are not there do no harm.
+ * Places: git-config(1), FILES.
+ */
+function jobGitConfig(environment: Readonly<Record<string, string | undefined>>): string {
+  const { HOME: home, XDG_CONFIG_HOME: configHome, GIT_CONFIG_GLOBAL: given } = environment;
+  const folder = isGiven(configHome) ? configHome : isGiven(home) ? join(home, '.config') : '';
+  const usual = [
+    ...(folder === '' ? [] : [join(folder, 'git', 'config')]),
+    ...(isGiven(home) ? [join(home, '.gitconfig')] : []),
+  ];
+  const paths = given === undefined ? usual : [given];
+  return paths
+    .filter((path) => !path.includes('\n'))
+    .map((path) => `[include]\n\tpath = "${path.replaceAll(/["\\]/g, '\\$&')}"\n`)
+    .join('');
+}
+
+function isGiven(text: string | undefined): text is string {
+  return text !== undefined && text !== '';
+}
 
 /** The state of a job that has not begun. Cannot fail. */
 export function createState(
@@ -125,7 +173,7 @@ export function removeCommandFiles(job: JobState): void {
 }
 
 /** The frame of the job itself: workflow `env` below job `env`, both evaluated now. */
-export async function createFrame(job: JobState): Promise<Frame> {
+export async function createFrame(job: JobState): Promise<StepFrame> {
   const { request } = job;
   const { contexts, workflow } = request;
   const github: JsonObject = {
@@ -135,7 +183,7 @@ export async function createFrame(job: JobState): Promise<Frame> {
     workspace: request.workspaceDir,
     event_path: join(request.jobDir, 'event.json'),
   };
-  const base: Omit<Frame, 'environment'> = {
+  const base: Omit<StepFrame, 'environment'> = {
     job,
     depth: 0,
     path: '',
@@ -157,7 +205,7 @@ export async function createFrame(job: JobState): Promise<Frame> {
     background: new BackgroundSteps(),
     hasFailure: false,
   };
-  const empty: Frame = { ...base, environment: new JobEnvironment({}) };
+  const empty: StepFrame = { ...base, environment: new JobEnvironment({}) };
   const given = await evaluateTexts(workflow.env, scopeOf(empty, {}));
   const outer = { ...request.env, ...given };
   const inner = await evaluateTexts(request.job.env, scopeOf(empty, outer));

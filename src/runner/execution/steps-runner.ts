@@ -10,10 +10,10 @@ import type { Scope } from '../model/execution.ts';
 import type { Conclusion, JsonObject } from '../model/run.ts';
 import { maskedRecord } from '../step-output/masked-record.ts';
 import { runUses } from './actions/run-uses.ts';
-import { type Frame, frameEnv, scopeOf } from './state/job-state.ts';
+import { type StepFrame, frameEnv, scopeOf } from './state/job-state.ts';
 import { OUTPUT_BYTES_PER_JOB_MAX, TIMER_MS_MAX } from './state/limits.ts';
 import { StepLog } from './state/step-log.ts';
-import { nameOfScript, type PlannedStep, shortened } from './state/step-plan.ts';
+import { nameOfScript, type StepPlan, shortened } from './state/step-plan.ts';
 import { type StepResult, StepRun } from './state/step-run.ts';
 import { runScript } from './steps/run-script.ts';
 
@@ -21,8 +21,8 @@ const MINUTE_MS = 60_000;
 
 /** A step about to run, with what its `env` gave. */
 type ReadyStep = {
-  readonly planned: PlannedStep;
-  readonly frame: Frame;
+  readonly planned: StepPlan;
+  readonly frame: StepFrame;
   readonly run: StepRun;
   readonly github: JsonObject;
   /** Steps of composite actions are no steps of their own in the report. */
@@ -40,8 +40,8 @@ type ReadyStep = {
  * @param parent the step that uses the composite action whose steps these are.
  */
 export async function runSteps(
-  frame: Frame,
-  steps: readonly PlannedStep[],
+  frame: StepFrame,
+  steps: readonly StepPlan[],
   parent?: StepRun,
 ): Promise<void> {
   for (const planned of steps) {
@@ -54,12 +54,12 @@ export async function runSteps(
 }
 
 /** Reports all as skipped: the job ends before them. */
-export function skipAll(frame: Frame, steps: readonly PlannedStep[]): void {
+export function skipAll(frame: StepFrame, steps: readonly StepPlan[]): void {
   for (const planned of steps) end(readyStep(frame, planned, undefined), plainResult('skipped'));
 }
 
 /** The stages of one step share their state. */
-function stateOf(frame: Frame, planned: PlannedStep): Map<string, string> {
+function stateOf(frame: StepFrame, planned: StepPlan): Map<string, string> {
   const key = frame.path + planned.key;
   const known = frame.job.states.get(key);
   if (known !== undefined) return known;
@@ -68,7 +68,7 @@ function stateOf(frame: Frame, planned: PlannedStep): Map<string, string> {
   return state;
 }
 
-function readyStep(frame: Frame, planned: PlannedStep, parent: StepRun | undefined): ReadyStep {
+function readyStep(frame: StepFrame, planned: StepPlan, parent: StepRun | undefined): ReadyStep {
   const { job } = frame;
   const { number, name, isBackground } = planned;
   const ready: ReadyStep = {
@@ -132,7 +132,7 @@ async function evaluateStart(ready: ReadyStep): Promise<true | StepResult> {
       ready.ownEnv = await evaluateTexts(definition.env, scopeOfStep(ready));
       ready.env = { ...ready.env, ...ready.ownEnv };
     } catch (error) {
-      tell(ready, error);
+      reportFailure(ready, error);
       return plainResult('failure');
     }
   }
@@ -145,7 +145,7 @@ async function conditionHolds(ready: ReadyStep): Promise<boolean | 'failure'> {
   try {
     return await evaluateCondition(ready.planned.definition.if, scopeOfStep(ready));
   } catch (error) {
-    tell(ready, error);
+    reportFailure(ready, error);
     return 'failure';
   }
 }
@@ -169,7 +169,7 @@ async function perform(ready: ReadyStep): Promise<StepResult> {
   try {
     outcome = await runBody(ready);
   } catch (error) {
-    tell(ready, error);
+    reportFailure(ready, error);
     outcome = 'failure';
   } finally {
     clearTimeout(timer);
@@ -268,7 +268,7 @@ async function evaluateTimeout(ready: ReadyStep): Promise<number> {
   try {
     return await evaluateNumber(timeoutMinutes, scopeOfStep(ready));
   } catch (error) {
-    tell(ready, error);
+    reportFailure(ready, error);
     return 0;
   }
 }
@@ -279,7 +279,7 @@ async function continuesOnError(ready: ReadyStep): Promise<boolean> {
   try {
     return await evaluateBoolean(continueOnError, scopeOfStep(ready));
   } catch (error) {
-    tell(ready, error);
+    reportFailure(ready, error);
     return false;
   }
 }
@@ -330,7 +330,7 @@ function applyResult(ready: ReadyStep, result: StepResult): void {
 }
 
 /** An error that ended the step, in the words of its reason; what is internal stays inside. */
-function tell(ready: ReadyStep, error: unknown): void {
+function reportFailure(ready: ReadyStep, error: unknown): void {
   const { log } = ready.run;
   start(ready);
   if (error instanceof AppError) {
@@ -346,7 +346,7 @@ function tell(ready: ReadyStep, error: unknown): void {
 }
 
 /** GITHUB_ACTION: the id, or a name made from what the step does, with a number when it is taken. */
-function actionName(frame: Frame, planned: PlannedStep): string {
+function actionName(frame: StepFrame, planned: StepPlan): string {
   const { definition } = planned;
   if (planned.id !== undefined) return planned.id;
   if (definition.kind === 'stage') return planned.key;

@@ -4,8 +4,8 @@ const INTERVAL_MINUTES_MIN = 5;
 const MONTHS = 'jan feb mar apr may jun jul aug sep oct nov dec'.split(' ');
 const WEEKDAYS = 'sun mon tue wed thu fri sat'.split(' ');
 
-type Field = { readonly min: number; readonly max: number; readonly names: readonly string[] };
-const FIELDS: readonly Field[] = [
+type CronField = { readonly min: number; readonly max: number; readonly names: readonly string[] };
+const FIELDS: readonly CronField[] = [
   { min: 0, max: 59, names: [] },
   { min: 0, max: 23, names: [] },
   { min: 1, max: 31, names: [] },
@@ -72,11 +72,11 @@ function isTooFrequent(cron: string): boolean {
   );
 }
 
-function isField(text: string, field: Field): boolean {
+function isField(text: string, field: CronField): boolean {
   return text.split(',').every((part) => isPart(part, field));
 }
 
-function isPart(text: string, field: Field): boolean {
+function isPart(text: string, field: CronField): boolean {
   const [range = '', step, ...rest] = text.split('/');
   if (rest.length > 0 || (step !== undefined && !(/^\d+$/.test(step) && Number(step) > 0))) {
     return false;
@@ -90,7 +90,7 @@ function isPart(text: string, field: Field): boolean {
   return more.length === 0 && from !== undefined && to !== undefined && from <= to;
 }
 
-function numberOf(text: string, field: Field): number | undefined {
+function numberOf(text: string, field: CronField): number | undefined {
   const name = field.names.indexOf(text.toLowerCase());
   if (name >= 0) {
     return name + field.min;

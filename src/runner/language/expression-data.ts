@@ -1,7 +1,8 @@
 import { data } from '@actions/expressions';
 import type { JsonObject, JsonValue } from '../model/run.ts';
 
-type ExpressionData = data.ExpressionData;
+/** A value of the expression language. */
+export type ExpressionData = data.ExpressionData;
 
 const NULL = new data.Null();
 const TRUE = new data.BooleanData(true);

@@ -1,8 +1,7 @@
 import { type Expr, Evaluator, data } from '@actions/expressions';
+import type { ExpressionData } from './expression-data.ts';
 import { ExpressionEvaluationError, type FunctionTable } from './expression-functions.ts';
 import { EVALUATION_COST_MAX } from './limits.ts';
-
-type ExpressionData = data.ExpressionData;
 
 /**
  * The value of a tree. Errors: ExpressionEvaluationError, those of functions, RangeError when the stack

@@ -1,14 +1,13 @@
 import { data, wellKnownFunctions } from '@actions/expressions';
 import type { Scope, StatusView } from '../model/execution.ts';
 import type { Conclusion, JsonValue } from '../model/run.ts';
-import { expressionDataFrom } from './expression-data.ts';
+import { type ExpressionData, expressionDataFrom } from './expression-data.ts';
 import { EXPRESSION_RESULT_CHARACTERS_MAX, JSON_DEPTH_MAX } from './limits.ts';
 
-type ExpressionData = data.ExpressionData;
-type Call = (...args: ExpressionData[]) => ExpressionData;
+type FunctionCall = (...args: ExpressionData[]) => ExpressionData;
 export type FunctionTable = Map<
   string,
-  { name: string; minArgs: number; maxArgs: number; call: Call }
+  { name: string; minArgs: number; maxArgs: number; call: FunctionCall }
 >;
 
 /** An evaluation that cannot be finished; the text is for the author of the workflow. */
@@ -33,7 +32,7 @@ export type KnownHashes = ReadonlyMap<string, string>;
  */
 export function functionsFor(scope: Scope, hashes: KnownHashes): FunctionTable {
   const table: FunctionTable = new Map(LIMITED_FUNCTIONS);
-  const add = (name: string, call: Call): void => {
+  const add = (name: string, call: FunctionCall): void => {
     table.set(name.toLowerCase(), { name, minArgs: 0, maxArgs: 255, call });
   };
   const { status } = scope;
@@ -110,8 +109,8 @@ const LIMITED_FUNCTIONS: FunctionTable = new Map(
 /** The package's function, refused when its result would be longer than the limit. */
 function limited(
   name: string,
-  sizeOf: Call extends (...args: infer Args) => unknown ? (...args: Args) => number : never,
-): { name: string; minArgs: number; maxArgs: number; call: Call } {
+  sizeOf: FunctionCall extends (...args: infer Args) => unknown ? (...args: Args) => number : never,
+): { name: string; minArgs: number; maxArgs: number; call: FunctionCall } {
   const original = wellKnownFunctions[name.toLowerCase()];
   if (original === undefined) {
     throw new Error(`the expression package has no ${name}`);

@@ -16,13 +16,13 @@ export const MESSAGE_CHARACTERS_MAX = 1_000;
 export const PROBLEMS_MAX = 100;
 /** Workflows below a called one, the caller not counted. */
 export const CALL_DEPTH_MAX = 4;
-/** Jobs of a run, called ones included, legs of matrices not. */
+/** Jobs of a run, called ones included, matrix jobs of matrices not. */
 export const JOBS_MAX = 1_000;
 /** Workflow files read for one run, callers and called. */
 export const CALLED_FILES_MAX = 50;
 export const INPUTS_MAX = 25;
 export const INPUTS_CHARACTERS_MAX = 65_535;
-export const MATRIX_LEGS_MAX = 256;
+export const MATRIX_JOBS_MAX = 256;
 /** Workflow files of one project. */
 export const WORKFLOW_FILES_MAX = 1_000;
 

@@ -3,10 +3,10 @@ import { meant } from '../../shared/suggestion.ts';
 import type { JsonObject, JsonValue } from '../model/run.ts';
 import type { JobDefinition, Template, Workflow } from '../model/workflow.ts';
 import { expressionDataFrom } from './expression-data.ts';
-import { chosenLegs, expandMatrix, type MatrixChoice } from './matrix.ts';
+import { chosenMatrixJobs, expandMatrix, type MatrixChoice } from './matrix.ts';
 import { entriesOf, hasExpression, jsonFromTemplate, valueOf } from './template-access.ts';
 
-/** Values, keys and legs that a message names of each. */
+/** Values, keys and matrix jobs that a message names of each. */
 const SHOWN_MAX = 20;
 const FILTERS: readonly string[] = ['include', 'exclude'];
 
@@ -17,16 +17,16 @@ type Offer = { readonly name: string; readonly values: Set<string>; isOpen: bool
 type Offers = {
   /** By the key in small letters. */
   readonly keys: ReadonlyMap<string, Offer>;
-  /** Legs of the matrices without expressions. */
-  readonly legs: readonly JsonObject[];
+  /** Matrix jobs of the matrices without expressions. */
+  readonly matrixJobs: readonly JsonObject[];
   /** A matrix has keys that only the run knows. */
   readonly isOpen: boolean;
 };
 
 /**
- * Refuses a choice of legs that the file alone shows to be of nothing: a key that no matrix has, a value that
- * none gives to it, values that no leg has together. What an expression may still give is let through.
- * Errors: INVALID_REQUEST, field `matrix`, that names what there is. Cost: O(legs).
+ * Refuses a choice of matrix jobs that the file alone shows to be of nothing: a key that no matrix has, a value that
+ * none gives to it, values that no matrix job has together. What an expression may still give is let through.
+ * Errors: INVALID_REQUEST, field `matrix`, that names what there is. Cost: O(matrix jobs).
  */
 export function assertChoosable(workflow: Workflow, choice: MatrixChoice | undefined): void {
   if (choice === undefined) return;
@@ -39,45 +39,50 @@ export function assertChoosable(workflow: Workflow, choice: MatrixChoice | undef
     if (wrong !== undefined) throw unknownValue(offer, wrong);
   }
   const isOpen = offers.isOpen || [...offers.keys.values()].some((offer) => offer.isOpen);
-  if (isOpen || hasChosenLeg(offers.legs, choice)) return;
+  if (isOpen || hasChosenMatrixJob(offers.matrixJobs, choice)) return;
   const asked = Object.entries(choice).flatMap(([key, values]) => values.map((v) => `${key}:${v}`));
   throw wrongChoice(
-    `no leg has ${asked.join(' and ')} together; there are ${shown(offers.legs.map(legText))}`,
+    `no leg has ${asked.join(' and ')} together; there are ${shown(offers.matrixJobs.map(matrixJobText))}`,
   );
 }
 
-/** Whether a leg has one of the keys that were asked for, and is chosen. */
-export function hasChosenLeg(legs: readonly JsonObject[], choice: MatrixChoice): boolean {
+/** Whether a matrix job has one of the keys that were asked for, and is chosen. */
+export function hasChosenMatrixJob(
+  matrixJobs: readonly JsonObject[],
+  choice: MatrixChoice,
+): boolean {
   const keys = Object.keys(choice).map((key) => key.toLowerCase());
-  return chosenLegs(legs, choice).some((leg) =>
-    Object.keys(leg).some((key) => keys.includes(key.toLowerCase())),
+  return chosenMatrixJobs(matrixJobs, choice).some((matrixJob) =>
+    Object.keys(matrixJob).some((key) => keys.includes(key.toLowerCase())),
   );
 }
 
 /**
- * The legs that a choice leaves of a matrix that the run has evaluated. One without a key that was asked for
- * runs whole only where the file gives that key to another matrix: else nobody could tell that it is a slip.
+ * The matrix jobs that a choice leaves of a matrix that the run has evaluated. One without a key that was asked for
+ * runs whole only where the file gives that key to another matrix: else nobody could say that it is a slip.
  */
 export function chosenOfEvaluated(
   workflow: Workflow,
-  legs: readonly JsonObject[],
+  matrixJobs: readonly JsonObject[],
   choice: MatrixChoice,
 ): readonly JsonObject[] {
   const { keys } = offersOf(workflow);
   const isKnown = (key: string): boolean =>
     keys.has(key.toLowerCase()) ||
-    legs.some((leg) => Object.keys(leg).some((own) => own.toLowerCase() === key.toLowerCase()));
-  return Object.keys(choice).every(isKnown) ? chosenLegs(legs, choice) : [];
+    matrixJobs.some((matrixJob) =>
+      Object.keys(matrixJob).some((own) => own.toLowerCase() === key.toLowerCase()),
+    );
+  return Object.keys(choice).every(isKnown) ? chosenMatrixJobs(matrixJobs, choice) : [];
 }
 
-/** The legs in a few words: `(1, x), (2, x)`. */
-export function legsText(legs: readonly JsonObject[]): string {
-  return shown(legs.map(legText));
+/** The matrix jobs in a few words: `(1, x), (2, x)`. */
+export function matrixJobsText(matrixJobs: readonly JsonObject[]): string {
+  return shown(matrixJobs.map(matrixJobText));
 }
 
 function offersOf(workflow: Workflow): Offers {
   const keys = new Map<string, Offer>();
-  const legs: JsonObject[] = [];
+  const matrixJobs: JsonObject[] = [];
   let isOpen = false;
   const offer = (name: string): Offer => {
     const known = keys.get(name.toLowerCase());
@@ -89,10 +94,10 @@ function offersOf(workflow: Workflow): Offers {
     if (job.kind === 'call') for (const inner of job.called.jobs.values()) visit(inner);
     const matrix = job.strategy?.matrix;
     if (matrix === undefined) return;
-    const own = legsOf(matrix);
-    for (const leg of own ?? []) {
-      legs.push(leg);
-      for (const [name, value] of Object.entries(leg)) offer(name).values.add(textOf(value));
+    const own = matrixJobsOf(matrix);
+    for (const matrixJob of own ?? []) {
+      matrixJobs.push(matrixJob);
+      for (const [name, value] of Object.entries(matrixJob)) offer(name).values.add(textOf(value));
     }
     if (own !== undefined) return;
     const include = valueOf(matrix, 'include');
@@ -102,11 +107,11 @@ function offersOf(workflow: Workflow): Offers {
     }
   };
   for (const job of workflow.jobs.values()) visit(job);
-  return { keys, legs, isOpen };
+  return { keys, matrixJobs, isOpen };
 }
 
 /** Undefined for a matrix that only the run knows, and for one that cannot be: its job says why. */
-function legsOf(matrix: Template): readonly JsonObject[] | undefined {
+function matrixJobsOf(matrix: Template): readonly JsonObject[] | undefined {
   if (hasExpression(matrix)) return undefined;
   try {
     return expandMatrix(jsonFromTemplate(matrix));
@@ -134,8 +139,8 @@ function wrongChoice(text: string): AppError {
   return new AppError('INVALID_REQUEST', `matrix: ${text}`, { field: 'matrix' });
 }
 
-function legText(leg: JsonObject): string {
-  return `(${Object.entries(leg)
+function matrixJobText(matrixJob: JsonObject): string {
+  return `(${Object.entries(matrixJob)
     .map(([key, value]) => `${key}: ${textOf(value)}`)
     .join(', ')})`;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonValue } from '../model/run.ts';
-import { expandMatrix, legName } from './matrix.ts';
+import { expandMatrix, matrixJobName } from './matrix.ts';
 
 describe('legs', () => {
   test('the last vector varies fastest', () => {
@@ -118,7 +118,7 @@ describe('legs', () => {
 });
 
 test('names', () => {
-  expect(legName('build', { os: 'linux', v: 18, x: true })).toBe('build (linux, 18, true)');
-  expect(legName('build', { os: { name: 'x', n: [1, 2] }, e: '' })).toBe('build (x, 1, 2)');
-  expect(legName('build', {})).toBe('build');
+  expect(matrixJobName('build', { os: 'linux', v: 18, x: true })).toBe('build (linux, 18, true)');
+  expect(matrixJobName('build', { os: { name: 'x', n: [1, 2] }, e: '' })).toBe('build (x, 1, 2)');
+  expect(matrixJobName('build', {})).toBe('build');
 });

@@ -1,17 +1,17 @@
 import { AppError } from '../../shared/app-error.ts';
 import type { JsonObject, JsonValue } from '../model/run.ts';
 import { expressionDataFrom } from './expression-data.ts';
-import { MATRIX_LEGS_MAX } from './limits.ts';
+import { MATRIX_JOBS_MAX } from './limits.ts';
 
 /** One combination while `include` may still add to it. */
-type Leg = { readonly original: JsonObject; readonly added: Map<string, JsonValue> };
+type MatrixJob = { readonly original: JsonObject; readonly added: Map<string, JsonValue> };
 
 /**
- * The legs of an evaluated matrix, keys without regard to case, in GitHub's order: the product of the vectors (the last varies
- * fastest) without those that match an `exclude`, then each `include` entry is added to every leg whose
- * original values it does not change, or else is a leg of its own.
+ * The matrix jobs of an evaluated matrix, keys without regard to case, in GitHub's order: the product of the vectors (the last varies
+ * fastest) without those that match an `exclude`, then each `include` entry is added to every matrix job whose
+ * original values it does not change, or else is a matrix job of its own.
  * Errors: INVALID_WORKFLOW for another shape, an empty vector, two keys that differ by case alone, an `exclude` of
- * a key that no vector has, no leg or more than 256.
+ * a key that no vector has, no matrix job or more than 256.
  * Source: GitHub's documentation, "Running variations of jobs in a workflow".
  */
 export function expandMatrix(value: JsonValue): readonly JsonObject[] {
@@ -25,13 +25,13 @@ export function expandMatrix(value: JsonValue): readonly JsonObject[] {
   for (const key of excludes.flatMap(Object.keys)) {
     if (keyIn(vectors, key) === undefined) throw unknownExclude(key, names);
   }
-  const legs: Leg[] = productOf(vectors, excludes).map((original) => ({
+  const matrixJobs: MatrixJob[] = productOf(vectors, excludes).map((original) => ({
     original,
     added: new Map<string, JsonValue>(),
   }));
   const alone: JsonObject[] = [];
   for (const entry of includes) {
-    const targets = legs.filter((leg) => keepsOriginal(leg.original, entry));
+    const targets = matrixJobs.filter((matrixJob) => keepsOriginal(matrixJob.original, entry));
     if (targets.length === 0) {
       alone.push(entry);
     }
@@ -44,13 +44,13 @@ export function expandMatrix(value: JsonValue): readonly JsonObject[] {
     }
   }
   const all = [
-    ...legs.map(({ original, added }) => ({ ...original, ...Object.fromEntries(added) })),
+    ...matrixJobs.map(({ original, added }) => ({ ...original, ...Object.fromEntries(added) })),
     ...alone,
   ];
   if (all.length === 0) {
     throw matrixError('The matrix has no combination');
   }
-  if (all.length > MATRIX_LEGS_MAX) {
+  if (all.length > MATRIX_JOBS_MAX) {
     throw tooMany();
   }
   return all;
@@ -59,27 +59,27 @@ export function expandMatrix(value: JsonValue): readonly JsonObject[] {
 /** Values, as texts, by the keys of a matrix. */
 export type MatrixChoice = Readonly<Record<string, readonly string[]>>;
 
-/** The legs whose values are among those chosen, keys without regard to case; a key that a leg has not chooses nothing. */
-export function chosenLegs(
-  legs: readonly JsonObject[],
+/** The matrix jobs whose values are among those chosen, keys without regard to case; a key that a matrix job has not chooses nothing. */
+export function chosenMatrixJobs(
+  matrixJobs: readonly JsonObject[],
   choice: MatrixChoice | undefined,
 ): readonly JsonObject[] {
   const chosen = Object.entries(choice ?? {});
-  return legs.filter((leg) =>
+  return matrixJobs.filter((matrixJob) =>
     chosen.every(([key, values]) => {
-      const own = keyIn(leg, key);
+      const own = keyIn(matrixJob, key);
       if (own === undefined) return true;
-      return values.includes(expressionDataFrom(leg[own] ?? null).coerceString());
+      return values.includes(expressionDataFrom(matrixJob[own] ?? null).coerceString());
     }),
   );
 }
 
 /**
- * Name of the job of one leg where the workflow gives none: `key (a, b)`. Values of objects are listed,
+ * Name of the job of one matrix job where the workflow gives none: `key (a, b)`. Values of objects are listed,
  * too; booleans and numbers are written as expressions write them.
  */
-export function legName(jobName: string, leg: JsonObject): string {
-  const texts = Object.values(leg).flatMap(textsOf);
+export function matrixJobName(jobName: string, matrixJob: JsonObject): string {
+  const texts = Object.values(matrixJob).flatMap(textsOf);
   return texts.length === 0 ? jobName : `${jobName} (${texts.join(', ')})`;
 }
 
@@ -97,7 +97,7 @@ function productOf(vectors: JsonObject, excludes: readonly JsonObject[]): JsonOb
   if (names.length === 0) {
     return [];
   }
-  let legs: JsonObject[] = [{}];
+  let matrixJobs: JsonObject[] = [{}];
   let size = 1;
   for (const name of names) {
     const vector = vectors[name];
@@ -112,23 +112,25 @@ function productOf(vectors: JsonObject, excludes: readonly JsonObject[]): JsonOb
       throw tooMany();
     }
     const items: readonly JsonValue[] = vector;
-    legs = legs.flatMap((leg) => items.map((item) => ({ ...leg, [name]: item })));
+    matrixJobs = matrixJobs.flatMap((matrixJob) =>
+      items.map((item) => ({ ...matrixJob, [name]: item })),
+    );
   }
-  return legs.filter((leg) => !excludes.some((entry) => isExcluded(leg, entry)));
+  return matrixJobs.filter((matrixJob) => !excludes.some((entry) => isExcluded(matrixJob, entry)));
 }
 
 /** Combinations before `exclude`, so that a large matrix of which little is left still works. */
-const PRODUCT_MAX = MATRIX_LEGS_MAX * 64;
+const PRODUCT_MAX = MATRIX_JOBS_MAX * 64;
 
-function isExcluded(leg: JsonObject, entry: JsonObject): boolean {
+function isExcluded(matrixJob: JsonObject, entry: JsonObject): boolean {
   const keys = Object.keys(entry);
   return (
     keys.length > 0 &&
-    keys.every((key) => matches(leg[keyIn(leg, key) ?? ''] ?? null, entry[key] ?? null))
+    keys.every((key) => matches(matrixJob[keyIn(matrixJob, key) ?? ''] ?? null, entry[key] ?? null))
   );
 }
 
-/** An `include` entry goes to a leg when each key that both have has the same value. */
+/** An `include` entry goes to a matrix job when each key that both have has the same value. */
 function keepsOriginal(original: JsonObject, entry: JsonObject): boolean {
   return Object.keys(entry).every((key) => {
     const own = keyIn(original, key);
@@ -207,7 +209,7 @@ function isList(value: JsonValue): value is readonly JsonValue[] {
 }
 
 function tooMany(): AppError {
-  return matrixError(`The matrix has more than ${MATRIX_LEGS_MAX} combinations`);
+  return matrixError(`The matrix has more than ${MATRIX_JOBS_MAX} combinations`);
 }
 
 function matrixError(message: string): AppError {

@@ -34,13 +34,13 @@ export function secretsReferencedBy(
   return [...names].toSorted();
 }
 
-function partsOfWorkflow(workflow: Workflow): readonly Part[] {
+function partsOfWorkflow(workflow: Workflow): readonly ReferencePart[] {
   return [workflow.env, workflow.defaults.shell, workflow.defaults.workingDirectory];
 }
 
-type Part = Template | Condition | undefined;
+type ReferencePart = Template | Condition | undefined;
 
-function partsOfJob(job: JobDefinition): readonly Part[] {
+function partsOfJob(job: JobDefinition): readonly ReferencePart[] {
   const { matrix, failFast, maxParallel } = job.strategy ?? {};
   const common = [job.name, job.if, matrix, failFast, maxParallel, job.concurrency];
   if (job.kind === 'call') {
@@ -63,7 +63,7 @@ function partsOfJob(job: JobDefinition): readonly Part[] {
   ];
 }
 
-/** false when some secret cannot be told. */
+/** false when some secret cannot be reported. */
 function addSecrets(tree: Expr, names: Set<string>): boolean {
   const named = new Set<Expr>();
   let isKnown = true;

@@ -24,10 +24,10 @@ export function readBySchema(
   definition: Definition,
   problems: ProblemList,
 ): Template {
-  return new SchemaReader(problems).value(node, definition, NOTHING_AVAILABLE);
+  return new WorkflowSchemaReader(problems).value(node, definition, NOTHING_AVAILABLE);
 }
 
-class SchemaReader {
+class WorkflowSchemaReader {
   readonly #problems: ProblemList;
 
   constructor(problems: ProblemList) {
@@ -177,7 +177,7 @@ class SchemaReader {
     if (candidates.length > 1) {
       this.#problems.add(
         node.at,
-        `There's not enough info to determine what you meant. Add one of these properties: ${tellingKeys(candidates).join(', ')}`,
+        `There's not enough info to determine what you meant. Add one of these properties: ${distinguishingKeys(candidates).join(', ')}`,
       );
     } else if (only !== undefined && !hasExpressionKey) {
       for (const [name, { isRequired }] of Object.entries(only.properties)) {
@@ -237,7 +237,7 @@ function narrow(candidates: MappingDefinition[], name: string): Property | undef
 }
 
 /** Keys that only one candidate has. */
-function tellingKeys(candidates: readonly MappingDefinition[]): readonly string[] {
+function distinguishingKeys(candidates: readonly MappingDefinition[]): readonly string[] {
   const counts = new Map<string, number>();
   for (const { properties } of candidates) {
     for (const name of Object.keys(properties)) {

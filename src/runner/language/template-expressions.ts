@@ -12,9 +12,9 @@ export function expressionsIn(
   return parts.flatMap((part) => (part === undefined ? [] : sourcesOf(part))).flatMap(parsed);
 }
 
-type Sourced = { readonly source: string; readonly at: Position };
+type SourcedText = { readonly source: string; readonly at: Position };
 
-function sourcesOf(part: Template | Condition): readonly Sourced[] {
+function sourcesOf(part: Template | Condition): readonly SourcedText[] {
   if (!('kind' in part)) {
     return [part];
   }
@@ -30,7 +30,7 @@ function sourcesOf(part: Template | Condition): readonly Sourced[] {
   }
 }
 
-function parsed({ source, at }: Sourced): readonly FoundExpression[] {
+function parsed({ source, at }: SourcedText): readonly FoundExpression[] {
   try {
     return [{ tree: parseExpression(source, EVERYTHING_AVAILABLE), at }];
   } catch {

@@ -14,7 +14,7 @@ export function usesInDocument(document: unknown): string[] {
   return [...found];
 }
 
-/** The same of a file's text; none where it is no YAML, which whoever runs it is told. */
+/** The same of a file's text; none where it is no YAML, which whoever runs it is reported. */
 export function usesInText(text: string): string[] {
   try {
     return usesInDocument(parse(text, { maxAliasCount: 100 }));

@@ -16,7 +16,7 @@ export type ScanProblem = { readonly at: Position; readonly message: string };
  * Cost is linear.
  */
 export function scanYaml(text: string): ScanProblem | undefined {
-  const scan = new Scan();
+  const scan = new YamlScan();
   let offset = 0;
   for (const token of new Lexer().lex(text)) {
     const message = scan.take(token);
@@ -32,7 +32,7 @@ function isOutsideText(token: string): boolean {
   return token === DOCUMENT || token === FLOW_ERROR_END || token === SCALAR;
 }
 
-class Scan {
+class YamlScan {
   #tokens = 0;
   #flowDepth = 0;
   /** Columns at which what is open began; sequences may begin where their key does. */

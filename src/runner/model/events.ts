@@ -36,7 +36,7 @@ export type RunnerEvent =
 export type RunnerEventType = RunnerEvent['type'];
 
 /**
- * Announces events that are already on disk, to the event streams. `publish` never blocks, never
+ * Emits events that are already on disk, to the event streams. `publish` never blocks, never
  * throws, costs O(1) plus O(subscribers) of buffering.
  */
 export interface EventPublisher {

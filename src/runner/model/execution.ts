@@ -96,7 +96,7 @@ export interface JobExecution {
 }
 
 /**
- * What a job tells while it runs. Everything is masked. Calls are in order and return at once; a
+ * What a job says while it runs. Everything is masked. Calls are in order and return at once; a
  * promise from `log` asks the caller to hold further lines back until it resolves (the disk lags).
  */
 export interface JobReport {

@@ -52,9 +52,9 @@ export type StartRequest = {
   readonly isSelected?: boolean | undefined;
   /** Keys of the jobs to run, with those that they need; default: all. */
   readonly jobs?: readonly string[] | undefined;
-  /** Values, as texts, to which legs of matrices that have the key are narrowed. */
+  /** Values, as texts, to which matrix jobs of matrices that have the key are narrowed. */
   readonly matrix?: Readonly<Record<string, readonly string[]>> | undefined;
-  /** Of this run alone: they win over those that are kept. */
+  /** Values of this run alone: they win over those that are kept. */
   readonly secrets?: Readonly<Record<string, string>> | undefined;
   readonly variables?: Readonly<Record<string, string>> | undefined;
   /** Starts it whatever its triggers say. */
@@ -81,7 +81,7 @@ export type LogQuery = {
   readonly stepNumber?: number | undefined;
   /** Only the last lines of each step. */
   readonly tail?: number | undefined;
-  /** Headers of steps tell the number of the line below them: ` from line 5` behind the step's number. */
+  /** Headers of steps notify the number of the line below them: ` from line 5` behind the step's number. */
   readonly isNumbered?: boolean | undefined;
 };
 
@@ -178,7 +178,7 @@ export interface SecretSource {
   environments(): Promise<readonly string[]>;
 }
 
-/** The ledger is told of each job that names an environment. Never throws, never delays the job. */
+/** The ledger is notified of each job that names an environment. Never throws, never delays the job. */
 export interface DeploymentRecorder {
   deploymentStarted(run: WorkflowRun, jobId: string, environment: string): void;
   deploymentEnded(
@@ -221,5 +221,5 @@ export interface ValueSealer {
   open(context: string, sealed: SealedValues): Promise<string>;
 }
 
-/** For problems that no caller can be told of. */
+/** For problems that no caller can be notified of. */
 export type ProblemReporter = (event: string, error: AppError | Error) => void;

@@ -1,6 +1,6 @@
 /**
  * What the runner records of an execution and shows on its wire. Terms: a run executes one workflow;
- * a run has jobs (a leg of a matrix is a job); a job has steps, numbered from 1 in the order shown.
+ * a run has jobs (a job of a matrix is a job); a job has steps, numbered from 1 in the order shown.
  */
 
 export type RunStatus = 'queued' | 'in_progress' | 'completed' | 'failed' | 'cancelled';
@@ -38,7 +38,7 @@ export type Step = {
 };
 
 export type Job = {
-  /** `key`, `key:2` for the second leg of a matrix, `caller/key` in a reusable workflow. */
+  /** `key`, `key:2` for the second job of a matrix, `caller/key` in a reusable workflow. */
   readonly id: string;
   readonly name: string;
   readonly status: ActivityStatus;
@@ -48,7 +48,7 @@ export type Job = {
   readonly completedAt?: string | undefined;
   readonly durationMs?: number | undefined;
   readonly outputs: Readonly<Record<string, string>>;
-  /** Ids of the jobs it waits for, as in the workflow (keys, not legs). */
+  /** Ids of the jobs it waits for, as in the workflow (keys, not matrix jobs). */
   readonly needs: readonly string[];
   readonly matrix?: JsonObject | undefined;
   /** The attempt of the run in which this job was last executed. */

@@ -1,6 +1,6 @@
 /**
  * Reasons of the workflow runner alone. On its wire a reason is spelled in lower case
- * (`run_not_found`); runner/face/api/error-answer.ts holds the only mapping to statuses.
+ * (`run_not_found`); runner/api/error-answer.ts holds the only mapping to statuses.
  */
 export type RunnerReason =
   | 'INVALID_JSON'
@@ -44,7 +44,7 @@ export type RunnerReason =
   | 'TOO_MANY_SUBSCRIBERS'
   | 'UPSTREAM_ERROR'
   | 'BACKEND_UNAVAILABLE'
-  | 'DISK_FULL'; // less than the floor is free
+  | 'DISK_FULL'; // less than the minimum is free
 
 /** Reasons that mean the same in all services, and that the runner and what it is built of use, too. */
 export type CommonReason =

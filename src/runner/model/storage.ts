@@ -45,7 +45,7 @@ export interface RunStore {
   remove(runId: string): Promise<void>;
   writeSummary(runId: string, jobId: string, stepNumber: number, markdown: string): Promise<void>;
   readSummary(runId: string, jobId: string, stepNumber: number): string;
-  /** Errors: DISK_FULL when less than the floor is free. Cached for a second. */
+  /** Errors: DISK_FULL when less than the minimum is free. Cached for a second. */
   assertDiskSpace(): Promise<void>;
   close(): Promise<void>;
 }
@@ -165,7 +165,7 @@ export interface SandboxFactory {
   ): Promise<{ readonly ref: string; readonly sha: string }>;
   /**
    * Keeps the commit of a run that is about to be queued from being removed by `git gc` in the project,
-   * until `letGo`. What cannot be kept is reported. Idempotent.
+   * until `release`. What cannot be kept is reported. Idempotent.
    */
   hold(runId: string, trigger: Trigger, strategy: SandboxStrategy | undefined): Promise<void>;
   /** For the commits of an event. Errors: GIT_FAILED when the project is in no repository that git takes. */
@@ -173,7 +173,7 @@ export interface SandboxFactory {
   /** Keeps what a run needs of the commit of an event, until `forget`. Errors: those of the file system. */
   adopt(runId: string, commit: EventCommit): Promise<void>;
   /** The run has ended: nothing of it is held any more. What its steps pushed stays. Idempotent. */
-  letGo(runId: string): Promise<void>;
+  release(runId: string): Promise<void>;
   /** The run is removed: what was kept of it and what its steps pushed goes, too. Idempotent. Errors: GIT_FAILED. */
   forget(runId: string): Promise<void>;
   /**
@@ -192,7 +192,7 @@ export interface SandboxFactory {
     /** Pushes of steps go to the project's remotes, for this run alone. */
     readonly mayPush?: boolean | undefined;
   }): Promise<PreparedSandbox>;
-  /** Errors: DISK_FULL when less than the floor is free where workspaces are made. */
+  /** Errors: DISK_FULL when less than the minimum is free where workspaces are made. */
   assertDiskSpace(): Promise<void>;
   /**
    * Removes what ended processes left: sandboxes and held commits of runs that no longer wait, and what

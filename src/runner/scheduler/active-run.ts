@@ -85,7 +85,7 @@ export class ActiveRun {
   }
 
   /**
-   * Waits for its turn and runs. Resolves when its end is announced and all it held is free, or, when
+   * Waits for its turn and runs. Resolves when its end is emitted and all it held is free, or, when
    * the service stops before its turn, with the run still queued. Never rejects.
    */
   async live(): Promise<void> {

@@ -3,14 +3,14 @@ import type { CancelKind } from '../model/execution.ts';
 /** `run`: the whole run, which `if: always()` resists. `sibling`: fail-fast. `group`: concurrency. */
 export type CancelCause = 'run' | 'sibling' | 'group';
 type Kind = Exclude<CancelKind, 'timeout'>;
-type Listener = (kind: Kind, cause: CancelCause) => void;
+type CancelListener = (kind: Kind, cause: CancelCause) => void;
 
 /**
  * A point of the tree run > called workflow > job that can be cancelled. Cancelling goes down the
  * tree, to those that join later, too; it only grows (cancel, then force).
  */
 export class Cancellation {
-  readonly #listeners = new Set<Listener>();
+  readonly #listeners = new Set<CancelListener>();
   #kind: Kind | undefined;
   #cause: CancelCause = 'run';
 
@@ -31,7 +31,7 @@ export class Cancellation {
   }
 
   /** Calls `listener` now when it is cancelled already, and with each cancel to come. Answers how to leave. */
-  onCancel(listener: Listener): () => void {
+  onCancel(listener: CancelListener): () => void {
     this.#listeners.add(listener);
     if (this.#kind !== undefined) listener(this.#kind, this.#cause);
     return () => this.#listeners.delete(listener);

@@ -4,7 +4,7 @@ const CHECKOUT = /^actions\/checkout@/i;
 /** Actions of GitHub's own that are known to check nothing out. */
 const HARMLESS = /^(?:actions\/(?!checkout)|docker:\/\/)/i;
 
-/** What a job does with actions/checkout, as far as its file tells. */
+/** What a job does with actions/checkout, as far as its file says. */
 type CheckoutUse = {
   /** One of its steps is that action. Within other actions it is not seen. */
   readonly isThere: boolean;

@@ -13,7 +13,7 @@ export type ConcurrencySetting = {
 };
 
 /** A run or job that wants to be the one of its group. */
-export type GroupMember = {
+export type ConcurrencyMember = {
   /** It has the group now. */
   readonly enter: () => void;
   /** It has to go: while it waits, then it is out already; while it has the group, it leaves when done. */
@@ -27,7 +27,10 @@ export type GroupMember = {
   readonly isUrgent?: boolean | undefined;
 };
 
-type Group = { holder: GroupMember | undefined; readonly pending: GroupMember[] };
+type ConcurrencyGroup = {
+  holder: ConcurrencyMember | undefined;
+  readonly pending: ConcurrencyMember[];
+};
 
 /** The key under which names of groups are the same: GitHub compares them without case. */
 export function groupKey(group: string): string {
@@ -61,10 +64,10 @@ function invalid(what: string): AppError {
  * share the names, as on GitHub. All calls of members are made synchronously.
  */
 export class ConcurrencyGroups {
-  readonly #groups = new Map<string, Group>();
+  readonly #groups = new Map<string, ConcurrencyGroup>();
 
   /** Answers how to leave: waiting or holding, once or more often. */
-  join(setting: ConcurrencySetting, member: GroupMember): () => void {
+  join(setting: ConcurrencySetting, member: ConcurrencyMember): () => void {
     const key = groupKey(setting.group);
     const group = this.#groups.get(key) ?? { holder: undefined, pending: [] };
     this.#groups.set(key, group);
@@ -72,7 +75,7 @@ export class ConcurrencyGroups {
     return () => this.#leave(key, group, member);
   }
 
-  #admit(group: Group, setting: ConcurrencySetting, member: GroupMember): void {
+  #admit(group: ConcurrencyGroup, setting: ConcurrencySetting, member: ConcurrencyMember): void {
     const why = `Canceling since a higher priority waiting request for ${setting.group} exists`;
     if (group.holder === undefined) {
       group.holder = member;
@@ -90,7 +93,7 @@ export class ConcurrencyGroups {
     if (setting.isCancellingInProgress) group.holder?.evict(why);
   }
 
-  #leave(key: string, group: Group, member: GroupMember): void {
+  #leave(key: string, group: ConcurrencyGroup, member: ConcurrencyMember): void {
     const index = group.pending.indexOf(member);
     if (index >= 0) group.pending.splice(index, 1);
     if (group.holder !== member) return;

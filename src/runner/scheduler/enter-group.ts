@@ -1,5 +1,5 @@
 import { groupKey, type ConcurrencySetting } from './concurrency-groups.ts';
-import type { Leg, RunContext } from './run-context.ts';
+import type { NodeJob, RunContext } from './run-context.ts';
 
 /**
  * Waits until the job is the one of its concurrency group. Answers how to leave it; undefined when it
@@ -7,17 +7,17 @@ import type { Leg, RunContext } from './run-context.ts';
  */
 export async function enterGroup(
   context: RunContext,
-  leg: Leg,
+  matrixJob: NodeJob,
   setting: ConcurrencySetting | undefined,
 ): Promise<(() => void) | undefined> {
   if (setting === undefined) return () => undefined;
-  const { jobId, cancellation } = leg;
+  const { jobId, cancellation } = matrixJob;
   const say = (message: string): void => {
     context.annotate({ level: 'error', message, jobId });
   };
-  if (leg.scope.heldGroups.has(groupKey(setting.group))) {
+  if (matrixJob.scope.heldGroups.has(groupKey(setting.group))) {
     say(
-      `Canceling since a deadlock was detected for concurrency group: '${setting.group}' between a top level workflow and '${leg.definition.key}'`,
+      `Canceling since a deadlock was detected for concurrency group: '${setting.group}' between a top level workflow and '${matrixJob.definition.key}'`,
     );
     return undefined;
   }

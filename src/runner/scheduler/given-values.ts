@@ -9,13 +9,16 @@ const RESERVED = /^(?:GITHUB|RUNNER|ACTIONS)_/;
 /** The one reserved name that people give: what a host would put in. */
 const TOKEN = 'GITHUB_TOKEN';
 
-type Values = Readonly<Record<string, string>>;
+type GivenValues = Readonly<Record<string, string>>;
 
 /**
  * Secrets or variables of one run as they were given, by names in upper case.
  * Errors: INVALID_NAME, INVALID_VALUE; never with a value.
  */
-export function checkedValues(field: 'secrets' | 'variables', given: Values | undefined): Values {
+export function checkedValues(
+  field: 'secrets' | 'variables',
+  given: GivenValues | undefined,
+): GivenValues {
   const entries = Object.entries(given ?? {});
   if (entries.length > VALUES_MAX) {
     throw new AppError('INVALID_VALUE', `${field}: at most ${VALUES_MAX} come with a start`, {
@@ -34,7 +37,7 @@ export function checkedValues(field: 'secrets' | 'variables', given: Values | un
 export async function sealedSecrets(
   sealer: ValueSealer | undefined,
   runId: string,
-  given: Values | undefined,
+  given: GivenValues | undefined,
 ): Promise<SealedValues | undefined> {
   const values = checkedValues('secrets', given);
   if (Object.keys(values).length === 0) return undefined;
@@ -47,14 +50,14 @@ export async function openedSecrets(
   sealer: ValueSealer | undefined,
   runId: string,
   sealed: SealedValues | undefined,
-): Promise<Values> {
+): Promise<GivenValues> {
   if (sealed === undefined) return {};
   if (sealer === undefined) throw new AppError('BACKEND_UNAVAILABLE', 'no key for secrets here');
-  return JSON.parse(await sealer.open(contextOf(runId), sealed)) as Values;
+  return JSON.parse(await sealer.open(contextOf(runId), sealed)) as GivenValues;
 }
 
 /** Those of `values` that `names` asks for; undefined: all. */
-export function namedOf(values: Values, names: readonly string[] | undefined): Values {
+export function namedOf(values: GivenValues, names: readonly string[] | undefined): GivenValues {
   if (names === undefined) return values;
   return Object.fromEntries(Object.entries(values).filter(([name]) => names.includes(name)));
 }

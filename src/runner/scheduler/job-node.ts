@@ -6,8 +6,12 @@ import {
   evaluateTemplate,
   evaluateText,
 } from '../evaluation/evaluate.ts';
-import { chosenOfEvaluated, hasChosenLeg, legsText } from '../language/matrix-choice.ts';
-import { chosenLegs, expandMatrix, legName } from '../language/matrix.ts';
+import {
+  chosenOfEvaluated,
+  hasChosenMatrixJob,
+  matrixJobsText,
+} from '../language/matrix-choice.ts';
+import { chosenMatrixJobs, expandMatrix, matrixJobName } from '../language/matrix.ts';
 import { hasExpression } from '../language/template-access.ts';
 import type { Scope, StatusView } from '../model/execution.ts';
 import type { Conclusion, JsonObject, JsonValue } from '../model/run.ts';
@@ -17,14 +21,14 @@ import { githubContext } from './github-context.ts';
 import { FairPermits } from './permits.ts';
 import type {
   JobResult,
-  Leg,
-  LegContexts,
-  LegRunner,
+  NodeJob,
+  MatrixJobContexts,
+  MatrixJobRunner,
   RunContext,
   WorkflowScope,
 } from './run-context.ts';
 import type { PlannedJob } from './state/journal-records.ts';
-import { legId, needsOf, placeBelow, planOf, shortName } from './state/run-plan.ts';
+import { matrixJobId, needsOf, placeBelow, planOf, shortName } from './state/run-plan.ts';
 import { isAtOrBelow } from './state/run-state-reducer.ts';
 import { concludeRun } from './state/run-state.ts';
 
@@ -34,14 +38,14 @@ type Strategy = { readonly isFailFast: boolean; readonly maxParallel: number | u
 
 /**
  * A job of a workflow as the graph of needs has it: it waits for its own needs only, decides whether it
- * runs, becomes one leg or those of its matrix, and comes to one result.
+ * runs, becomes one matrix job or those of its matrix, and comes to one result.
  */
 export class JobNode {
   readonly id: string;
   readonly #context: RunContext;
   readonly #scope: WorkflowScope;
   readonly #definition: JobDefinition;
-  readonly #runLeg: LegRunner;
+  readonly #runMatrixJob: MatrixJobRunner;
   /** The nodes of the same workflow, by key. */
   readonly #siblings: ReadonlyMap<string, JobNode>;
   readonly #done = Promise.withResolvers<void>();
@@ -55,14 +59,14 @@ export class JobNode {
     scope: WorkflowScope,
     definition: JobDefinition,
     siblings: ReadonlyMap<string, JobNode>,
-    runLeg: LegRunner,
+    runMatrixJob: MatrixJobRunner,
   ) {
     this.id = scope.place.idPrefix + definition.key;
     this.#context = context;
     this.#scope = scope;
     this.#definition = definition;
     this.#siblings = siblings;
-    this.#runLeg = runLeg;
+    this.#runMatrixJob = runMatrixJob;
   }
 
   /** Undefined until `done` resolved. */
@@ -95,14 +99,14 @@ export class JobNode {
     if (this.#scope.cancellation.kind === 'force') return this.#completeUnstarted('cancelled');
     const needsContext = needsContextOf(needs);
     if (!(await this.#mayRun(needsContext))) return this.#completeUnstarted('skipped');
-    const { legs, strategy } = await this.#expand(needsContext);
-    return legs.length === 0
+    const { matrixJobs, strategy } = await this.#expand(needsContext);
+    return matrixJobs.length === 0
       ? this.#completeUnstarted('skipped')
-      : await this.#runLegs(legs, strategy);
+      : await this.#runMatrixJobs(matrixJobs, strategy);
   }
 
   /** Undefined without a matrix. Of those that were not asked for it says so. */
-  async #matrixLegs(scope: Scope): Promise<readonly JsonObject[] | undefined> {
+  async #matrixJobsOf(scope: Scope): Promise<readonly JsonObject[] | undefined> {
     const template = this.#definition.strategy?.matrix;
     if (template === undefined) return undefined;
     const all = expandMatrix(await evaluateTemplate(template, scope));
@@ -111,10 +115,11 @@ export class JobNode {
     if (choice === undefined) return all;
     const chosen = hasExpression(template)
       ? chosenOfEvaluated(workflow, all, choice)
-      : chosenLegs(all, choice);
-    if (chosen.length === 0 || hasChosenLeg(chosen, choice)) omissions.chose(chosen.length > 0);
+      : chosenMatrixJobs(all, choice);
+    if (chosen.length === 0 || hasChosenMatrixJob(chosen, choice))
+      omissions.chose(chosen.length > 0);
     if (chosen.length === 0) {
-      const message = `No leg of the matrix has the values that were asked for: it has ${legsText(all)}`;
+      const message = `No leg of the matrix has the values that were asked for: it has ${matrixJobsText(all)}`;
       this.#context.annotate({ level: 'warning', message, jobId: this.id });
       omissions.leftOut();
     }
@@ -144,7 +149,7 @@ export class JobNode {
 
   async #expand(
     needs: JsonObject,
-  ): Promise<{ readonly legs: readonly Leg[]; readonly strategy: Strategy }> {
+  ): Promise<{ readonly matrixJobs: readonly NodeJob[]; readonly strategy: Strategy }> {
     const scope = { contexts: await this.#contexts(needs) };
     const definition = this.#definition.strategy;
     const isFailFast =
@@ -155,9 +160,9 @@ export class JobNode {
       definition?.maxParallel === undefined
         ? undefined
         : await evaluateNumber(definition.maxParallel, scope);
-    const matrix = await this.#matrixLegs(scope);
+    const matrix = await this.#matrixJobsOf(scope);
     const strategy = { isFailFast, maxParallel };
-    const legs: Leg[] = [];
+    const matrixJobs: NodeJob[] = [];
     for (const [index, values] of (matrix ?? [null]).entries()) {
       const strategyContext = {
         'fail-fast': isFailFast,
@@ -166,10 +171,10 @@ export class JobNode {
         'max-parallel': maxParallel ?? matrix?.length ?? 1,
       };
       const contexts = { ...scope.contexts, strategy: strategyContext, matrix: values };
-      legs.push({
+      matrixJobs.push({
         scope: this.#scope,
         definition: this.#definition,
-        jobId: values === null ? this.id : legId(this.id, index),
+        jobId: values === null ? this.id : matrixJobId(this.id, index),
         name: shortName(this.#scope.place.namePrefix + (await this.#nameOf(contexts))),
         matrix: values,
         strategy: strategyContext,
@@ -177,30 +182,30 @@ export class JobNode {
         cancellation: new Cancellation(),
       });
     }
-    this.#plan(legs);
-    return { legs, strategy };
+    this.#plan(matrixJobs);
+    return { matrixJobs, strategy };
   }
 
-  /** A given name without expressions gets the values of the leg behind it, as on GitHub. */
-  async #nameOf(contexts: LegContexts): Promise<string> {
+  /** A given name without expressions gets the values of the matrix job behind it, as on GitHub. */
+  async #nameOf(contexts: MatrixJobContexts): Promise<string> {
     const { name, key } = this.#definition;
     const isPlain = name === undefined || name.kind === 'literal';
     const text = name === undefined ? key : await evaluateText(name, { contexts });
     const shown = text.trim() === '' ? key : text;
-    return isPlain && contexts.matrix !== null ? legName(shown, contexts.matrix) : shown;
+    return isPlain && contexts.matrix !== null ? matrixJobName(shown, contexts.matrix) : shown;
   }
 
-  /** Puts the legs in the place of what stood for them, unless they stand there already. */
-  #plan(legs: readonly Leg[]): void {
+  /** Puts the matrix jobs in the place of what stood for them, unless they stand there already. */
+  #plan(matrixJobs: readonly NodeJob[]): void {
     const { recorder, options, kept } = this.#context;
     const definition = this.#definition;
     const needs = needsOf(definition, this.#scope.place.idPrefix);
     const jobsMax = options.limits.jobsPerRunMax;
     const { matrix } = this.#context.facts.request;
-    const jobs: PlannedJob[] = legs.flatMap((leg) =>
+    const jobs: PlannedJob[] = matrixJobs.flatMap((matrixJob) =>
       definition.kind === 'call' && definition.missing === undefined
-        ? planOf(definition.called, placeBelow(leg.jobId, leg.name), jobsMax, matrix)
-        : [plannedLeg(leg, needs, this.id)],
+        ? planOf(definition.called, placeBelow(matrixJob.jobId, matrixJob.name), jobsMax, matrix)
+        : [plannedMatrixJob(matrixJob, needs, this.id)],
     );
     const isPlanned = jobs.every((job) => recorder.live.jobs.has(job.id));
     if (isPlanned && this.#definition.strategy?.matrix === undefined) return;
@@ -208,7 +213,7 @@ export class JobNode {
     let others = 0;
     for (const [id, entry] of recorder.live.jobs) {
       if (!isAtOrBelow(entry.node, this.id)) others += 1;
-      // A kept leg that the matrix of today no longer has.
+      // A kept matrix job that the matrix of today no longer has.
       else if (kept.has(id) && !planned.has(id)) jobs.push({ ...entry.job, node: entry.node });
     }
     if (others + jobs.length > jobsMax) {
@@ -217,35 +222,35 @@ export class JobNode {
     recorder.record({ type: 'jobs.planned', node: this.id, jobs });
   }
 
-  async #runLegs(legs: readonly Leg[], strategy: Strategy): Promise<JobResult> {
-    const parallel = Math.max(1, Math.floor(strategy.maxParallel ?? legs.length));
+  async #runMatrixJobs(matrixJobs: readonly NodeJob[], strategy: Strategy): Promise<JobResult> {
+    const parallel = Math.max(1, Math.floor(strategy.maxParallel ?? matrixJobs.length));
     const permits = new FairPermits(parallel);
     const results: JobResult[] = [];
     await Promise.all(
-      legs.map(async (leg) => {
-        const result = await this.#runOneLeg(leg, permits);
+      matrixJobs.map(async (matrixJob) => {
+        const result = await this.#runOneMatrixJob(matrixJob, permits);
         results.push(result);
         const isFailing = result.result === 'failure' && strategy.isFailFast;
-        if (!isFailing || this.#context.kept.has(leg.jobId)) return;
-        for (const other of legs) other.cancellation.cancel('cancel', 'sibling');
+        if (!isFailing || this.#context.kept.has(matrixJob.jobId)) return;
+        for (const other of matrixJobs) other.cancellation.cancel('cancel', 'sibling');
       }),
     );
     return summaryOf(results);
   }
 
-  async #runOneLeg(leg: Leg, permits: FairPermits): Promise<JobResult> {
-    const kept = this.#context.kept.has(leg.jobId)
-      ? this.#context.recorder.live.jobs.get(leg.jobId)
+  async #runOneMatrixJob(matrixJob: NodeJob, permits: FairPermits): Promise<JobResult> {
+    const kept = this.#context.kept.has(matrixJob.jobId)
+      ? this.#context.recorder.live.jobs.get(matrixJob.jobId)
       : undefined;
     if (kept?.result !== undefined) return { result: kept.result, outputs: kept.job.outputs };
-    const leave = this.#followScope(leg);
+    const leave = this.#followScope(matrixJob);
     try {
-      const release = await permits.acquire('', leg.cancellation);
-      if (release === undefined) return this.#completeUnstarted('cancelled', leg.jobId);
+      const release = await permits.acquire('', matrixJob.cancellation);
+      if (release === undefined) return this.#completeUnstarted('cancelled', matrixJob.jobId);
       try {
-        return await this.#runLeg(this.#context, leg);
+        return await this.#runMatrixJob(this.#context, matrixJob);
       } catch (error) {
-        return this.#fail(error, leg.jobId);
+        return this.#fail(error, matrixJob.jobId);
       } finally {
         release();
       }
@@ -255,21 +260,21 @@ export class JobNode {
   }
 
   /**
-   * Cancels the leg with its workflow, unless the whole run is cancelled and the job's `if` still holds.
+   * Cancels the matrix job with its workflow, unless the whole run is cancelled and the job's `if` still holds.
    * Source: GitHub's documentation, "Workflow cancellation reference". The jobs of a called workflow
    * look at their own conditions.
    */
-  #followScope(leg: Leg): () => void {
+  #followScope(matrixJob: NodeJob): () => void {
     return this.#scope.cancellation.onCancel((kind, cause) => {
       if (kind === 'force' || cause !== 'run' || this.#definition.kind === 'call') {
-        leg.cancellation.cancel(kind, cause);
+        matrixJob.cancellation.cancel(kind, cause);
         return;
       }
-      this.#mayRun(leg.needs).then(
+      this.#mayRun(matrixJob.needs).then(
         (isResisting) => {
-          if (!isResisting) leg.cancellation.cancel(kind, cause);
+          if (!isResisting) matrixJob.cancellation.cancel(kind, cause);
         },
-        () => leg.cancellation.cancel(kind, cause),
+        () => matrixJob.cancellation.cancel(kind, cause),
       );
     });
   }
@@ -318,8 +323,8 @@ export class JobNode {
   }
 }
 
-function plannedLeg(leg: Leg, needs: readonly string[], node: string): PlannedJob {
-  const { jobId: id, name, matrix } = leg;
+function plannedMatrixJob(matrixJob: NodeJob, needs: readonly string[], node: string): PlannedJob {
+  const { jobId: id, name, matrix } = matrixJob;
   return { id, name, needs, node, ...(matrix === null ? {} : { matrix }) };
 }
 
@@ -331,7 +336,7 @@ function needsContextOf(needs: readonly JobNode[]): JsonObject {
   return Object.fromEntries(entries);
 }
 
-/** What the legs come to together; of an output that several give, the last that is not empty. */
+/** What the matrix jobs come to together; of an output that several give, the last that is not empty. */
 function summaryOf(results: readonly JobResult[]): JobResult {
   const outputs = new Map<string, string>();
   for (const { outputs: given } of results) {

@@ -6,7 +6,7 @@ import type { RunContext } from './run-context.ts';
 import type { PlannedStep } from './state/journal-records.ts';
 
 /**
- * What a job in progress tells, as records of its run. The executor is never failed by what goes wrong
+ * What a job in progress says, as records of its run. The executor is never failed by what goes wrong
  * here: it is reported, and the record is left out.
  */
 export class JobReporter implements JobReport {
@@ -49,9 +49,9 @@ export class JobReporter implements JobReport {
     if (this.#isClosed || this.#isLogBroken || lines.length === 0) return undefined;
     try {
       const written = this.#logOf(number).write(lines);
-      const announced = this.#context.recorder.log(this.#jobId, number, lines);
-      if (written === undefined || announced === undefined) return written ?? announced;
-      return Promise.all([written, announced]).then(() => undefined);
+      const emitted = this.#context.recorder.log(this.#jobId, number, lines);
+      if (written === undefined || emitted === undefined) return written ?? emitted;
+      return Promise.all([written, emitted]).then(() => undefined);
     } catch (error) {
       this.#loseLog(number, error);
       return undefined;
@@ -143,7 +143,7 @@ export class JobReporter implements JobReport {
     return this.#context.recorder.live.jobs.get(this.#jobId)?.job.steps ?? [];
   }
 
-  /** A step that was not announced is known from now on. */
+  /** A step that was not emitted is known from now on. */
   #know(number: number, name: string): void {
     if (this.#steps().some((step) => step.number === number)) return;
     this.stepsKnown([{ number, name }]);

@@ -9,7 +9,7 @@ import type { Scope } from '../model/execution.ts';
 import type { StepsJobDefinition, Template } from '../model/workflow.ts';
 import { concurrencySetting, type ConcurrencySetting } from './concurrency-groups.ts';
 import { labelsOf } from './host-labels.ts';
-import type { LegContexts } from './run-context.ts';
+import type { MatrixJobContexts } from './run-context.ts';
 
 const TIMEOUT_MINUTES_DEFAULT = 360;
 /** Source: GitHub's documentation, "Workflow cancellation reference": 5 minutes. */
@@ -30,7 +30,7 @@ export type JobSettings = {
 /** Errors: INVALID_WORKFLOW. */
 export async function evaluateJobSettings(
   job: StepsJobDefinition,
-  contexts: LegContexts,
+  contexts: MatrixJobContexts,
 ): Promise<JobSettings> {
   const scope = { contexts };
   return {

@@ -5,7 +5,7 @@ import { definitionAt } from './state/run-plan.ts';
 
 /**
  * What the steps of the jobs that are still to run use, by the workflow that they are written in: not
- * what was left out by the choice of jobs and legs, nor what a rerun keeps. O(steps of all jobs).
+ * what was left out by the choice of jobs and matrix jobs, nor what a rerun keeps. O(steps of all jobs).
  */
 export function neededUses(
   workflow: Workflow,

@@ -2,7 +2,7 @@ import type { Conclusion } from '../model/run.ts';
 
 /**
  * What the runner left out of a run by itself, not by a condition of the workflow: jobs of another operating
- * system, legs that were not asked for. A run in which nothing else ran, or of whose choice of legs nothing
+ * system, matrix jobs that were not asked for. A run in which nothing else ran, or of whose choice of matrix jobs nothing
  * came, is no success.
  */
 export class Omissions {
@@ -15,9 +15,9 @@ export class Omissions {
     this.#jobs += 1;
   }
 
-  /** A matrix has legs of the choice, or `hasLeg` says that it has none. */
-  chose(hasLeg: boolean): void {
-    if (hasLeg) this.#isChoiceMet = true;
+  /** A matrix has matrix jobs of the choice, or `hasMatrixJob` says that it has none. */
+  chose(hasMatrixJob: boolean): void {
+    if (hasMatrixJob) this.#isChoiceMet = true;
     else this.#isChoiceMissed = true;
   }
 

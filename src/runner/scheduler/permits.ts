@@ -1,9 +1,9 @@
 import { assert } from '../../shared/assert.ts';
 import type { Cancellation } from './cancellation.ts';
 
-type Waiter = { readonly grant: () => void };
+type PermitWaiter = { readonly grant: () => void };
 
-/** Gives back what was granted; the second call does nothing. */
+/** Releases what was granted; the second call does nothing. */
 export type Release = () => void;
 
 /**
@@ -15,7 +15,7 @@ export class FairPermits {
   readonly #max: number;
   #granted = 0;
   /** Owners with waiting requests, next one first. */
-  readonly #waiting = new Map<string, Waiter[]>();
+  readonly #waiting = new Map<string, PermitWaiter[]>();
 
   constructor(max: number) {
     assert(max >= 1, 'there is at least one permit');
@@ -31,7 +31,7 @@ export class FairPermits {
     if (cancellation.isCancelled) return Promise.resolve(undefined);
     if (this.#granted < this.#max) return Promise.resolve(this.#take());
     return new Promise((resolve) => {
-      const waiter: Waiter = {
+      const waiter: PermitWaiter = {
         grant: () => {
           leave();
           resolve(this.#take());
@@ -76,7 +76,7 @@ export class FairPermits {
     waiter?.grant();
   }
 
-  #remove(owner: string, waiter: Waiter): void {
+  #remove(owner: string, waiter: PermitWaiter): void {
     const line = this.#waiting.get(owner);
     if (line === undefined) return;
     const rest = line.filter((other) => other !== waiter);

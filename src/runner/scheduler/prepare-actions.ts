@@ -9,7 +9,7 @@ import type { SchedulerOptions } from './scheduler-options.ts';
 const NAMES_MAX = 50;
 
 /**
- * Records what actions of other repositories the jobs of a run need, before they start, and tells of those
+ * Records what actions of other repositories the jobs of a run need, before they start, and reports those
  * that are missing in one annotation. A run of a fork fetches none: what is kept for others is not its to
  * choose. `treeDir` has its local actions. What goes wrong keeps no job from running: it may not need the action.
  */

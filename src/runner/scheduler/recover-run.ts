@@ -6,7 +6,7 @@ import type { RunState } from './state/run-state.ts';
 
 /**
  * The state that the records of a journal lead to, twice: one to go on with, one to show. Undefined
- * when there is none. A record that cannot follow ends it, as a torn line would; `onRefused` is told.
+ * when there is none. A record that cannot follow ends it, as a torn line would; `onRefused` is reported.
  */
 export function replayRecords(
   records: readonly JournalRecord[],

@@ -28,7 +28,7 @@ export type RunContext = {
   /** Values of the secrets that came with the start: all jobs hide them. */
   readonly givenSecrets: readonly string[];
   readonly annotate: (annotation: Annotation) => void;
-  /** Nodes of the graph that were told that they check nothing out: not each of their legs is. */
+  /** Nodes of the graph that were notified that they check nothing out: not each of their matrix jobs is. */
   readonly warnedNodes: Set<string>;
   /** The workflow of the run itself. */
   readonly workflow: Workflow;
@@ -62,8 +62,8 @@ export type JobResult = {
   readonly outputs: Readonly<Record<string, string>>;
 };
 
-/** One job of a node: the only one, or a leg of its matrix. */
-export type Leg = {
+/** One job of a node: the only one, or a matrix job of its matrix. */
+export type NodeJob = {
   readonly scope: WorkflowScope;
   readonly definition: JobDefinition;
   readonly jobId: string;
@@ -71,14 +71,14 @@ export type Leg = {
   readonly matrix: JsonObject | null;
   readonly strategy: JsonObject;
   readonly needs: JsonObject;
-  /** Of this leg alone. */
+  /** Of this matrix job alone. */
   readonly cancellation: Cancellation;
 };
 
-export type LegRunner = (context: RunContext, leg: Leg) => Promise<JobResult>;
+export type MatrixJobRunner = (context: RunContext, matrixJob: NodeJob) => Promise<JobResult>;
 
 /** The contexts of the keys of a job that are evaluated before it starts. */
-export type LegContexts = Readonly<Record<string, JsonValue>> & {
+export type MatrixJobContexts = Readonly<Record<string, JsonValue>> & {
   readonly github: JsonObject;
   readonly needs: JsonObject;
   readonly strategy: JsonObject;

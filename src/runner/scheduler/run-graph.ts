@@ -1,7 +1,7 @@
-import { runCallLeg } from './call-leg.ts';
+import { runCallMatrixJob } from './call-matrix-job.ts';
 import { JobNode } from './job-node.ts';
-import type { JobResult, Leg, RunContext, WorkflowScope } from './run-context.ts';
-import { runStepsLeg } from './steps-leg.ts';
+import type { JobResult, NodeJob, RunContext, WorkflowScope } from './run-context.ts';
+import { runStepsMatrixJob } from './steps-matrix-job.ts';
 
 /** Runs all jobs of a workflow, each as soon as its own needs are done. Answers their results by key. */
 export async function runGraph(
@@ -10,7 +10,7 @@ export async function runGraph(
 ): Promise<ReadonlyMap<string, JobResult>> {
   const nodes = new Map<string, JobNode>();
   for (const definition of scope.workflow.jobs.values()) {
-    nodes.set(definition.key, new JobNode(context, scope, definition, nodes, runLeg));
+    nodes.set(definition.key, new JobNode(context, scope, definition, nodes, runMatrixJob));
   }
   await Promise.all(Array.from(nodes.values(), (node) => node.run()));
   const results = new Map<string, JobResult>();
@@ -20,9 +20,9 @@ export async function runGraph(
   return results;
 }
 
-function runLeg(context: RunContext, leg: Leg): Promise<JobResult> {
-  const { definition } = leg;
+function runMatrixJob(context: RunContext, matrixJob: NodeJob): Promise<JobResult> {
+  const { definition } = matrixJob;
   return definition.kind === 'steps'
-    ? runStepsLeg(context, leg, definition)
-    : runCallLeg(context, leg, definition, runGraph);
+    ? runStepsMatrixJob(context, matrixJob, definition)
+    : runCallMatrixJob(context, matrixJob, definition, runGraph);
 }

@@ -64,7 +64,7 @@ function oneLine(text: string): string {
 }
 
 /** A budget of bytes that several logs share. */
-export type LogBudget = { bytes: number };
+export type TextBudget = { bytes: number };
 
 /**
  * The log of one step as text, at most `bytesMax` and what `budget` has left; a last line says so when
@@ -76,7 +76,7 @@ export async function stepLogText(
   jobId: string,
   stepNumber: number,
   bytesMax: number,
-  budget: LogBudget,
+  budget: TextBudget,
 ): Promise<string> {
   const max = Math.min(bytesMax, budget.bytes);
   const chunks: Uint8Array[] = [];

@@ -9,10 +9,10 @@ import { runView, type RunState } from './state/run-state.ts';
 
 /** Lines that may wait for the disk before the writer is asked to pause. */
 const WAITING_LINES_MAX = 50_000;
-/** Announcements that are over are dropped in blocks: the queue may never be empty in a busy run. */
+/** Events that are over are dropped in blocks: the queue may never be empty in a busy run. */
 const FORGET_AFTER = 1000;
 
-type Announcement =
+type Emission =
   | { readonly kind: 'record'; readonly record: RunRecord; isSettled: boolean }
   | {
       readonly kind: 'log';
@@ -40,21 +40,21 @@ export function isoTime(clock: Clock): string {
 
 /**
  * Records what happens to one run. A record changes the live state at once, so that nothing waits for
- * the disk; it is announced, and shown by the visible state, when it is on the disk (I11). What is
- * announced keeps the order of the calls, log lines included (I12).
+ * the disk; it is emitted, and shown by the visible state, when it is on the disk (I11). What is
+ * emitted keeps the order of the calls, log lines included (I12).
  *
- * When the disk refuses, the rest of the run is announced all the same: whoever waits for its end
+ * When the disk refuses, the rest of the run is emitted all the same: whoever waits for its end
  * would wait for ever. After a restart such a run is one that was in progress.
  */
 export class RunRecorder {
   readonly live: RunState;
   readonly visible: RunState;
   readonly #options: RecorderOptions;
-  readonly #queue: Announcement[] = [];
+  readonly #queue: Emission[] = [];
   #head = 0;
   #waitingLines = 0;
-  /** How many announcements were made before the queue was last emptied. */
-  #announcedBefore = 0;
+  /** How many events were made before the queue was last emptied. */
+  #emittedBefore = 0;
   readonly #waiters: { readonly position: number; readonly resolve: () => void }[] = [];
   #isBroken = false;
 
@@ -76,14 +76,14 @@ export class RunRecorder {
     const at = now > this.live.run.updatedAt ? now : this.live.run.updatedAt;
     const record: RunRecord = { ...body, at };
     applyRecord(this.live, record);
-    const announcement: Announcement = { kind: 'record', record, isSettled: this.#isBroken };
-    this.#queue.push(announcement);
+    const emission: Emission = { kind: 'record', record, isSettled: this.#isBroken };
+    this.#queue.push(emission);
     if (this.#isBroken) {
       this.#drain();
       return;
     }
     const settle = (): void => {
-      announcement.isSettled = true;
+      emission.isSettled = true;
       this.#drain();
     };
     store.append(this.runId, record).then(settle, (error: unknown) => {
@@ -92,7 +92,7 @@ export class RunRecorder {
     });
   }
 
-  /** Announces lines that the store has; a promise asks for a pause until it resolves. */
+  /** Emits lines that the store has; a promise asks for a pause until it resolves. */
   log(jobId: string, stepNumber: number, lines: readonly string[]): Promise<void> | undefined {
     if (this.#head === this.#queue.length) {
       this.#options.events.publishLog(this.runId, jobId, stepNumber, lines);
@@ -103,10 +103,10 @@ export class RunRecorder {
     return this.#waitingLines > WAITING_LINES_MAX ? this.settled() : undefined;
   }
 
-  /** Resolves when everything so far was announced. */
+  /** Resolves when everything so far was emitted. */
   settled(): Promise<void> {
     if (this.#head === this.#queue.length) return Promise.resolve();
-    const position = this.#announcedBefore + this.#queue.length;
+    const position = this.#emittedBefore + this.#queue.length;
     return new Promise((resolve) => this.#waiters.push({ position, resolve }));
   }
 
@@ -121,20 +121,20 @@ export class RunRecorder {
   }
 
   #drain(): void {
-    this.#announce();
-    const announced = this.#announcedBefore + this.#head;
+    this.#emit();
+    const emitted = this.#emittedBefore + this.#head;
     if (this.#head === this.#queue.length || this.#head > FORGET_AFTER) {
-      this.#announcedBefore = announced;
+      this.#emittedBefore = emitted;
       this.#queue.splice(0, this.#head);
       this.#head = 0;
     }
-    while (this.#waiters[0] !== undefined && this.#waiters[0].position <= announced) {
+    while (this.#waiters[0] !== undefined && this.#waiters[0].position <= emitted) {
       this.#waiters.shift()?.resolve();
     }
   }
 
   /** Up to the first record that the disk does not have yet. */
-  #announce(): void {
+  #emit(): void {
     const { events } = this.#options;
     for (; this.#head < this.#queue.length; this.#head += 1) {
       const next = this.#queue[this.#head];
@@ -152,7 +152,7 @@ export class RunRecorder {
   }
 }
 
-/** What the streams are told of a record that was applied to `state`; undefined for what they are not. */
+/** What the streams are notified of a record that was applied to `state`; undefined for what they are not. */
 function eventOf(state: RunState, record: RunRecord): RunnerEvent | undefined {
   const runId = state.run.id;
   switch (record.type) {

@@ -10,7 +10,7 @@ import { FairPermits } from './permits.ts';
 import { replayRecords } from './recover-run.ts';
 import { hasLog, runLogText, stepLogText } from './run-log-text.ts';
 import { isoTime, RunRecorder, type StatePair } from './run-recorder.ts';
-import { RunShelf } from './run-shelf.ts';
+import { RunRegistry } from './run-registry.ts';
 import type { SchedulerOptions } from './scheduler-options.ts';
 import { prepareStart } from './start-request.ts';
 import type { RunRecord } from './state/journal-records.ts';
@@ -45,7 +45,7 @@ export async function createRunService(options: SchedulerOptions): Promise<Sched
 class SchedulingRunService implements Scheduler {
   readonly #options: SchedulerOptions;
   readonly #shared: SchedulerShared;
-  readonly #shelf: RunShelf;
+  readonly #registry: RunRegistry;
   readonly #active = new Map<string, ActiveRun>();
   /** Each until all that its run held is free. */
   readonly #lives = new Map<string, Promise<void>>();
@@ -68,7 +68,7 @@ class SchedulingRunService implements Scheduler {
       groups: new ConcurrencyGroups(),
       stopping: new Cancellation(),
     };
-    this.#shelf = new RunShelf(options);
+    this.#registry = new RunRegistry(options);
     this.#retention = setInterval(() => void this.#retain(), RETENTION_PERIOD_MS);
     this.#retention.unref();
   }
@@ -82,16 +82,16 @@ class SchedulingRunService implements Scheduler {
     for (const run of recovered) {
       const states = this.#replay(run);
       if (states === undefined) continue;
-      this.#shelf.add(states.visible);
+      this.#registry.add(states.visible);
       if (states.live.phase === 'finished') continue;
       if (states.live.phase === 'queued') waiting.push(states);
       else closing.push(this.#closeInterrupted(states));
     }
-    await this.#shelf.readLastNumbers();
+    await this.#registry.readLastNumbers();
     await Promise.all(closing);
     waiting.sort((a, b) => (a.live.queuedAt < b.live.queuedAt ? -1 : 1));
     const living = new Set(waiting.map(({ live }) => live.run.id));
-    await sandboxes.cleanUp({ live: living, known: this.#shelf.ids() });
+    await sandboxes.cleanUp({ live: living, known: this.#registry.ids() });
     for (const states of waiting) await this.#resume(states);
     await this.#retain();
   }
@@ -99,13 +99,13 @@ class SchedulingRunService implements Scheduler {
   async start(
     request: StartRequest,
   ): Promise<{ readonly run: WorkflowRun; readonly warnings: readonly string[] }> {
-    this.#assertRoom(request.fork?.needsApproval === true);
+    this.#assertCapacity(request.fork?.needsApproval === true);
     this.#starting += 1;
     try {
       const { store, sandboxes } = this.#options;
       await Promise.all([store.assertDiskSpace(), sandboxes.assertDiskSpace()]);
       const prepared = await prepareStart(this.#options, request, (file) =>
-        this.#shelf.nextNumber(file),
+        this.#registry.nextNumber(file),
       );
       const { workflow, sources, record, warnings } = prepared;
       const { id, trigger } = record.run;
@@ -123,7 +123,7 @@ class SchedulingRunService implements Scheduler {
         live: applyRecord(undefined, record),
         visible: applyRecord(undefined, record),
       };
-      this.#shelf.add(states.visible);
+      this.#registry.add(states.visible);
       // The answer shows the run as it was made, whatever it has become since.
       const run = runView(states.visible);
       this.#launch(new ActiveRun(this.#shared, this.#recorder(states), workflow));
@@ -134,9 +134,9 @@ class SchedulingRunService implements Scheduler {
   }
 
   async rerun(id: string, which: RerunRequest): Promise<WorkflowRun> {
-    const state = this.#shelf.must(id);
+    const state = this.#registry.must(id);
     await this.#mustBeFinished(state);
-    this.#assertRoom();
+    this.#assertCapacity();
     const { store, clock, sandboxes } = this.#options;
     const workflow = await workflowOfRun(this.#options, state.run, state.request);
     const reset = jobsToRerun(state, workflow, which);
@@ -154,7 +154,7 @@ class SchedulingRunService implements Scheduler {
       if (isAdopted !== true) await sandboxes.hold(id, state.run.trigger, strategy);
       await store.append(id, record);
     } catch (error) {
-      await this.#letGo(id);
+      await this.#release(id);
       throw error;
     } finally {
       this.#reviving.delete(id);
@@ -166,7 +166,7 @@ class SchedulingRunService implements Scheduler {
   }
 
   async approve(id: string): Promise<WorkflowRun> {
-    const state = this.#shelf.must(id);
+    const state = this.#registry.must(id);
     const active = this.#active.get(id);
     if (active === undefined) {
       throw new AppError('RUN_NOT_WAITING', `The run does not wait: it is ${state.run.status}`, {
@@ -189,7 +189,7 @@ class SchedulingRunService implements Scheduler {
     readonly status: RunStatus;
     readonly cancelRequestedAt: string;
   }> {
-    const state = this.#shelf.must(id);
+    const state = this.#registry.must(id);
     const active = this.#active.get(id);
     if (active === undefined || active.isFinished) {
       throw new AppError('RUN_NOT_CANCELLABLE', `The run is ${state.run.status}`, { id });
@@ -201,16 +201,16 @@ class SchedulingRunService implements Scheduler {
   }
 
   list(filter: RunFilter): readonly WorkflowRun[] {
-    return this.#shelf.list(filter);
+    return this.#registry.list(filter);
   }
 
   get(id: string): WorkflowRun | undefined {
-    const state = this.#shelf.find(id);
+    const state = this.#registry.find(id);
     return state === undefined ? undefined : runView(state);
   }
 
   async getWithLogs(id: string): Promise<WorkflowRun> {
-    const run = runView(this.#shelf.must(id));
+    const run = runView(this.#registry.must(id));
     const { store, limits } = this.#options;
     const budget = { bytes: limits.runLogBytesMax };
     const jobs = [];
@@ -228,15 +228,15 @@ class SchedulingRunService implements Scheduler {
   }
 
   async *logs(id: string, query: LogQuery): AsyncGenerator<Uint8Array | string> {
-    yield* runLogText(this.#options.store, runView(this.#shelf.must(id)), query);
+    yield* runLogText(this.#options.store, runView(this.#registry.must(id)), query);
   }
 
   annotations(id: string): readonly Annotation[] {
-    return [...this.#shelf.must(id).annotations];
+    return [...this.#registry.must(id).annotations];
   }
 
   summary(id: string): string {
-    const { summaries, jobs } = this.#shelf.must(id);
+    const { summaries, jobs } = this.#registry.must(id);
     const places = new Map([...jobs.keys()].map((jobId, index) => [jobId, index]));
     return summaries
       .toSorted((a, b) => {
@@ -249,15 +249,15 @@ class SchedulingRunService implements Scheduler {
   }
 
   artifacts(id: string): readonly Artifact[] {
-    this.#shelf.must(id);
+    this.#registry.must(id);
     return this.#options.artifacts
       .list(id)
       .toSorted((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
   }
 
   async remove(id: string): Promise<void> {
-    await this.#mustBeFinished(this.#shelf.must(id));
-    await this.#shelf.remove(id);
+    await this.#mustBeFinished(this.#registry.must(id));
+    await this.#registry.remove(id);
   }
 
   get refusedCount(): number {
@@ -298,7 +298,7 @@ class SchedulingRunService implements Scheduler {
   }
 
   /** Those that wait for approval have places of their own: they keep nobody else from starting. */
-  #assertRoom(isWaiting = false): void {
+  #assertCapacity(isWaiting = false): void {
     if (this.#shutdown !== undefined) {
       throw new AppError('SHUTTING_DOWN', 'The runner is shutting down');
     }
@@ -314,7 +314,7 @@ class SchedulingRunService implements Scheduler {
   /** Waits for what a run that has ended still holds. Errors: RUN_NOT_FINISHED, RUN_NOT_FOUND. */
   async #mustBeFinished(state: RunState): Promise<void> {
     if (state.phase === 'finished') await this.#lives.get(state.run.id);
-    this.#assertOver(this.#shelf.must(state.run.id));
+    this.#assertOver(this.#registry.must(state.run.id));
   }
 
   #assertOver(state: RunState): void {
@@ -352,16 +352,16 @@ class SchedulingRunService implements Scheduler {
     // One that the shutdown parked is still queued.
     if (!run.isFinished) return;
     this.#active.delete(id);
-    await this.#letGo(id);
+    await this.#release(id);
     await this.#compact(run.recorder.visible);
     await this.#retain();
   }
 
   /** What the project's repository keeps for a run goes with its end. */
-  async #letGo(id: string): Promise<void> {
+  async #release(id: string): Promise<void> {
     const { sandboxes, report } = this.#options;
     try {
-      await sandboxes.letGo(id);
+      await sandboxes.release(id);
     } catch (error) {
       report('runner.sandbox', error instanceof Error ? error : new Error(String(error)));
     }
@@ -408,7 +408,7 @@ class SchedulingRunService implements Scheduler {
   }
 
   async #retain(): Promise<void> {
-    await this.#shelf.retain((id) => this.#active.has(id) || this.#reviving.has(id));
+    await this.#registry.retain((id) => this.#active.has(id) || this.#reviving.has(id));
   }
 }
 

@@ -22,7 +22,7 @@ export type SchedulerLimits = {
   readonly jobsInProgressMax: number;
   /** Waiting for a slot, a group or the project; beyond it QUEUE_FULL. */
   readonly queuedRunsMax: number;
-  /** Legs included. */
+  /** Matrix jobs included. */
   readonly jobsPerRunMax: number;
   readonly retainedRunsMax: number;
   readonly retainedAgeMs: number;
@@ -87,7 +87,7 @@ export type SchedulerOptions = {
   readonly report: ProblemReporter;
   /** Default: the project's folder as `local/<name>` on github.com. */
   readonly identity?: ProjectIdentity | undefined;
-  /** Told of the account whose pull request was approved. */
+  /** Notified of the account whose pull request was approved. */
   readonly onApproved?: ((authorId: string) => Promise<void>) | undefined;
   /** Finds the actions that a run needs before its jobs start. Absent: each job looks for its own. */
   readonly actions?: ActionSupply | undefined;

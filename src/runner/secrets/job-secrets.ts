@@ -25,7 +25,7 @@ export class JobSecrets {
   readonly #audit: SecretAudit;
   readonly #report: ProblemReporter;
 
-  /** `report` is told of `secrets.masks_incomplete`. */
+  /** `report` is notified of `secrets.masks_incomplete`. */
   constructor(stores: SecretStores, audit: SecretAudit, report: ProblemReporter) {
     this.#stores = stores;
     this.#audit = audit;
@@ -87,7 +87,7 @@ export class JobSecrets {
     const values = new Set(process.values.values());
     for (const own of await Promise.allSettled(ownSecrets.map((find) => find()))) {
       if (own.status === 'fulfilled') for (const value of own.value) values.add(value);
-      else this.#tellIncomplete(own.reason);
+      else this.#reportIncomplete(own.reason);
     }
     try {
       await local.open();
@@ -95,13 +95,13 @@ export class JobSecrets {
         if (entry.backend !== 'host') values.add(local.valueOf(entry));
       }
     } catch (error) {
-      // What cannot be opened is given to no job either, which is then told why.
-      this.#tellIncomplete(error);
+      // What cannot be opened is given to no job either, which is then reported why.
+      this.#reportIncomplete(error);
     }
     return [...values].filter((value) => value !== '');
   }
 
-  #tellIncomplete(error: unknown): void {
+  #reportIncomplete(error: unknown): void {
     const cause = error instanceof Error ? error : new Error(String(error));
     this.#report('secrets.masks_incomplete', cause);
   }

@@ -85,7 +85,7 @@ export class LocalStore {
     return openValue(this.#keys.values, contextOf(entry), entry.value);
   }
 
-  /** 8 hexadecimal digits that change with the value and tell nothing without the key. Undefined before there is a key. */
+  /** 8 hexadecimal digits that change with the value and say nothing without the key. Undefined before there is a key. */
   fingerprint(environment: string, name: string, value: string): string | undefined {
     if (this.#keys === undefined) return undefined;
     const hmac = createHmac('sha256', this.#keys.fingerprint);

@@ -52,7 +52,7 @@ export function parseEnvironment(environment: string | undefined): string {
   return isDefaultEnvironment(environment) ? DEFAULT_ENVIRONMENT : environment;
 }
 
-/** What two spellings of one environment share: GitHub does not tell `Production` from `production`. */
+/** What two spellings of one environment share: GitHub does not say `Production` from `production`. */
 export function environmentKey(environment: string): string {
   return environment === '' ? DEFAULT_ENVIRONMENT : environment.toLowerCase();
 }

@@ -22,7 +22,7 @@ const WORD = /true|false|null/y;
 
 /** Errors: SyntaxError, without the text; also for a key that an object has twice and for nesting above the limit. */
 export function parseOrderedJson(text: string): JsonNode {
-  const reader = new Reader(text);
+  const reader = new OrderedReader(text);
   const node = reader.value(0);
   reader.end();
   return node;
@@ -56,7 +56,7 @@ export function removeEntry(node: JsonObjectNode, key: string): boolean {
   return at >= 0;
 }
 
-class Reader {
+class OrderedReader {
   readonly #text: string;
   #at = 0;
 

@@ -10,7 +10,7 @@ const SIGMA = Uint32Array.of(0x61707865, 0x3320646e, 0x79622d32, 0x6b206574);
 
 /**
  * libsodium's crypto_box_seal, in which code hosts take secrets: whoever has the private key of
- * `publicKey` (base64 of 32 bytes) opens it, nobody can tell who sealed it. The result is base64 of the ephemeral
+ * `publicKey` (base64 of 32 bytes) opens it, nobody can notify who sealed it. The result is base64 of the ephemeral
  * public key and the box; the nonce is BLAKE2b of both public keys.
  * Errors: BACKEND_UNAVAILABLE when the host's key is none.
  */

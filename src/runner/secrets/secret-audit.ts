@@ -8,7 +8,7 @@ import { ACTOR_TEXT_LENGTH_MAX, AUDIT_QUERY_DEFAULT, AUDIT_QUERY_MAX } from './s
 
 export type SecretAction = 'set' | 'delete' | 'import' | 'sync' | 'read' | 'denied';
 
-/** Who asked, as far as HTTP tells; all absent for a job. */
+/** Who asked, as far as HTTP says; all absent for a job. */
 export type SecretActor = {
   readonly ip?: string | undefined;
   readonly origin?: string | undefined;

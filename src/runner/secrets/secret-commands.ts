@@ -28,7 +28,7 @@ export type SecretCommandsOptions = {
   readonly writer: SecretWriter;
   readonly audit: SecretAudit;
   readonly turns: ChangeTurns;
-  /** Told of `secrets.audit_failed`. */
+  /** Notified of `secrets.audit_failed`. */
   readonly report: ProblemReporter;
 };
 

@@ -2,11 +2,11 @@ import { AppError } from '../../shared/app-error.ts';
 import type { HostSecretPort } from './host-port.ts';
 import type { LocalEntry, LocalStore } from './local-store.ts';
 import { DEFAULT_ENVIRONMENT, environmentKey, nameProblem } from './names.ts';
-import type { ProcessSecrets } from './process-secrets.ts';
 import type { SyncedBackend, SyncResult } from './secret-api.ts';
 import type { SecretAuditEvent } from './secret-audit.ts';
 import { SYNC_ERRORS_MAX } from './secret-limits.ts';
 import { planVaultPull } from './secret-mirror.ts';
+import type { ProcessSecrets } from './secret-stores.ts';
 import type { VaultFile } from './vault-file.ts';
 
 export type PullSources = {

@@ -11,7 +11,7 @@ import { SecretSync } from './secret-sync.ts';
 import { SecretWriter } from './secret-writer.ts';
 
 export type SecretServiceOptions = SecretStoresOptions & {
-  /** Told of `secrets.audit_broken`, `secrets.audit_failed`, `secrets.masks_incomplete`, `secrets.vault_pull`, and of torn lines. */
+  /** Notified of `secrets.audit_broken`, `secrets.audit_failed`, `secrets.masks_incomplete`, `secrets.vault_pull`, and of torn lines. */
   readonly report: ProblemReporter;
 };
 

@@ -3,8 +3,8 @@ import type { HostSecretPort } from './host-port.ts';
 import type { KeySource } from './key-source.ts';
 import type { LocalStore } from './local-store.ts';
 import { environmentKey } from './names.ts';
-import type { ProcessSecrets } from './process-secrets.ts';
 import type { BackendStatus, SecretStatus } from './secret-api.ts';
+import type { ProcessSecrets } from './secret-stores.ts';
 import type { VaultFile } from './vault-file.ts';
 
 /** Which backends can be used and how fresh the mirror is. Cost: decrypts the vault. */

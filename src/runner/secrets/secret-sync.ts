@@ -12,7 +12,7 @@ export type SecretSyncOptions = {
   readonly audit: SecretAudit;
   readonly turns: ChangeTurns;
   readonly clock: Clock;
-  /** Told of `secrets.vault_pull`. */
+  /** Notified of `secrets.vault_pull`. */
   readonly report: ProblemReporter;
 };
 

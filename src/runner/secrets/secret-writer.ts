@@ -21,7 +21,7 @@ export type ValueChange = PlacedValue & {
 
 /**
  * Writes to the backends, and keeps the mirror in step with what they took. Callers have checked names and values, call
- * it one at a time (ChangeTurns), and tell the audit. All is on disk when a promise resolves.
+ * it one at a time (ChangeTurns), and notify the audit. All is on disk when a promise resolves.
  * Errors of all methods: BACKEND_UNAVAILABLE, RESULT_TOO_LARGE, DISK_FULL, STORE_UNAVAILABLE.
  */
 export class SecretWriter {

@@ -289,7 +289,7 @@ type SopsFile = Record<string, unknown> & {
   };
 };
 
-/** The format as its documentation tells it, without any code of ours; throws unless all verifies. */
+/** The format as its documentation says it, without any code of ours; throws unless all verifies. */
 async function readSlowly(text: string): Promise<readonly unknown[]> {
   const file = JSON.parse(text) as SopsFile;
   const identity = /AGE-SECRET-KEY-\S+/.exec(await readFile(IDENTITY_FILE, 'utf8'))?.[0];

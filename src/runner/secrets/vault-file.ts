@@ -29,7 +29,7 @@ export type VaultContent = {
   /** SHA-256 of the file, hexadecimal. */
   readonly digest: string;
 };
-type Place = { readonly path: readonly string[]; readonly entry: VaultEntry };
+type VaultPlace = { readonly path: readonly string[]; readonly entry: VaultEntry };
 
 const FILE_NAME = 'vault.json';
 const DATA_KEY_BYTES = 32;
@@ -130,10 +130,10 @@ function contentOf(document: SopsDocument, digest: string): VaultContent {
 }
 
 function placesOf(document: SopsDocument): {
-  readonly places: readonly Place[];
+  readonly places: readonly VaultPlace[];
   readonly problems: readonly string[];
 } {
-  const places = new Map<string, Place>();
+  const places = new Map<string, VaultPlace>();
   const problems: string[] = [];
   for (const leaf of document.leaves()) {
     const { path, text } = leaf;
@@ -164,7 +164,10 @@ function leafProblem({ path, isEncrypted, isItem, text }: SopsLeaf): string | un
   return environmentProblem(environment) ?? nameProblem(name) ?? valueProblem(text, false);
 }
 
-function findPlace(places: readonly Place[], wanted: Omit<VaultEntry, 'value'>): Place | undefined {
+function findPlace(
+  places: readonly VaultPlace[],
+  wanted: Omit<VaultEntry, 'value'>,
+): VaultPlace | undefined {
   return places.find(
     ({ entry }) =>
       entry.name === wanted.name &&
@@ -173,7 +176,7 @@ function findPlace(places: readonly Place[], wanted: Omit<VaultEntry, 'value'>):
 }
 
 /** An environment that is there in another case goes on under its own spelling. */
-function environmentPart(places: readonly Place[], put: VaultEntry): string {
+function environmentPart(places: readonly VaultPlace[], put: VaultEntry): string {
   const place = places.find(
     ({ entry }) => environmentKey(entry.environment) === environmentKey(put.environment),
   );

@@ -284,7 +284,7 @@ export const RUNNER_OPTIONS = {
   ),
   maxBodyBytes: integerOption({
     env: 'RUNNER_MAX_BODY_BYTES',
-    description: 'Largest JSON body of most calls; imports take 1 MiB, webhooks 25 MiB.',
+    description: 'Largest JSON body of most calls; imports take 1 MiB, webhooks 8 MiB.',
     fallback: 256 * KIB,
     min: KIB,
     max: 64 * MIB,

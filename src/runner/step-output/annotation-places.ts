@@ -7,9 +7,9 @@ import type { ProblemMatch } from './problem-matchers.ts';
 /** Folders that are looked at on the way from a file to its repository. */
 const LEVELS_MAX = 50;
 
-type Place = Pick<Annotation, 'file' | 'line' | 'endLine' | 'column' | 'endColumn'>;
+type OpenPlace = Pick<Annotation, 'file' | 'line' | 'endLine' | 'column' | 'endColumn'>;
 
-/** The repository that a job works on, to tell its files from those of repositories inside it. */
+/** The repository that a job works on, to distinguish its files from those of repositories inside it. */
 export type RepositoryPlace = {
   /** Absolute: GITHUB_WORKSPACE. */
   readonly workspaceDir: string;
@@ -24,7 +24,7 @@ export type RepositoryPlace = {
  * Where an error, warning or notice command points. What does not fit together is left out: ends without
  * starts, ends before starts, columns over several lines (the rules of the official runner).
  */
-export function placeOfCommand(command: Command, workspaceDir: string): Place {
+export function placeOfCommand(command: Command, workspaceDir: string): OpenPlace {
   const { properties } = command;
   const file = properties.get('file');
   const endLine = readNumber(properties.get('endline'));
@@ -65,7 +65,7 @@ function shownPath(file: string, workspaceDir: string): string {
  * Where a problem matcher's match points; a file that does not exist, or belongs to no or another
  * repository, is left out.
  */
-export function placeOfMatch(match: ProblemMatch, repository: RepositoryPlace): Place {
+export function placeOfMatch(match: ProblemMatch, repository: RepositoryPlace): OpenPlace {
   return {
     file: fileOfMatch(match, repository),
     line: readNumber(match.line),

@@ -62,10 +62,10 @@ export interface CommandSession {
 }
 
 export function createCommandSession(options: CommandSessionOptions): CommandSession {
-  return new Session(options);
+  return new SessionState(options);
 }
 
-class Session implements CommandSession {
+class SessionState implements CommandSession {
   readonly outputs = new Map<string, string>();
   readonly state = new Map<string, string>();
   readonly env = new Map<string, string>();

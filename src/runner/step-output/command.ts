@@ -1,4 +1,4 @@
-/** What a step tells the runner by a line of its output. */
+/** What a step notifies the runner by a line of its output. */
 export type Command = {
   /** In lower case. */
   readonly name: string;

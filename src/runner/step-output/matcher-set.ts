@@ -75,7 +75,7 @@ export function createMatcherSet(): MatcherSet {
       }
       return {
         match(lines) {
-          const scan: Scan = { lines, matchers: matchers(), line: 0, matcher: 0, found: [] };
+          const scan: MatcherScan = { lines, matchers: matchers(), line: 0, matcher: 0, found: [] };
           const removed: string[] = [];
           scanAll(scan, (owner) => {
             definitions = without([owner]);
@@ -90,7 +90,7 @@ export function createMatcherSet(): MatcherSet {
 }
 
 /** Where a scan is: a watchdog can stop it anywhere, and it goes on from there. */
-type Scan = {
+type MatcherScan = {
   readonly lines: readonly string[];
   matchers: readonly ProblemMatcher[];
   line: number;
@@ -99,7 +99,7 @@ type Scan = {
   readonly found: FoundProblem[];
 };
 
-function scanAll(scan: Scan, remove: (owner: string) => void): void {
+function scanAll(scan: MatcherScan, remove: (owner: string) => void): void {
   let attempts = 0;
   while (scan.line < scan.lines.length && scan.matchers.length > 0) {
     const end = Math.min(scan.lines.length, scan.line + SLICE_LINES);
@@ -118,7 +118,7 @@ function scanAll(scan: Scan, remove: (owner: string) => void): void {
   }
 }
 
-function scanLines(scan: Scan, end: number): void {
+function scanLines(scan: MatcherScan, end: number): void {
   while (scan.line < end) {
     const line = scan.lines[scan.line] ?? '';
     while (scan.matcher < scan.matchers.length && line.length <= LINE_LENGTH_MAX) {

@@ -13,12 +13,12 @@ export type ProblemMatch = {
 };
 
 const FIELDS = ['file', 'line', 'column', 'severity', 'code', 'message', 'fromPath'] as const;
-type Field = (typeof FIELDS)[number];
+type MatcherField = (typeof FIELDS)[number];
 
 export type ProblemPattern = {
   readonly expression: RegExp;
   /** Field to number of its group. */
-  readonly groups: ReadonlyMap<Field, number>;
+  readonly groups: ReadonlyMap<MatcherField, number>;
   readonly isLoop: boolean;
 };
 
@@ -90,7 +90,7 @@ function readMatcher(item: unknown): ProblemMatcherDefinition {
   if (!Array.isArray(list) || list.length === 0 || list.length > PATTERNS_MAX) {
     throw problem(`"${owner}" needs 1 to ${PATTERNS_MAX} patterns`);
   }
-  const seen = new Set<Field>();
+  const seen = new Set<MatcherField>();
   const patterns = list.map((pattern, index) =>
     readPattern(pattern, { isFirst: index === 0, isLast: index === list.length - 1, seen }),
   );
@@ -112,7 +112,7 @@ function readText(value: unknown, name: string): string {
 
 function readPattern(
   item: unknown,
-  place: { readonly isFirst: boolean; readonly isLast: boolean; readonly seen: Set<Field> },
+  place: { readonly isFirst: boolean; readonly isLast: boolean; readonly seen: Set<MatcherField> },
 ): ProblemPattern {
   if (!isRecord(item)) {
     throw problem('a pattern is not an object');
@@ -123,7 +123,7 @@ function readPattern(
   }
   const expression = compile(readText(item['regexp'], 'regexp'));
   const groupCount = (new RegExp(`${expression.source}|`).exec('')?.length ?? 1) - 1;
-  const groups = new Map<Field, number>();
+  const groups = new Map<MatcherField, number>();
   for (const field of FIELDS) {
     const group = item[field];
     if (group === undefined || group === null) {
@@ -232,7 +232,7 @@ function extend(
   pattern: ProblemPattern,
   groups: RegExpExecArray,
 ): ProblemMatch {
-  const match: Partial<Record<Field, string>> = {};
+  const match: Partial<Record<MatcherField, string>> = {};
   for (const field of FIELDS) {
     const group = pattern.groups.get(field);
     const value = before[field] ?? (group === undefined ? undefined : (groups[group] ?? ''));

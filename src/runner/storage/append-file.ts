@@ -4,7 +4,7 @@ import { AppError } from '../../shared/app-error.ts';
 import { storageError } from './file-errors.ts';
 
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_RDWR } = constants;
-/** Beyond this the caller is told instead of memory being filled. */
+/** Beyond this the caller is reported instead of memory being filled. */
 const PENDING_BYTES_MAX = 256 * 1024 * 1024;
 
 type Pending = {

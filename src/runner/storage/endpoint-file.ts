@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { writeFileAtomic } from './atomic-file.ts';
 import { ifPresent } from './file-errors.ts';
 
-/** Where a runner that has the workspace can be called. A crash leaves it behind: the lock tells. */
-export type Endpoint = { readonly url: string; readonly pid: number };
+/** Where a runner that has the workspace can be called. A crash leaves it behind: the lock says. */
+export type RunnerEndpoint = { readonly url: string; readonly pid: number };
 
 /** Of all that the runner keeps, below the workspace. */
 export const STATE_DIR = '.runner';
 const FILE = 'endpoint.json';
 
-/** Tells programs of the same user where this process listens. */
+/** Notifies programs of the same user where this process listens. */
 export async function writeEndpoint(stateDir: string, host: string, port: number): Promise<void> {
   const url = `http://${addressOf(host)}:${port}`;
   await writeFileAtomic(join(stateDir, FILE), `${JSON.stringify({ url, pid: process.pid })}\n`);
@@ -22,11 +22,11 @@ export async function removeEndpoint(stateDir: string): Promise<void> {
 }
 
 /** Undefined when no runner wrote one, or it cannot be understood. */
-export async function readEndpoint(stateDir: string): Promise<Endpoint | undefined> {
+export async function readEndpoint(stateDir: string): Promise<RunnerEndpoint | undefined> {
   const text = await ifPresent(readFile(join(stateDir, FILE), 'utf8'));
   if (text === undefined) return undefined;
   try {
-    const { url, pid } = JSON.parse(text) as Partial<Endpoint>;
+    const { url, pid } = JSON.parse(text) as Partial<RunnerEndpoint>;
     return typeof url === 'string' && typeof pid === 'number' ? { url, pid } : undefined;
   } catch {
     // Not ours, or of another version: as good as none.

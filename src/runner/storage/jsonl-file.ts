@@ -24,7 +24,7 @@ export type JsonlOptions = {
   readonly rotateBytes?: number | undefined;
   /** Set-aside files that are kept; older ones are deleted. Default 4. */
   readonly keepFiles?: number | undefined;
-  /** Is told of torn and unreadable lines (`jsonl.line_torn`, `jsonl.line_unreadable`). */
+  /** Is notified of torn and unreadable lines (`jsonl.line_torn`, `jsonl.line_unreadable`). */
   readonly report: ProblemReporter;
 };
 

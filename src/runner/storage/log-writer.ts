@@ -91,7 +91,7 @@ class FileLogWriter implements LogWriter {
     try {
       ftruncateSync(this.#descriptor, this.#size);
     } catch {
-      // The failure of the write is what the caller is told.
+      // The failure of the write is what the caller is reported.
     }
   }
 

@@ -47,7 +47,7 @@ export function createRunPaths(stateDir: string): RunPaths {
   };
 }
 
-/** The readable part is for people who look into the folder; the hash tells ids apart, also where case does not count. */
+/** The readable part is for people who look into the folder; the hash distinguishes ids, also where case does not count. */
 function folderOfJob(jobId: string): string {
   const readable = jobId.replaceAll(/[^A-Za-z0-9_-]+/g, '_').slice(0, READABLE_CHARACTERS);
   const hash = createHash('sha256').update(jobId).digest('hex').slice(0, HASH_CHARACTERS);

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { mkdir, rename, rm } from 'node:fs/promises';
+import { mkdir, rename, rm, chmod, lstat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
 import { type DirectoryLock, lockDirectory } from '../../store/directory-lock.ts';
@@ -8,15 +8,35 @@ import type { ProblemReporter } from '../model/ports.ts';
 import type { JournalRecord, LogWriter, RecoveredRun, RunStore } from '../model/storage.ts';
 import type { WorkflowSource } from '../model/workflow.ts';
 import { syncDirectory, writeFileAtomic } from './atomic-file.ts';
-import { createDiskFloor } from './disk-floor.ts';
 import { ifPresent, storageError, systemCode } from './file-errors.ts';
+import { createFreeDiskCheck } from './free-disk-check.ts';
 import { readLogFile } from './log-reader.ts';
 import { openLogWriter } from './log-writer.ts';
 import { recoverRuns, REMOVED_PREFIX } from './recovery.ts';
 import { RunJournal } from './run-journal.ts';
 import { createRunPaths, type RunPaths } from './run-paths.ts';
-import { prepareStateDir } from './state-dir.ts';
 import { keepSources, readSources } from './workflow-file.ts';
+
+/** Nothing below is committed but the encrypted vault, and which commits actions are. */
+const IGNORE = '*\n!vault.json\n!actions.lock\n';
+
+/**
+ * Makes the folder of the runner's state: 0700, ignored by git. An ignore file that is there is kept.
+ * Errors: STORE_UNAVAILABLE when it is a symbolic link or no folder, DISK_FULL.
+ */
+export async function prepareStateDir(stateDir: string): Promise<void> {
+  try {
+    const present = await ifPresent(lstat(stateDir));
+    if (present !== undefined && !present.isDirectory()) {
+      throw new AppError('STORE_UNAVAILABLE', 'the state directory is not a directory');
+    }
+    await mkdir(join(stateDir, 'runs'), { recursive: true, mode: 0o700 });
+    await chmod(stateDir, 0o700);
+    await writeFile(join(stateDir, '.gitignore'), IGNORE, { flag: 'wx', mode: 0o600 });
+  } catch (error) {
+    if (systemCode(error) !== 'EEXIST') throw storageError('making the state directory', error);
+  }
+}
 
 /** 1 MiB of the step, and what masking and decoding may add. */
 const SUMMARY_BYTES_MAX = 4 * 1024 * 1024;
@@ -26,7 +46,7 @@ export type RunStoreOptions = {
   readonly stateDir: string;
   /** `assertDiskSpace` fails when less is free. */
   readonly diskFloorBytes: number;
-  /** Is told of what a crash left torn. */
+  /** Is notified of what a crash left torn. */
   readonly report: ProblemReporter;
 };
 
@@ -56,7 +76,7 @@ class FileRunStore implements RunStore {
     this.#paths = createRunPaths(stateDir);
     this.#report = report;
     this.#lock = lock;
-    this.assertDiskSpace = createDiskFloor(stateDir, diskFloorBytes, () => performance.now());
+    this.assertDiskSpace = createFreeDiskCheck(stateDir, diskFloorBytes, () => performance.now());
   }
 
   async recover(): Promise<readonly RecoveredRun[]> {

@@ -3,12 +3,12 @@ export const SYNC_KINDS = ['issues', 'discussions', 'wiki', 'releases'] as const
 export type SyncKind = (typeof SYNC_KINDS)[number];
 
 /** One issue, discussion, wiki page or release as the caches show it. */
-export type CacheEntry = {
-  /** Of issues and discussions. */
+export type HostCacheEntry = {
+  /** Issues and discussions alone have it. */
   readonly number?: number | undefined;
-  /** Of releases. */
+  /** Releases alone have it. */
   readonly id?: number | undefined;
-  /** Of wiki pages: the file's name without its extension. */
+  /** Wiki pages alone have it: the file's name without its extension. */
   readonly slug?: string | undefined;
   readonly title: string;
   /** `open`, `closed`; of releases `published`, `prerelease`, `draft`; of wiki pages `published`. */
@@ -20,28 +20,28 @@ export type CacheEntry = {
   readonly createdAt: string;
   readonly updatedAt: string;
   readonly url: string;
-  /** Of releases. */
+  /** Releases alone have it. */
   readonly tag?: string | undefined;
-  /** Of discussions. */
+  /** Discussions alone have it. */
   readonly category?: string | undefined;
 };
 
 const LABELS_MAX = 100;
 
 /** Identifies an entry within its cache. */
-export function keyOfEntry(entry: CacheEntry): string {
+export function keyOfEntry(entry: HostCacheEntry): string {
   return String(entry.number ?? entry.id ?? entry.slug ?? '');
 }
 
 /** An issue of the REST API or of a webhook; undefined for a pull request or anything else. */
-export function entryFromIssue(json: unknown): CacheEntry | undefined {
+export function entryFromIssue(json: unknown): HostCacheEntry | undefined {
   const issue = objectOf(json);
   if (issue === undefined || issue['pull_request'] !== undefined) return undefined;
   return numbered(issue, textOf(issue['state']), labelsOf(issue['labels']));
 }
 
 /** A discussion of a webhook (the REST form). */
-export function entryFromDiscussion(json: unknown): CacheEntry | undefined {
+export function entryFromDiscussion(json: unknown): HostCacheEntry | undefined {
   const discussion = objectOf(json);
   if (discussion === undefined) return undefined;
   const entry = numbered(discussion, textOf(discussion['state']), labelsOf(discussion['labels']));
@@ -50,7 +50,7 @@ export function entryFromDiscussion(json: unknown): CacheEntry | undefined {
 }
 
 /** A discussion as the GraphQL query of pull-discussions.ts asks for it. */
-export function entryFromDiscussionNode(json: unknown): CacheEntry | undefined {
+export function entryFromDiscussionNode(json: unknown): HostCacheEntry | undefined {
   const node = objectOf(json);
   if (node === undefined) return undefined;
   const labels = objectOf(node['labels'])?.['nodes'];
@@ -69,7 +69,7 @@ export function entryFromDiscussionNode(json: unknown): CacheEntry | undefined {
 }
 
 /** A release of the REST API or of a webhook. */
-export function entryFromRelease(json: unknown): CacheEntry | undefined {
+export function entryFromRelease(json: unknown): HostCacheEntry | undefined {
   const release = objectOf(json);
   const id = release?.['id'];
   if (release === undefined || !isCount(id)) return undefined;
@@ -94,7 +94,7 @@ function numbered(
   json: Readonly<Record<string, unknown>>,
   state: string,
   labels: readonly string[],
-): CacheEntry | undefined {
+): HostCacheEntry | undefined {
   const number = json['number'];
   if (!isCount(number)) return undefined;
   return {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
-import type { CacheEntry } from './cache-entry.ts';
+import type { HostCacheEntry } from './cache-entry.ts';
 import { openCache, type Cache } from './cache.ts';
 
 async function folder(): Promise<string> {
@@ -18,7 +18,7 @@ function open(dir: string): Promise<Cache> {
   });
 }
 
-function entryOf(number: number, second: number, body = ''): CacheEntry {
+function entryOf(number: number, second: number, body = ''): HostCacheEntry {
   const at = new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString();
   const fixed = { title: 't', state: 'open', author: 'a', labels: [], url: 'u', createdAt: at };
   return { ...fixed, number, body, updatedAt: at };

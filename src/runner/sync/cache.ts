@@ -4,7 +4,7 @@ import { AppError } from '../../shared/app-error.ts';
 import type { ProblemReporter } from '../model/ports.ts';
 import { writeFileAtomic } from '../storage/atomic-file.ts';
 import { ifPresent, storageError } from '../storage/file-errors.ts';
-import { keyOfEntry, objectOf, type CacheEntry, type SyncKind } from './cache-entry.ts';
+import { keyOfEntry, objectOf, type HostCacheEntry, type SyncKind } from './cache-entry.ts';
 
 /** A cache keeps the entries that changed last, up to these bounds, and says when it reached one. */
 const ENTRIES_MAX = 20_000;
@@ -34,13 +34,13 @@ export interface Cache {
   readonly kind: SyncKind;
   cursor(): Cursor;
   /** Newest updated first. */
-  query(query: CacheQuery): readonly CacheEntry[];
+  query(query: CacheQuery): readonly HostCacheEntry[];
   size(): number;
   /**
    * Puts entries in by their key. An older state never replaces a newer one, unless `isAuthoritative`
    * (a rewritten history). Returns how many changed.
    */
-  merge(entries: readonly CacheEntry[], isAuthoritative?: boolean): number;
+  merge(entries: readonly HostCacheEntry[], isAuthoritative?: boolean): number;
   /** Drops all entries but these. Returns how many went. */
   retain(keys: ReadonlySet<string>): number;
   remove(key: string): void;
@@ -69,13 +69,13 @@ export async function openCache(
   return cache;
 }
 
-type CacheFile = { readonly format: number; readonly entries: readonly CacheEntry[] };
+type CacheFile = { readonly format: number; readonly entries: readonly HostCacheEntry[] };
 
 class DiskCache implements Cache {
   readonly kind: SyncKind;
   readonly #entriesPath: string;
   readonly #cursorPath: string;
-  readonly #entries = new Map<string, CacheEntry>();
+  readonly #entries = new Map<string, HostCacheEntry>();
   #cursor: Cursor = { repository: '' };
   #isChanged = false;
   #leftOut = 0;
@@ -87,7 +87,7 @@ class DiskCache implements Cache {
     this.#cursorPath = cursorPath;
   }
 
-  load(entries: readonly CacheEntry[], cursor: Cursor): void {
+  load(entries: readonly HostCacheEntry[], cursor: Cursor): void {
     for (const entry of entries) this.#entries.set(keyOfEntry(entry), entry);
     this.#cursor = cursor;
   }
@@ -104,7 +104,7 @@ class DiskCache implements Cache {
     return this.#entries.has(key);
   }
 
-  query(query: CacheQuery): readonly CacheEntry[] {
+  query(query: CacheQuery): readonly HostCacheEntry[] {
     const { state, since, limit } = query;
     const found = [...this.#entries.values()].filter(
       (entry) =>
@@ -114,7 +114,7 @@ class DiskCache implements Cache {
     return found.sort(byNewest).slice(0, limit);
   }
 
-  merge(entries: readonly CacheEntry[], isAuthoritative = false): number {
+  merge(entries: readonly HostCacheEntry[], isAuthoritative = false): number {
     let changed = 0;
     for (const entry of entries) {
       const key = keyOfEntry(entry);
@@ -193,7 +193,7 @@ class DiskCache implements Cache {
   }
 }
 
-function byNewest(a: CacheEntry, b: CacheEntry): number {
+function byNewest(a: HostCacheEntry, b: HostCacheEntry): number {
   if (a.updatedAt !== b.updatedAt) return a.updatedAt < b.updatedAt ? 1 : -1;
   return (
     (b.number ?? b.id ?? 0) - (a.number ?? a.id ?? 0) || (keyOfEntry(a) < keyOfEntry(b) ? -1 : 1)

@@ -32,7 +32,7 @@ export type DeploymentQuery = {
   readonly limit?: number | undefined;
 };
 
-/** The deployments of this workspace: recorded as jobs tell them, shown newest first. */
+/** The deployments of this workspace: recorded as jobs notify them, shown newest first. */
 export interface DeploymentLedger extends DeploymentRecorder {
   query(query: DeploymentQuery): readonly DeploymentRecord[];
   /** Ends deployments that were in progress in runs which no longer are, as `cancelled`. */

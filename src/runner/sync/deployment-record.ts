@@ -57,7 +57,7 @@ export function deploymentId(run: WorkflowRun, jobId: string, environment: strin
   return `dpl-${createHash('sha256').update(text).digest('hex').slice(0, 24)}`;
 }
 
-/** The deployment as `run` tells it now. `createdAt` and the mirror are those of `known`. */
+/** The deployment as `run` says it now. `createdAt` and the mirror are those of `known`. */
 export function recordOfRun(
   run: WorkflowRun,
   jobId: string,

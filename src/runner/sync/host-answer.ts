@@ -2,8 +2,8 @@ import { AppError } from '../../shared/app-error.ts';
 
 const MESSAGE_CHARS_MAX = 300;
 
-/** The host's budget for our credentials, as its last answer told. */
-export type RateLimit = { readonly remaining: number; readonly resetAt: string };
+/** The host's budget for our credentials, as its last answer reported. */
+export type HostRateLimit = { readonly remaining: number; readonly resetAt: string };
 
 export type HostAnswer = {
   readonly status: number;
@@ -17,8 +17,8 @@ export type HostAnswer = {
  * `bytesMax` (after decompression); the connection is given up then.
  */
 export async function readBounded(response: Response, bytesMax: number): Promise<string> {
-  const announced = Number(response.headers.get('content-length') ?? 0);
-  if (announced > bytesMax) {
+  const declared = Number(response.headers.get('content-length') ?? 0);
+  if (declared > bytesMax) {
     await response.body?.cancel();
     throw tooLarge(bytesMax);
   }
@@ -64,8 +64,8 @@ export function printable(text: string): string {
     .slice(0, MESSAGE_CHARS_MAX);
 }
 
-/** The rate limit that headers tell; undefined when they tell none. */
-export function rateLimitFromHeaders(headers: Headers): RateLimit | undefined {
+/** The rate limit that headers say; undefined when they say none. */
+export function rateLimitFromHeaders(headers: Headers): HostRateLimit | undefined {
   const remaining = headers.get('x-ratelimit-remaining');
   const reset = Number(headers.get('x-ratelimit-reset') ?? Number.NaN);
   if (remaining === null || !/^\d{1,9}$/.test(remaining)) return undefined;

@@ -8,7 +8,7 @@ import {
   rateLimitWaitMs,
   readBounded,
   type HostAnswer,
-  type RateLimit,
+  type HostRateLimit,
 } from './host-answer.ts';
 
 /** The API version in which stacks of pull requests exist; older hosts ignore the header. */
@@ -18,7 +18,7 @@ const USER_AGENT = 'gatehouse-runner';
 const ATTEMPTS_MAX = 4;
 const BACKOFF_MS_MIN = 500;
 const BACKOFF_MS_MAX = 15_000;
-/** A host that wants a longer pause gets it, but the caller is told instead of kept waiting. */
+/** A host that wants a longer pause gets it, but the caller is reported instead of kept waiting. */
 const RATE_WAIT_MS_MAX = 60_000;
 const ATTEMPT_TIMEOUT_MS = 30_000;
 const ANSWER_BYTES_MAX = 32 * 1024 * 1024;
@@ -47,7 +47,7 @@ export interface HostClient {
   send(request: HostRequest): Promise<HostAnswer>;
   /** The `data` of a GraphQL query. Errors: as `send`. */
   query(query: string, variables: Readonly<Record<string, unknown>>): Promise<unknown>;
-  rateLimit(): RateLimit | undefined;
+  rateLimit(): HostRateLimit | undefined;
 }
 
 export type HostClientOptions = {
@@ -64,7 +64,7 @@ export type HostClientOptions = {
 
 /**
  * A client that stays polite and safe: credentials go to the API's origin alone, redirects to another
- * origin are refused, answers are bounded in time and bytes, rate limits are obeyed (what the host
+ * origin are refused, answers are bounded in time and bytes, rate limits are applied (what the host
  * asks for, up to a minute; beyond, calls fail at once until it is over), failed calls are repeated
  * with jitter when repeating them cannot do harm.
  */
@@ -75,7 +75,7 @@ export function createHostClient(options: HostClientOptions): HostClient {
 class FetchHostClient implements HostClient {
   readonly #options: HostClientOptions;
   readonly #base: URL;
-  #rateLimit: RateLimit | undefined;
+  #rateLimit: HostRateLimit | undefined;
   #blockedUntilMs = 0;
 
   constructor(options: HostClientOptions) {
@@ -83,7 +83,7 @@ class FetchHostClient implements HostClient {
     this.#base = httpUrl(options.apiUrl, 'hostApiUrl');
   }
 
-  rateLimit(): RateLimit | undefined {
+  rateLimit(): HostRateLimit | undefined {
     return this.#rateLimit;
   }
 
@@ -126,7 +126,7 @@ class FetchHostClient implements HostClient {
     return data;
   }
 
-  /** GraphQL tells an exhausted budget with status 200. */
+  /** GraphQL notifies an exhausted budget with status 200. */
   #blocked(): AppError {
     const nowMs = this.#options.clock.nowMs();
     const resetMs = Date.parse(this.#rateLimit?.resetAt ?? '') || 0;

@@ -6,7 +6,7 @@ import {
   keyOfEntry,
   objectOf,
   textOf,
-  type CacheEntry,
+  type HostCacheEntry,
   type SyncKind,
 } from './cache-entry.ts';
 import type { Cache } from './cache.ts';
@@ -37,7 +37,7 @@ export function isEnabled(config: SyncConfig, kind: SyncKind): boolean {
 }
 
 /**
- * Brings the cache up to what a verified delivery tells, without asking the host; true when it changed.
+ * Brings the cache up to what a verified delivery says, without asking the host; true when it changed.
  * Events of another repository or of a mirror that is off change nothing.
  * Errors: those of Cache.save.
  */
@@ -67,7 +67,7 @@ export async function applyDelivery(
   return true;
 }
 
-function entryOf(kind: SyncKind, payload: JsonObject): CacheEntry | undefined {
+function entryOf(kind: SyncKind, payload: JsonObject): HostCacheEntry | undefined {
   if (kind === 'issues') return entryFromIssue(payload['issue']);
   if (kind === 'discussions') return entryFromDiscussion(payload['discussion']);
   return entryFromRelease(payload['release']);

@@ -1,9 +1,9 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { DECODE_TURNS } from '../../decoding/slice-queue.ts';
 import { AppError } from '../../shared/app-error.ts';
+import { DECODE_TURNS } from '../../shared/slice-queue.ts';
 import type { JsonObject } from '../model/run.ts';
-import { objectOf } from './cache-entry.ts';
 import type { DeliveryMemory } from './delivery-memory.ts';
+import { parsePayload } from './inbox-payload.ts';
 
 /** Of the raw body; GitHub caps its payloads at the same. */
 export const INBOX_BODY_BYTES_MAX = 25 * 1024 * 1024;
@@ -19,7 +19,7 @@ export type DeliveryRequest = {
   readonly rawBody: Uint8Array;
 };
 
-export type Delivery =
+export type InboxDelivery =
   | { readonly kind: 'ping'; readonly deliveryId: string }
   /** A delivery id or a signature that was seen before. */
   | { readonly kind: 'duplicate'; readonly event: string; readonly deliveryId: string }
@@ -36,7 +36,7 @@ export type Delivery =
  * Checks and admits one webhook delivery (design §2.5; docs.github.com, "Validating webhook
  * deliveries"): HMAC-SHA256 of the raw body under `secret`, in constant time, then the memory of
  * deliveries, then the payload. It is on disk that a delivery was admitted when the promise resolves.
- * Errors: WEBHOOK_SECRET_MISSING, BODY_TOO_LARGE, INVALID_SIGNATURE, INVALID_REQUEST (no event),
+ * Errors: WEBHOOK_SECRET_MISSING, BODY_TOO_LARGE (also for a payload that holds too much), INVALID_SIGNATURE, INVALID_REQUEST (no event),
  * INVALID_JSON, DISK_FULL, STORE_UNAVAILABLE. None repeats anything of the body.
  */
 export async function verifyDelivery(
@@ -44,7 +44,7 @@ export async function verifyDelivery(
   secret: string | undefined,
   memory: DeliveryMemory,
   nowMs: number,
-): Promise<Delivery> {
+): Promise<InboxDelivery> {
   const { headers, rawBody } = request;
   if (secret === undefined || secret === '') {
     throw new AppError('WEBHOOK_SECRET_MISSING', 'no webhook secret is configured');
@@ -58,7 +58,7 @@ export async function verifyDelivery(
   // A delivery without an id is known by its signature alone.
   const id = headers.get('x-host-delivery') ?? headers.get('x-github-delivery') ?? `sig-${digest}`;
   if (!DELIVERY_ID.test(id)) throw badHeader('x-host-delivery', 'is no delivery id');
-  const payload = payloadOf(headers.get('content-type') ?? '', rawBody);
+  const payload = await parsePayload(headers.get('content-type') ?? '', rawBody);
   if (event === 'ping') return { kind: 'ping', deliveryId: id };
   if (!(await memory.admit(id, digest, nowMs))) return { kind: 'duplicate', event, deliveryId: id };
   const release = (): Promise<void> => memory.forget(id, digest, nowMs);
@@ -90,22 +90,6 @@ async function mustSignature(
     throw new AppError('INVALID_SIGNATURE', 'the signature is missing or wrong');
   }
   return hex.toLowerCase();
-}
-
-function payloadOf(contentType: string, rawBody: Uint8Array): JsonObject {
-  const text = Buffer.from(rawBody).toString('utf8');
-  const isForm = /^application\/x-www-form-urlencoded\s*(?:;|$)/i.test(contentType);
-  const json = isForm ? (new URLSearchParams(text).get('payload') ?? '') : text;
-  let payload: unknown;
-  try {
-    payload = JSON.parse(json);
-  } catch {
-    // The parser's message quotes the body.
-    throw new AppError('INVALID_JSON', 'the body is not JSON');
-  }
-  const object = objectOf(payload);
-  if (object === undefined) throw new AppError('INVALID_JSON', 'the payload is not an object');
-  return object as JsonObject;
 }
 
 function badHeader(field: string, problem: string): AppError {

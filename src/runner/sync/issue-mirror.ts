@@ -122,7 +122,7 @@ class BackgroundMirror implements IssueMirror {
       return undefined;
     } catch (error) {
       if (!(error instanceof AppError)) throw error;
-      // What is owed at the end is told by the absence of its time.
+      // What is owed at the end is reported by the absence of its time.
       if (!this.#stop.signal.aborted && error.reason !== 'SHUTTING_DOWN') {
         const text = error.message.slice(0, ERROR_CHARS_MAX);
         done({ ...record.mirror, issueNumber, error: text });

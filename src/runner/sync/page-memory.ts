@@ -15,16 +15,16 @@ type PageNote = {
   readonly keys: readonly string[];
 };
 
-export type Page = {
+export type RememberedPage = {
   /** Undefined: as it was when `keys` were read. */
   readonly items: readonly unknown[] | undefined;
   readonly keys: readonly string[];
 };
 
 export type PageList = {
-  readonly pages: readonly Page[];
+  readonly pages: readonly RememberedPage[];
   readonly isNotModified: boolean;
-  /** The `Date` of the first answer, in milliseconds; undefined when the host tells none. */
+  /** The `Date` of the first answer, in milliseconds; undefined when the host says none. */
   readonly hostTimeMs: number | undefined;
   /** To be kept until the next pull. */
   readonly notes: Readonly<Record<string, PageNote>>;
@@ -41,7 +41,7 @@ export async function fetchPages(
   notes: Readonly<Record<string, unknown>>,
   keysOf: (items: readonly unknown[]) => readonly string[],
 ): Promise<PageList> {
-  const pages: Page[] = [];
+  const pages: RememberedPage[] = [];
   const newNotes: Record<string, PageNote> = {};
   let hostTimeMs: number | undefined;
   let path: string | undefined = firstPath;

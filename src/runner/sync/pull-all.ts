@@ -1,7 +1,7 @@
 import { AppError } from '../../shared/app-error.ts';
 import { SYNC_KINDS, type SyncKind } from './cache-entry.ts';
 import type { Cache } from './cache.ts';
-import type { RateLimit } from './host-answer.ts';
+import type { HostRateLimit } from './host-answer.ts';
 import { isEnabled } from './inbox-caches.ts';
 import { pullDiscussions, pullIssues, pullReleases, type PullPart } from './pull-lists.ts';
 import { pullWiki, type WikiContext } from './pull-wiki.ts';
@@ -12,7 +12,7 @@ import type { PullRequest } from './sync-requests.ts';
 export type PullReport = {
   readonly startedAt: string;
   readonly finishedAt: string;
-  readonly rateLimit?: RateLimit | undefined;
+  readonly rateLimit?: HostRateLimit | undefined;
   /** What failed; the rest was kept. */
   readonly errors: readonly {
     readonly kind: SyncKind;

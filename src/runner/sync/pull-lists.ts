@@ -5,7 +5,7 @@ import {
   entryFromRelease,
   keyOfEntry,
   objectOf,
-  type CacheEntry,
+  type HostCacheEntry,
 } from './cache-entry.ts';
 import type { Cache } from './cache.ts';
 import type { HostClient } from './host-client.ts';
@@ -108,7 +108,7 @@ const DISCUSSIONS_QUERY = `query ($owner: String!, $repo: String!, $after: Strin
 export async function pullDiscussions(context: PullContext): Promise<PullPart> {
   const { cache, isFull } = context;
   const since = isFull ? undefined : cache.cursor().position;
-  const entries: CacheEntry[] = [];
+  const entries: HostCacheEntry[] = [];
   let after: string | null = null;
   for (let page = 0; ; page++) {
     if (page === DISCUSSION_PAGES_MAX) {
@@ -130,7 +130,7 @@ export async function pullDiscussions(context: PullContext): Promise<PullPart> {
 async function discussionPage(
   context: PullContext,
   after: string | null,
-): Promise<{ readonly nodes: readonly CacheEntry[]; readonly next: string | undefined }> {
+): Promise<{ readonly nodes: readonly HostCacheEntry[]; readonly next: string | undefined }> {
   const { owner, repo } = context;
   const data = await context.client.query(DISCUSSIONS_QUERY, { owner, repo, after });
   const connection = objectOf(objectOf(objectOf(data)?.['repository'])?.['discussions']);

@@ -2,7 +2,7 @@ import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
 import { createGit, type Git } from '../host/git/run-git.ts';
-import { keyOfEntry, type CacheEntry } from './cache-entry.ts';
+import { keyOfEntry, type HostCacheEntry } from './cache-entry.ts';
 import { withFolderLimit } from './folder-size.ts';
 import { mustStillBe, repositoryOf, type PullContext, type PullPart } from './pull-lists.ts';
 import { remoteFailure, type RemoteGit } from './remote-git.ts';
@@ -56,7 +56,7 @@ export async function pullWiki(context: WikiContext): Promise<PullPart> {
     await cache.save(cursor);
     return { fetched: 0, updated: 0, notModified: true };
   }
-  let pages: readonly CacheEntry[] = [];
+  let pages: readonly HostCacheEntry[] = [];
   let leftOut = 0;
   if (head !== '') {
     await fetchWiki(context, dir, url);
@@ -65,7 +65,7 @@ export async function pullWiki(context: WikiContext): Promise<PullPart> {
   mustStillBe(context);
   const gone = cache.retain(new Set(pages.map(keyOfEntry)));
   const updated = cache.merge(pages, true) + gone;
-  // What is left out is told by each pull.
+  // What is left out is reported by each pull.
   await cache.save(leftOut === 0 ? cursor : { ...cursor, position: '' });
   if (leftOut > 0) {
     const text = `${leftOut} pages of the wiki are too large or too many and were left out`;
@@ -96,7 +96,7 @@ type History = { readonly createdAt: string; readonly updatedAt: string; readonl
 async function readPages(
   git: Git,
   context: WikiContext,
-): Promise<{ readonly pages: readonly CacheEntry[]; readonly leftOut: number }> {
+): Promise<{ readonly pages: readonly HostCacheEntry[]; readonly leftOut: number }> {
   const { files, leftOut } = await listFiles(git);
   const histories = await readHistories(git);
   const bodies = await readBlobs(
@@ -104,7 +104,7 @@ async function readPages(
     files.map(({ sha }) => sha),
   );
   const { webUrl, owner, repo } = context;
-  const pages = files.map(({ path, sha, name }): CacheEntry => {
+  const pages = files.map(({ path, sha, name }): HostCacheEntry => {
     const history = histories.get(path);
     return {
       slug: name,

@@ -103,7 +103,7 @@ export async function pushStack(context: PushContext, request: PushRequest): Pro
   return { stack, ...(hostStackNumber === undefined ? {} : { hostStackNumber }) };
 }
 
-/** `isSeen`: it is the host that told. Without a token a dry run makes do with what the project knows. */
+/** `isSeen`: it is the host that reported. Without a token a dry run makes do with what the project knows. */
 async function stateFor(
   { owner, repo, hasToken }: PushContext,
   target: PushTarget,
@@ -208,7 +208,7 @@ async function withPulls(
   return plan;
 }
 
-/** `isUnknown`: whether the branch has a pull request was not told. */
+/** `isUnknown`: whether the branch has a pull request was not reported. */
 function dryRow(layer: Planned, isUnknown: boolean): PushResult['stack'][number] {
   const { branch, sha, base, pull, isPushed, expected } = layer;
   if (pull === undefined && expected !== '' && isUnknown) {

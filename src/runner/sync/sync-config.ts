@@ -66,9 +66,9 @@ export function withoutSecret(config: SyncConfig): SyncConfig {
  * Errors: INVALID_VALUE with metadata.field = the path of the first bad field.
  */
 export function parseSyncConfig(body: unknown, previous: SyncConfig): SyncConfig {
-  const root = new Fields(body, '');
-  const host = new Fields(root.take('host') ?? {}, 'host');
-  const log = new Fields(root.take('deploymentLog') ?? {}, 'deploymentLog');
+  const root = new ConfigFields(body, '');
+  const host = new ConfigFields(root.take('host') ?? {}, 'host');
+  const log = new ConfigFields(root.take('deploymentLog') ?? {}, 'deploymentLog');
   const defaults = DEFAULT_SYNC_CONFIG;
   const webhookSecret = secretOf(host, previous.host.webhookSecret);
   const config: SyncConfig = {
@@ -98,7 +98,7 @@ export function parseSyncConfig(body: unknown, previous: SyncConfig): SyncConfig
   return config;
 }
 
-function secretOf(host: Fields, previous: string | undefined): string | undefined {
+function secretOf(host: ConfigFields, previous: string | undefined): string | undefined {
   const value = host.take('webhookSecret');
   if (value === undefined || value === null || value === '') return undefined;
   if (value === SECRET_PLACEHOLDER) return previous;
@@ -109,7 +109,7 @@ function secretOf(host: Fields, previous: string | undefined): string | undefine
   return value;
 }
 
-function intervalOf(host: Fields): number {
+function intervalOf(host: ConfigFields): number {
   const value = host.integer('pollIntervalMs', DEFAULT_SYNC_CONFIG.host.pollIntervalMs);
   if (value === 0 || (value >= POLL_INTERVAL_MS_MIN && value <= POLL_INTERVAL_MS_MAX)) return value;
   throw invalid(
@@ -118,7 +118,7 @@ function intervalOf(host: Fields): number {
   );
 }
 
-function environmentsOf(log: Fields): readonly string[] {
+function environmentsOf(log: ConfigFields): readonly string[] {
   const value = log.take('environments') ?? [];
   if (!Array.isArray(value) || value.length > ENVIRONMENTS_MAX) {
     throw invalid('deploymentLog.environments', `must be a list of at most ${ENVIRONMENTS_MAX}`);
@@ -139,7 +139,7 @@ function invalid(path: string, problem: string): AppError {
 }
 
 /** Reads the fields of one object, each once, and then says which were not asked for. */
-class Fields {
+class ConfigFields {
   readonly #values: Map<string, unknown>;
   readonly #path: string;
 

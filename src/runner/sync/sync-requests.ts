@@ -69,9 +69,9 @@ function isKind(value: string): value is SyncKind {
   return SYNC_KINDS.some((kind) => kind === value);
 }
 
-type Fields = Readonly<Record<string, unknown>>;
+type RequestFields = Readonly<Record<string, unknown>>;
 
-function fieldsOf(body: unknown, known: readonly string[]): Fields {
+function fieldsOf(body: unknown, known: readonly string[]): RequestFields {
   // No body at all asks for the defaults.
   const fields = objectOf(body ?? {});
   if (fields === undefined) throw invalid('', 'must be an object');
@@ -80,13 +80,13 @@ function fieldsOf(body: unknown, known: readonly string[]): Fields {
   return fields;
 }
 
-function booleanOf(fields: Fields, name: string, fallback: boolean): boolean {
+function booleanOf(fields: RequestFields, name: string, fallback: boolean): boolean {
   const value = fields[name] ?? fallback;
   if (typeof value !== 'boolean') throw invalid(name, 'must be true or false');
   return value;
 }
 
-function stringOf(fields: Fields, name: string, charsMax: number): string | undefined {
+function stringOf(fields: RequestFields, name: string, charsMax: number): string | undefined {
   const value = fields[name] ?? undefined;
   if (value === undefined) return undefined;
   if (typeof value !== 'string' || value === '' || value.length > charsMax) {
@@ -95,7 +95,11 @@ function stringOf(fields: Fields, name: string, charsMax: number): string | unde
   return value;
 }
 
-function listOf(fields: Fields, name: string, lengthMax: number): readonly string[] | undefined {
+function listOf(
+  fields: RequestFields,
+  name: string,
+  lengthMax: number,
+): readonly string[] | undefined {
   const value = fields[name] ?? undefined;
   if (value === undefined) return undefined;
   if (!Array.isArray(value)) throw invalid(name, 'must be a list of strings');

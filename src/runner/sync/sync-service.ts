@@ -1,14 +1,14 @@
 import { AppError } from '../../shared/app-error.ts';
 import type { CommitFetcher } from '../model/storage.ts';
 import type { HostSecretPort } from '../secrets/host-port.ts';
-import { SYNC_KINDS, type CacheEntry, type SyncKind } from './cache-entry.ts';
+import { SYNC_KINDS, type HostCacheEntry, type SyncKind } from './cache-entry.ts';
 import type { CacheQuery } from './cache.ts';
 import { createCommitFetcher } from './commit-fetcher.ts';
 import type { DeploymentLedger } from './deployment-ledger.ts';
-import type { RateLimit } from './host-answer.ts';
+import type { HostRateLimit } from './host-answer.ts';
 import { createHostSecrets, type HostTarget } from './host-secrets.ts';
 import { applyDelivery } from './inbox-caches.ts';
-import { verifyDelivery, type Delivery, type DeliveryRequest } from './inbox.ts';
+import { verifyDelivery, type InboxDelivery, type DeliveryRequest } from './inbox.ts';
 import { startPoller, type Poller } from './poller.ts';
 import { pullAll, type PullReport } from './pull-all.ts';
 import { pushStack, type PushResult } from './push-stack.ts';
@@ -24,7 +24,7 @@ export type SyncStatus = {
   readonly pushing: boolean;
   readonly lastPull?: PullReport | undefined;
   readonly nextPollAt?: string | undefined;
-  readonly rateLimit?: RateLimit | undefined;
+  readonly rateLimit?: HostRateLimit | undefined;
   readonly caches: Readonly<
     Record<SyncKind, { readonly entries: number; readonly syncedAt?: string | undefined }>
   >;
@@ -42,13 +42,13 @@ export interface SyncService {
   /** Errors: those of parsePushRequest and pushStack, REMOTE_MISSING, SYNC_IN_PROGRESS. */
   push(body: unknown): Promise<PushResult>;
   /** A cache, newest updated first. */
-  entries(kind: SyncKind, query: CacheQuery): readonly CacheEntry[];
+  entries(kind: SyncKind, query: CacheQuery): readonly HostCacheEntry[];
   /** When the cache was last pulled, for `X-Synced-At`. */
   syncedAt(kind: SyncKind): string | undefined;
   /** Newest first. */
   audit(query: SyncAuditQuery): Promise<readonly SyncAuditRecord[]>;
   /** Errors: those of inbox.ts. Caches follow the event before the promise resolves. */
-  verifyDelivery(request: DeliveryRequest): Promise<Delivery>;
+  verifyDelivery(request: DeliveryRequest): Promise<InboxDelivery>;
   status(): SyncStatus;
   /** Recorder of deployments and what GET /api/deployments asks. */
   readonly deployments: DeploymentLedger;
@@ -154,7 +154,7 @@ class HostSyncService implements SyncService {
     }
   }
 
-  entries(kind: SyncKind, query: CacheQuery): readonly CacheEntry[] {
+  entries(kind: SyncKind, query: CacheQuery): readonly HostCacheEntry[] {
     return this.#parts.caches[kind].query(query);
   }
 
@@ -166,10 +166,10 @@ class HostSyncService implements SyncService {
     return this.#parts.audit.query(query);
   }
 
-  async verifyDelivery(request: DeliveryRequest): Promise<Delivery> {
+  async verifyDelivery(request: DeliveryRequest): Promise<InboxDelivery> {
     const { config, deliveries, options, caches } = this.#parts;
     const { settings, report } = options;
-    let delivery: Delivery;
+    let delivery: InboxDelivery;
     try {
       const secret = settings.webhookSecret ?? (await config.webhookSecret());
       delivery = await verifyDelivery(request, secret, deliveries, this.#nowMs());
@@ -266,7 +266,7 @@ class HostSyncService implements SyncService {
       .then(
         async (report) => {
           this.#lastPull = report;
-          if (!isPoll || isWorthTelling(report)) await this.#auditPull(report);
+          if (!isPoll || isWorthReporting(report)) await this.#auditPull(report);
           return report;
         },
         async (error: unknown) => {
@@ -326,7 +326,7 @@ class HostSyncService implements SyncService {
 }
 
 /** Polls that found nothing new would fill the audit. */
-function isWorthTelling(report: PullReport): boolean {
+function isWorthReporting(report: PullReport): boolean {
   return report.errors.length > 0 || SYNC_KINDS.some((kind) => (report[kind]?.updated ?? 0) > 0);
 }
 

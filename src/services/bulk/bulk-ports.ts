@@ -2,10 +2,10 @@ import type { Pool } from 'pg';
 import type { ConditionProblem } from '../../model/condition-admission.ts';
 import type { TokenCodec } from '../../model/consistency-token.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
+import type { HeadRevisions } from '../head-revisions.ts';
 import type { ShardOpening } from '../management-call.ts';
-import type { Places } from '../places.ts';
+import type { HeadPlaces } from '../places.ts';
 import type { ReadPositions } from '../read-positions.ts';
-import type { ShardHeads } from '../shard-heads.ts';
 import type { TupleWrites } from '../tuple-writes.ts';
 import type { WriteRules } from '../write-rules.ts';
 
@@ -25,7 +25,7 @@ export interface BulkMetrics {
 export type BulkParts = ShardOpening & {
   readonly pool: Pool;
   readonly codec: TokenCodec;
-  readonly heads: ShardHeads;
+  readonly headRevisions: HeadRevisions;
   readonly positions: ReadPositions;
   readonly writer: TupleWrites;
   /** What tuples of a project must fit. */
@@ -33,19 +33,19 @@ export type BulkParts = ShardOpening & {
   /** Counts tuples that were written although no request can decide their condition. */
   readonly onUndecidable: (field: ConditionProblem['field']) => void;
   /** For work that keeps a connection for long. */
-  readonly places: Places;
+  readonly places: HeadPlaces;
   readonly metrics: BulkMetrics;
 };
 
-/** The token of a position, or of the present head where it lies in an epoch that has ended, or there is none. */
+/** The token of a position, or of the present head revision where it lies in an epoch that has ended, or there is none. */
 export async function tokenAt(
   { codec, positions }: Pick<BulkParts, 'codec' | 'positions'>,
   shard: ShardKey,
-  position: { readonly epoch: number; readonly seq: number } | null,
+  position: { readonly epoch: number; readonly revision: number } | null,
 ): Promise<string> {
-  const { epoch, minSeq } = await positions.resolve(shard, '');
+  const { epoch, minRevision } = await positions.resolve(shard, '');
   const isOfEpoch = position !== null && position.epoch >= epoch;
   return isOfEpoch
-    ? codec.encode(shard, position.epoch, position.seq)
-    : codec.encode(shard, epoch, minSeq);
+    ? codec.encode(shard, position.epoch, position.revision)
+    : codec.encode(shard, epoch, minRevision);
 }

@@ -13,7 +13,7 @@ export type BulkUpkeepOptions = {
   /** How long an import that nobody goes on with is kept. */
   readonly importAgeMaxMs: number;
   readonly intervalMs: number;
-  /** Told of a run that failed; the next one tries again. */
+  /** Notified of a run that failed; the next one tries again. */
   readonly onError: (error: unknown) => void;
 };
 

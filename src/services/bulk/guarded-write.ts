@@ -14,8 +14,9 @@ import type { WriteTransaction } from '../exclusive-writer.ts';
 import { openShard } from '../management-call.ts';
 import type { WriteMeta } from '../ports.ts';
 import type { ServicesReason } from '../services-reason.ts';
-import { checkUpdates } from '../tuple-input.ts';
+import { checkUpdatesInSlices } from '../tuple-input.ts';
 import type { RawUpdate } from '../tuple-requests.ts';
+import type { UpdateMode } from '../update-modes.ts';
 import { certainRefusal } from '../write-rules.ts';
 import { type BulkParts, tokenAt } from './bulk-ports.ts';
 import { countUndecidable } from './tuple-admission.ts';
@@ -33,6 +34,8 @@ export type GuardedWriteRequest = {
   readonly tenantId: string;
   readonly updates: readonly RawUpdate[];
   readonly preconditions: readonly { readonly kind: RawPrecondition }[];
+  /** One for each update, as the proto enum numbers them; [] is none. */
+  readonly modes: readonly number[];
   /** '' is none. */
   readonly idempotencyKey: string;
   readonly meta: WriteMeta;
@@ -49,7 +52,7 @@ type Preconditions = {
   readonly positions: readonly {
     readonly at: number;
     readonly epoch: number;
-    readonly seq: number;
+    readonly revision: number;
   }[];
   readonly matches: readonly {
     readonly at: number;
@@ -71,7 +74,7 @@ export class GuardedWrites {
 
   /**
    * WriteTuples. Errors: FIELD_*, NAMESPACE_RESERVED, BATCH_TOO_LARGE, TOKEN_INVALID, PRECONDITION_FAILED and
-   * IDEMPOTENCY_KEY_USED (nothing was written), those of the project and of TupleWrites. Cost: as a write; with a
+   * IDEMPOTENCY_KEY_USED (nothing was written), those of the project and of TupleWrites, of modes among them. Cost: as a write; with a
    * precondition or a key a transaction of its own, five round trips.
    */
   async write(request: GuardedWriteRequest): Promise<GuardedWriteResult> {
@@ -80,15 +83,16 @@ export class GuardedWrites {
     checkTenantId('tenant_id', tenantId);
     checkLimits(request);
     const address = { projectId: projects.resolveId(request.projectId), tenantId };
-    const updates = checkUpdates(request.updates, address, this.#updatesMax);
+    const updates = await checkUpdatesInSlices(request.updates, address, this.#updatesMax);
+    const modes = checkModes(request.modes, updates);
     const preconditions = this.#preconditions(address, request.preconditions);
     const shard = await openShard(this.#parts, request);
     if (key === '' && request.preconditions.length === 0) {
-      const { epoch, seq } = await writer.write(shard, updates, meta);
+      const { epoch, revision } = await writer.write(shard, updates, meta, modes);
       countUndecidable(this.#parts, shard, updates);
-      return { token: codec.encode(shard, epoch, seq), isReplayed: false };
+      return { token: codec.encode(shard, epoch, revision), isReplayed: false };
     }
-    const digest = digestOf(updates.map(packChange), preconditions);
+    const digest = digestOf(updates.map(packChange), preconditions, modes);
     return await this.#guarded(async () => {
       const done = await this.#certain(shard, updates, meta, async (transaction) => {
         const { client } = transaction;
@@ -98,15 +102,15 @@ export class GuardedWrites {
           return { ...found.write, isReplayed: true };
         }
         await checkPreconditions(transaction, shard, found, preconditions);
-        const { epoch, seq } = await transaction.write(shard, updates, meta);
-        if (key !== '') await insertWriteKey(client, shard, key, { digest, epoch, seq });
-        return { epoch, seq, isReplayed: false };
+        const { epoch, revision } = await transaction.write(shard, updates, meta, modes);
+        if (key !== '') await insertWriteKey(client, shard, key, { digest, epoch, revision });
+        return { epoch, revision, isReplayed: false };
       });
       const { isReplayed } = done;
       if (!isReplayed) countUndecidable(this.#parts, shard, updates);
       const token = isReplayed
         ? await tokenAt(this.#parts, shard, done)
-        : codec.encode(shard, done.epoch, done.seq);
+        : codec.encode(shard, done.epoch, done.revision);
       return { token, isReplayed };
     });
   }
@@ -145,7 +149,7 @@ export class GuardedWrites {
     shard: ShardKey,
     raw: readonly { readonly kind: RawPrecondition }[],
   ): Preconditions {
-    const positions: { at: number; epoch: number; seq: number }[] = [];
+    const positions: { at: number; epoch: number; revision: number }[] = [];
     const matches: { at: number; mustExist: boolean; match: TupleMatch }[] = [];
     raw.forEach(({ kind }, at) => {
       const field = `preconditions[${at}]`;
@@ -166,7 +170,37 @@ export class GuardedWrites {
   }
 }
 
-const REFUSALS: ReadonlySet<string> = new Set(['PRECONDITION_FAILED', 'IDEMPOTENCY_KEY_USED']);
+const REFUSALS: ReadonlySet<string> = new Set([
+  'PRECONDITION_FAILED',
+  'IDEMPOTENCY_KEY_USED',
+  'TUPLE_EXISTS',
+  'TUPLE_DIFFERS',
+  'TUPLE_MISSING',
+]);
+
+/** By the numbers of the proto enum. */
+const MODES: readonly UpdateMode[] = ['plain', 'absent', 'identical', 'present'];
+
+/** Undefined where no update asks for anything. Errors: FIELD_INVALID. */
+function checkModes(
+  modes: readonly number[],
+  updates: readonly TupleChange[],
+): readonly UpdateMode[] | undefined {
+  if (modes.length === 0) return undefined;
+  if (modes.length !== updates.length) {
+    throw fieldError('modes', 'must have one for each of updates, or be empty');
+  }
+  const checked = modes.map((number, at) => {
+    const mode = MODES[number];
+    if (mode === undefined) throw fieldError(`modes[${at}]`, 'is no mode that is known here');
+    const isOfDelete = mode === 'present';
+    if (mode !== 'plain' && isOfDelete !== (updates[at]?.op === 'delete')) {
+      throw fieldError(`modes[${at}]`, `is a mode of ${isOfDelete ? 'deletes' : 'inserts'}`);
+    }
+    return mode;
+  });
+  return checked.every((mode) => mode === 'plain') ? undefined : checked;
+}
 
 function checkLimits({ preconditions, idempotencyKey }: GuardedWriteRequest): void {
   if (preconditions.length > PRECONDITIONS_MAX) {
@@ -194,8 +228,8 @@ async function checkPreconditions(
   found: GuardedShard,
   { positions, matches }: Preconditions,
 ): Promise<void> {
-  for (const { at, epoch, seq } of positions) {
-    if (epoch !== found.epoch || seq !== found.seq) {
+  for (const { at, epoch, revision } of positions) {
+    if (epoch !== found.epoch || revision !== found.revision) {
       throw refused(`preconditions[${at}].unchanged_since`, 'the tenant has changed since');
     }
   }
@@ -226,11 +260,15 @@ function keyUsed(): AppError {
   );
 }
 
-/** Of what a write asks for; the order of updates and preconditions counts. */
-function digestOf(updates: readonly string[], { positions, matches }: Preconditions): Buffer {
+/** Of what a write asks for; the order of updates and preconditions counts. Without modes as releases before them made it. */
+function digestOf(
+  updates: readonly string[],
+  { positions, matches }: Preconditions,
+  modes: readonly UpdateMode[] | undefined,
+): Buffer {
   const asked = JSON.stringify([
     updates,
-    positions.map(({ at, epoch, seq }) => [at, epoch, seq]),
+    positions.map(({ at, epoch, revision }) => [at, epoch, revision]),
     matches.map(({ at, mustExist, match }) => [
       at,
       mustExist,
@@ -239,6 +277,7 @@ function digestOf(updates: readonly string[], { positions, matches }: Preconditi
       match.relation,
       match.subject,
     ]),
+    ...(modes === undefined ? [] : [modes]),
   ]);
   return createHash('sha256').update(asked).digest();
 }

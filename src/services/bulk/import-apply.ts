@@ -33,17 +33,17 @@ export type StagedImport = {
   /** Rows that an earlier attempt has applied, and what came of them. */
   readonly applied: number;
   readonly written: number;
-  readonly position: Position | null;
+  readonly position: ImportPosition | null;
   readonly meta: WriteMeta;
   readonly signal: AbortSignal;
 };
 
 /** What came of an import. */
-export type AppliedImport = { readonly written: number; readonly position: Position | null };
+export type AppliedImport = { readonly written: number; readonly position: ImportPosition | null };
 
-type Position = { readonly epoch: number; readonly seq: number };
+type ImportPosition = { readonly epoch: number; readonly revision: number };
 /** What has been committed, also when the rest fails. */
-type Progress = { applied: number; written: number; position: Position | null };
+type Progress = { applied: number; written: number; position: ImportPosition | null };
 
 export type ImportApplyParts = Pick<BulkParts, 'pool' | 'writer' | 'metrics' | 'rules'> & {
   readonly clock: Clock;
@@ -84,7 +84,7 @@ export class ImportApply {
     this.#parts = parts;
   }
 
-  /** Errors: those of TupleWrites; CANCELLED; TUPLE_NOT_ADMITTED; `isTakenOver`. */
+  /** Errors: those of TupleWrites; CANCELLED; TUPLE_NOT_ADMITTED; `isAdopted`. */
   async apply(asStaged: StagedImport): Promise<AppliedImport> {
     let staged = asStaged;
     for (let attempt = 1; ; attempt++) {
@@ -146,7 +146,7 @@ export class ImportApply {
     const checkQuiet = async (client: ClientBase): Promise<void> => {
       if (signal.aborted) throw cancelled();
       const now = await lookWhetherEmpty(client, shard);
-      const isAsFound = now.epoch === found?.epoch && now.seq === found.seq;
+      const isAsFound = now.epoch === found?.epoch && now.revision === found.revision;
       if (!isAsFound || (await isWaitedFor(client))) throw new ShardDisturbedError();
     };
     const prepare = async (client: ClientBase): Promise<void> => {
@@ -157,13 +157,21 @@ export class ImportApply {
       if (!found.isEmpty) throw new ShardDisturbedError();
       for (let from = 0; from < total; from += WHOLE_ROWS) {
         const to = Math.min(total, from + WHOLE_ROWS);
-        written += await insertWhole(client, shard, importNo, from, to, found.seq + 2, isDistinct);
+        written += await insertWhole(
+          client,
+          shard,
+          importNo,
+          from,
+          to,
+          found.revision + 2,
+          isDistinct,
+        );
         await checkQuiet(client);
       }
       // Its commit takes what was inserted to the disk, so that the one under the lock has little left to.
       await touchImport(pool, importNo);
     };
-    let stamp = '';
+    let forkId = '';
     let heldFromMs = 0;
     try {
       const result = await writer.prepared(shard, meta, { prepare, checkQuiet }, (transaction) => {
@@ -171,19 +179,19 @@ export class ImportApply {
         this.#checkRules(staged);
         return transaction.change(shard, meta, async (commit) => {
           const { client } = transaction;
-          const { epoch, seq } = found as EmptyLook;
+          const { epoch, revision } = found as EmptyLook;
           const { rules } = staged;
-          const whole = { importNo, attempt, rules, total, written, epoch, seq: seq + 2 };
+          const whole = { importNo, attempt, rules, total, written, epoch, revision: revision + 2 };
           const version = await finishWhole(client, shard, whole, { ...meta, ...commit });
           if (version === undefined) throw new ShardDisturbedError();
-          ({ stamp } = commit);
-          return { epoch, seq: whole.seq, changes: '[]', settingsVersion: version };
+          ({ forkId } = commit);
+          return { epoch, revision: whole.revision, changes: '[]', settingsVersion: version };
         });
       });
       metrics.held((performance.now() - heldFromMs) / 1_000);
       metrics.imported(written, 'whole');
-      const position = { epoch: result.epoch, seq: result.seq };
-      await this.#audit(staged, position, stamp);
+      const position = { epoch: result.epoch, revision: result.revision };
+      await this.#audit(staged, position, forkId);
       return { written, position };
     } catch (error) {
       if (error instanceof ShardDisturbedError) return undefined;
@@ -204,7 +212,7 @@ export class ImportApply {
       metrics.imported(chunk.written, 'chunks');
       progress.applied = to;
       progress.written += chunk.written;
-      progress.position = { epoch: chunk.epoch, seq: chunk.seq };
+      progress.position = { epoch: chunk.epoch, revision: chunk.revision };
       const aim = Math.floor((rows * HELD_MS) / Math.max(1, chunk.heldMs));
       rows = Math.min(CHUNK_ROWS_MAX, rows * 2, Math.max(CHUNK_ROWS_MIN, aim));
     }
@@ -215,7 +223,7 @@ export class ImportApply {
     staged: StagedImport,
     from: number,
     to: number,
-  ): Promise<Position & { readonly written: number; readonly heldMs: number }> {
+  ): Promise<ImportPosition & { readonly written: number; readonly heldMs: number }> {
     const { writer, chunkTimeoutMs } = this.#parts;
     const { shard, importNo, attempt, rules, meta } = staged;
     const nowMs = performance.timeOrigin + performance.now();
@@ -233,13 +241,13 @@ export class ImportApply {
         ({ written } = chunk);
         return chunk;
       });
-      return { epoch: result.epoch, seq: result.seq, written };
+      return { epoch: result.epoch, revision: result.revision, written };
     });
     return { ...done, heldMs: performance.now() - heldFromMs };
   }
 
-  /** A record for each row, as of any write; the change itself tells of none. */
-  async #audit(staged: StagedImport, position: Position, stamp: string): Promise<void> {
+  /** A record for each row, as of any write; the change itself reports none. */
+  async #audit(staged: StagedImport, position: ImportPosition, forkId: string): Promise<void> {
     const { pool, audit, clock } = this.#parts;
     if (audit === undefined) return;
     const { shard, importNo, total, meta } = staged;
@@ -247,7 +255,7 @@ export class ImportApply {
     const atMs = clock.nowMs();
     for (let from = 0; from < total; from += AUDIT_ROWS) {
       const changes = await selectImportedChanges(pool, importNo, from, from + AUDIT_ROWS);
-      const written = { ...shard, ...position, stamp, changes, firstOrdinal: from };
+      const written = { ...shard, ...position, forkId, changes, firstOrdinal: from };
       audit.tuplesChanged([{ ...written, rpc, actingUserId, caller, requestId, atMs }]);
     }
   }

@@ -15,13 +15,16 @@ export type CutPart = ImportPart & {
 /** Cuts a stream of tuples into parts. */
 export class PartCutter {
   #lines: string[] = [];
+  /** When each of the lines was written, as COPY has it. */
+  #times: string[] = [];
   #characters = 0;
 
-  /** Adds a tuple; returns the part that it completes. */
-  add(tuple: RelationTuple): CutPart | undefined {
+  /** Adds a tuple, and when it was written, in microseconds since the epoch; returns the part that it completes. */
+  add(tuple: RelationTuple, writtenAtUs?: bigint): CutPart | undefined {
     const line = copyLine(tuple);
     this.#lines.push(line);
-    this.#characters += line.length;
+    this.#times.push(writtenAtUs === undefined ? NULL : timeText(writtenAtUs));
+    this.#characters += line.length + 1;
     const isFull = this.#lines.length === PART_ROWS || this.#characters >= PART_CHARACTERS;
     return isFull ? this.rest() : undefined;
   }
@@ -29,19 +32,36 @@ export class PartCutter {
   /** What is left; undefined: nothing. */
   rest(): CutPart | undefined {
     const lines = this.#lines;
+    const times = this.#times;
     if (lines.length === 0) return undefined;
     this.#lines = [];
+    this.#times = [];
     this.#characters = 0;
+    const digest = createHash('sha256').update(`${lines.join('\n')}\n`);
+    // Without times it is that of releases that know none.
+    if (times.some((time) => time !== NULL)) digest.update(times.join('\n'));
     return {
       rowCount: lines.length,
-      digest: createHash('sha256').update(lines.join('')).digest(),
+      digest: digest.digest(),
       linesOf: (importNo, firstRow) => {
         let text = '';
-        for (let i = 0; i < lines.length; i++) text += `${importNo}\t${firstRow + i}\t${lines[i]}`;
+        for (let i = 0; i < lines.length; i++) {
+          text += `${importNo}\t${firstRow + i}\t${lines[i]}\t${times[i]}\n`;
+        }
         return Buffer.from(text);
       },
     };
   }
+}
+
+const NULL = '\\N';
+
+/** A time as PostgreSQL reads it, to the microsecond. */
+function timeText(microseconds: bigint): string {
+  const rest = ((microseconds % 1_000_000n) + 1_000_000n) % 1_000_000n;
+  const seconds = Number((microseconds - rest) / 1_000_000n);
+  const day = new Date(seconds * 1_000).toISOString().slice(0, -'.000Z'.length);
+  return `${day}.${String(rest).padStart(6, '0')}Z`;
 }
 
 const ESCAPED = /[\\\t\n\r]/;
@@ -54,7 +74,7 @@ function copyLine(tuple: RelationTuple): string {
     expiresAtUs ?? '\\N'
   }\t${conditionName === undefined ? '\\N' : escaped(conditionName)}\t${
     conditionParams === undefined ? '\\N' : escaped(conditionParams)
-  }\n`;
+  }`;
 }
 
 function escaped(text: string): string {

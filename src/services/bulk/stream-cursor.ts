@@ -9,7 +9,7 @@ export type StreamPosition = {
   readonly tenantId: string;
   /** The revision that was streamed. */
   readonly epoch: number;
-  readonly seq: number;
+  readonly revision: number;
   /** Key of the last tuple, in the order of the primary key; null: none of the tenant yet. */
   readonly key: readonly string[] | null;
 };
@@ -35,8 +35,8 @@ export class StreamCursors {
     this.#cursors = new SignedCursors(key, { domain: 'tuple-stream', charactersMax: TEXT_MAX });
   }
 
-  encode(scope: StreamScope, { tenantId, epoch, seq, key }: StreamPosition): string {
-    const fields = [VERSION, tenantId, epoch, seq, ...(key ?? [])];
+  encode(scope: StreamScope, { tenantId, epoch, revision, key }: StreamPosition): string {
+    const fields = [VERSION, tenantId, epoch, revision, ...(key ?? [])];
     return this.#cursors.encode(digestOf(scope), fields);
   }
 
@@ -45,7 +45,7 @@ export class StreamCursors {
     const fields = this.#cursors.decode(digestOf(scope), cursor);
     if (fields === undefined) throw cursorError();
     // Made by us: only a later version of it may look otherwise.
-    const [version, tenantId, epoch, seq, ...key] = fields as [
+    const [version, tenantId, epoch, revision, ...key] = fields as [
       number,
       string,
       number,
@@ -55,7 +55,7 @@ export class StreamCursors {
     if (version !== VERSION || (key.length !== 0 && key.length !== KEY_COLUMNS)) {
       throw cursorError();
     }
-    return { tenantId, epoch, seq, key: key.length === 0 ? null : key };
+    return { tenantId, epoch, revision, key: key.length === 0 ? null : key };
   }
 }
 

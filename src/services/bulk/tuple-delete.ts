@@ -11,7 +11,7 @@ import {
   deleteKeys,
   fetchDeletable,
 } from '../../store/sql/match-tuples.ts';
-import { selectHeads } from '../../store/sql/select-heads.ts';
+import { selectHeadRevisions } from '../../store/sql/select-head-revisions.ts';
 import { selectGuardedShard } from '../../store/sql/tuple-write-keys.ts';
 import { storeError } from '../../store/store-error.ts';
 import { inTransaction } from '../../store/transaction.ts';
@@ -38,7 +38,7 @@ export type DeleteTuplesRequest = {
 
 export type DeleteTuplesResult = { readonly count: number; readonly token: string };
 
-type Position = { readonly epoch: number; readonly seq: number };
+type DeletePosition = { readonly epoch: number; readonly revision: number };
 
 /** Keys of one chunk: its shard is held for about 10 ms. */
 const CHUNK_KEYS = 500;
@@ -57,7 +57,7 @@ export class TupleDelete {
    * deleted), those of the project and of TupleWrites: then some chunks may have been deleted, and the same call goes on.
    */
   async delete(request: DeleteTuplesRequest): Promise<DeleteTuplesResult> {
-    const { pool, codec, places, heads, metrics, projects } = this.#parts;
+    const { pool, codec, places, headRevisions, metrics, projects } = this.#parts;
     const { tenantId, unchangedSince } = request;
     checkTenantId('tenant_id', tenantId);
     const match = checkRequest(request);
@@ -70,26 +70,26 @@ export class TupleDelete {
       const done = await inTransaction(
         pool,
         async (client) => {
-          const [head] = await selectHeads(client, [shard]);
-          if (head === undefined) throw new Error('every shard has a head');
-          heads.raise(shard.projectId, tenantId, head.epoch, head.seq);
-          if (since !== undefined) checkUnchanged(since, head);
+          const [headRevision] = await selectHeadRevisions(client, [shard]);
+          if (headRevision === undefined) throw new Error('every shard has a head');
+          headRevisions.raise(shard.projectId, tenantId, headRevision.epoch, headRevision.revision);
+          if (since !== undefined) checkUnchanged(since, headRevision);
           if (request.dryRun || request.countMax > 0n) {
             const count = await countDeletable(client, shard, match);
             checkCount(count, request.countMax);
-            if (request.dryRun) return { count, position: head };
+            if (request.dryRun) return { count, position: headRevision };
           }
-          return await this.#chunks(client, shard, match, head, since, request);
+          return await this.#chunks(client, shard, match, headRevision, since, request);
         },
         'repeatable read, read only',
       );
       if (!request.dryRun) metrics.deleted(done.count);
-      const { epoch, seq } = done.position;
-      return { count: done.count, token: codec.encode(shard, epoch, seq) };
+      const { epoch, revision } = done.position;
+      return { count: done.count, token: codec.encode(shard, epoch, revision) };
     } catch (error) {
       throw storeError(error);
     } finally {
-      places.giveBack();
+      places.release();
     }
   }
 
@@ -98,13 +98,13 @@ export class TupleDelete {
     client: PoolClient,
     shard: ShardKey,
     match: TupleMatch,
-    head: Position,
-    since: Position | undefined,
+    headRevision: DeletePosition,
+    since: DeletePosition | undefined,
     { meta, signal }: DeleteTuplesRequest,
-  ): Promise<{ readonly count: number; readonly position: Position }> {
+  ): Promise<{ readonly count: number; readonly position: DeletePosition }> {
     await declareDeletable(client, shard, match);
     let count = 0;
-    let position: Position = { epoch: head.epoch, seq: head.seq };
+    let position: DeletePosition = { epoch: headRevision.epoch, revision: headRevision.revision };
     for (let isFirst = true; ; isFirst = false) {
       const keys = await fetchDeletable(client, CHUNK_KEYS);
       if (keys.length === 0) return { count, position };
@@ -112,7 +112,7 @@ export class TupleDelete {
         throw new AppError<ServicesReason>('CANCELLED', 'the caller has gone');
       }
       const mustBe = isFirst ? since : undefined;
-      const chunk = await this.#chunk(shard, keys, head, mustBe, meta);
+      const chunk = await this.#chunk(shard, keys, headRevision, mustBe, meta);
       count += chunk.deleted;
       if (chunk.deleted > 0) position = chunk;
     }
@@ -121,10 +121,10 @@ export class TupleDelete {
   async #chunk(
     shard: ShardKey,
     keys: readonly KeyRow[],
-    head: Position,
-    mustBe: Position | undefined,
+    headRevision: DeletePosition,
+    mustBe: DeletePosition | undefined,
     meta: WriteMeta,
-  ): Promise<Position & { readonly deleted: number }> {
+  ): Promise<DeletePosition & { readonly deleted: number }> {
     const { writer, metrics } = this.#parts;
     let heldFromMs = 0;
     const chunk = await writer.exclusive([shard], meta, async (transaction) => {
@@ -135,13 +135,17 @@ export class TupleDelete {
       }
       let deleted = 0;
       const result = await transaction.change(shard, meta, async (commit) => {
-        const row = await deleteKeys(client, shard, keys, head.seq, { ...meta, ...commit });
-        // What is left of an epoch that has ended has no seq to compare.
-        if (row.epoch !== head.epoch) throw refused('filter', 'the history has changed: try again');
+        const row = await deleteKeys(client, shard, keys, headRevision.revision, {
+          ...meta,
+          ...commit,
+        });
+        // What is left of an epoch that has ended has no revision to compare.
+        if (row.epoch !== headRevision.epoch)
+          throw refused('filter', 'the history has changed: try again');
         deleted = row.deleted;
         return row;
       });
-      return { epoch: result.epoch, seq: result.seq, deleted };
+      return { epoch: result.epoch, revision: result.revision, deleted };
     });
     metrics.held((performance.now() - heldFromMs) / 1_000);
     return chunk;
@@ -162,8 +166,8 @@ function checkRequest({ filter, countMax }: DeleteTuplesRequest): TupleMatch {
   return match;
 }
 
-function checkUnchanged(since: Position, { epoch, seq }: Position): void {
-  if (since.epoch !== epoch || since.seq !== seq) {
+function checkUnchanged(since: DeletePosition, { epoch, revision }: DeletePosition): void {
+  if (since.epoch !== epoch || since.revision !== revision) {
     throw refused('unchanged_since', 'the tenant has changed since');
   }
 }

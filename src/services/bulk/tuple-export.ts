@@ -4,7 +4,7 @@ import type { ShardKey } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { matchText } from '../../store/sql/match-tuples.ts';
-import { selectTenants } from '../../store/sql/select-heads.ts';
+import { selectTenants } from '../../store/sql/select-head-revisions.ts';
 import { storeError } from '../../store/store-error.ts';
 import { ROW_BOUNDS, streamTuples, type TuplePage } from '../../store/tuple-stream.ts';
 import { openShard } from '../management-call.ts';
@@ -83,7 +83,7 @@ export class TupleExport {
       try {
         yield* this.#shard({ projectId, tenantId }, scope, from, served, signal, token);
       } finally {
-        places.giveBack();
+        places.release();
       }
       return;
     }
@@ -112,7 +112,7 @@ export class TupleExport {
             if (part.page.rows > 0) yield part;
           }
         } finally {
-          places.giveBack();
+          places.release();
         }
       }
       after = tenantIds.at(-1) ?? null;
@@ -128,7 +128,7 @@ export class TupleExport {
     signal: AbortSignal,
     token = '',
   ): AsyncGenerator<ExportedPart, void, undefined> {
-    const { pool, heads, codec, metrics, positions } = this.#parts;
+    const { pool, headRevisions, codec, metrics, positions } = this.#parts;
     const { match } = scope;
     const pages = streamTuples(
       pool,
@@ -146,21 +146,21 @@ export class TupleExport {
     try {
       for await (const page of pages) {
         await served.look();
-        const { epoch, seq } = page.head;
+        const { epoch, revision } = page.headRevision;
         if (isFirst) {
-          heads.raise(shard.projectId, shard.tenantId, epoch, seq);
+          headRevisions.raise(shard.projectId, shard.tenantId, epoch, revision);
           // Of what is read, whatever was known before: the server may have another history by now.
-          positions.checkToken(shard, token, { epoch, minSeq: seq, stamp: '' });
+          positions.checkToken(shard, token, { epoch, minRevision: revision, forkId: '' });
         }
         if (page.rows > 0) key = lastKey(page);
         metrics.exported(page.rows);
         yield {
           shard,
           page,
-          cursor: this.#cursors.encode(scope, { tenantId: shard.tenantId, epoch, seq, key }),
-          token: codec.encode(shard, epoch, seq),
+          cursor: this.#cursors.encode(scope, { tenantId: shard.tenantId, epoch, revision, key }),
+          token: codec.encode(shard, epoch, revision),
           isRevisionChanged:
-            isFirst && from !== undefined && (from.epoch !== epoch || from.seq !== seq),
+            isFirst && from !== undefined && (from.epoch !== epoch || from.revision !== revision),
         };
         isFirst = false;
       }

@@ -3,7 +3,7 @@ import { checkTenantId } from '../../model/names.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { IdSource } from '../../shared/ids.ts';
-import { isTakenOver } from '../../store/pg-errors.ts';
+import { isAdopted } from '../../store/pg-errors.ts';
 import {
   beginImport,
   deleteImport,
@@ -18,8 +18,8 @@ import { storeError } from '../../store/store-error.ts';
 import { openShard } from '../management-call.ts';
 import type { WriteMeta } from '../ports.ts';
 import type { ServicesReason } from '../services-reason.ts';
-import { checkTuple } from '../tuple-input.ts';
-import type { RawTuple } from '../tuple-requests.ts';
+import { checkTuple, microseconds } from '../tuple-input.ts';
+import type { ImportedTuple } from '../tuple-requests.ts';
 import { type BulkParts, tokenAt } from './bulk-ports.ts';
 import { checkName } from './guarded-write.ts';
 import { ImportApply, type ImportApplyParts } from './import-apply.ts';
@@ -48,7 +48,7 @@ export type ImportTuplesResult = {
 export type TupleImportOptions = BulkParts &
   Omit<ImportApplyParts, 'pool' | 'writer' | 'metrics' | 'rules'> & {
     readonly ids: IdSource;
-    /** Told of what was left undone after an import was answered; the upkeep does it later. */
+    /** Notified of what was left undone after an import was answered; the upkeep does it later. */
     readonly onError: (error: unknown) => void;
   };
 
@@ -76,7 +76,7 @@ export class TupleImport {
    */
   async import(
     request: ImportTuplesRequest,
-    batches: AsyncIterable<readonly RawTuple[]>,
+    batches: AsyncIterable<readonly ImportedTuple[]>,
   ): Promise<ImportTuplesResult> {
     checkTenantId('tenant_id', request.tenantId);
     checkName('import_id', request.importId);
@@ -85,7 +85,7 @@ export class TupleImport {
     try {
       return await this.#run(shard, request, batches);
     } catch (error) {
-      throw isTakenOver(error) ? takenOver() : storeError(error);
+      throw isAdopted(error) ? adopted() : storeError(error);
     }
   }
 
@@ -96,7 +96,7 @@ export class TupleImport {
 
   async #dryRun(
     shard: ShardKey,
-    batches: AsyncIterable<readonly RawTuple[]>,
+    batches: AsyncIterable<readonly ImportedTuple[]>,
   ): Promise<ImportTuplesResult> {
     let received = 0;
     const admission = new TupleAdmission(this.#options, shard.projectId);
@@ -108,7 +108,7 @@ export class TupleImport {
   async #run(
     shard: ShardKey,
     request: ImportTuplesRequest,
-    batches: AsyncIterable<readonly RawTuple[]>,
+    batches: AsyncIterable<readonly ImportedTuple[]>,
   ): Promise<ImportTuplesResult> {
     const { pool, ids, places } = this.#options;
     const { importId, meta, signal } = request;
@@ -128,13 +128,13 @@ export class TupleImport {
       await places.take(signal);
       const { written, position } = await this.#apply
         .apply({ ...state, ...staged })
-        .finally(() => places.giveBack());
+        .finally(() => places.release());
       isDone = true;
       const resumedAt = state.parts.reduce((sum, part) => sum + part.rowCount, 0);
       const token = await tokenAt(this.#options, shard, position);
       return { received: total, written, unchanged: total - written, token, resumedAt };
     } finally {
-      // One without a name is of no use any more; of one with a name its parts tell what it was.
+      // One without a name is of no use any more; of one with a name its parts say what it was.
       if (isDone || importId === '') this.#clean(importNo, importId === '' ? attempt : undefined);
     }
   }
@@ -173,7 +173,7 @@ export class TupleImport {
     }
     if (parts.length < state.parts.length) throw differs();
     if (state.total === null && !(await endImportStream(pool, state.importNo, attempt, total))) {
-      throw takenOver();
+      throw adopted();
     }
     return { parts, total };
   }
@@ -191,7 +191,7 @@ export class TupleImport {
       const lines = part.linesOf(importNo, firstRow);
       await stagePart(client, importNo, attempt, index, part, lines);
     } catch (error) {
-      if (!isTakenOver(error)) broken = error as Error;
+      if (!isAdopted(error)) broken = error as Error;
       throw error;
     } finally {
       client.release(broken);
@@ -228,7 +228,7 @@ export async function cleanImport(
 /** Checks what arrives and cuts it into parts; other work gets its turn in between. */
 async function* partsOf(
   shard: ShardKey,
-  batches: AsyncIterable<readonly RawTuple[]>,
+  batches: AsyncIterable<readonly ImportedTuple[]>,
   admission: TupleAdmission,
 ): AsyncGenerator<CutPart, void, undefined> {
   const cutter = new PartCutter();
@@ -240,7 +240,11 @@ async function* partsOf(
       const name = `tuples[${at}]`;
       const tuple = checkTuple(name, raw, shard);
       if (!admission.admits(tuple)) await admission.checkAnew(tuple, name);
-      const part = cutter.add(tuple);
+      const { writtenAt } = raw;
+      const part = cutter.add(
+        tuple,
+        writtenAt === undefined ? undefined : microseconds(`${name}.written_at`, writtenAt),
+      );
       at += 1;
       if (part !== undefined) yield part;
       if (at % CHECKS_PER_LOOK !== 0 || performance.now() < sliceEndMs) continue;
@@ -260,7 +264,7 @@ function differs(): AppError {
   );
 }
 
-function takenOver(): AppError {
+function adopted(): AppError {
   return new AppError<ServicesReason>(
     'IMPORT_TAKEN_OVER',
     'import_id: a later attempt goes on with this import',

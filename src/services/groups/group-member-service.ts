@@ -60,7 +60,7 @@ export type Enrollment = {
   readonly updatedAtUs: bigint;
 };
 
-type Change = {
+type GroupMemberChange = {
   readonly method: 'addGroupMember' | 'removeGroupMember' | 'setEnrollmentState';
   readonly event: EnrollmentEvent;
   readonly member: MemberKey;
@@ -146,7 +146,7 @@ export class GroupMemberService {
   }
 
   /** Takes the member through the transition table; the row afterwards, if there is one. */
-  async #change(change: Change, meta: WriteMeta): Promise<EnrollmentRow | undefined> {
+  async #change(change: GroupMemberChange, meta: WriteMeta): Promise<EnrollmentRow | undefined> {
     const { writer, clock } = this.#options;
     const { method, event, member, request } = change;
     const shard = await openShard(this.#options, request);

@@ -274,7 +274,7 @@ describe('who may read and manage', () => {
   });
 });
 
-describe('deleting a group', () => {
+describe('deleting a group (E3)', () => {
   test('leaves no tuple that names it and no enrollment of it elsewhere', async () => {
     const doomed = await create('dora', 'Doomed');
     const parent = await create('dora', 'Parent');
@@ -317,7 +317,7 @@ describe('deleting a group', () => {
       requestId: 'r1',
       tenantId: 't',
     });
-    expect(services.committed.at(-1)?.seq).toBe(services.audited[0]?.seq);
+    expect(services.committed.at(-1)?.revision).toBe(services.audited[0]?.revision);
     const left = await database.pool.query(
       'select 1 from enrollment where group_id = $1 or member_id = $1',
       [doomed.id],

@@ -17,11 +17,11 @@ import {
   selectTakenGroupSlugs,
   selectWorkspaceStanding,
 } from '../../store/sql/groups.ts';
+import type { HeadRevisions } from '../head-revisions.ts';
 import { type ShardOpening, openShard } from '../management-call.ts';
 import type { WriteMeta } from '../ports.ts';
 import { REQUIREMENTS } from '../rules/roles.ts';
 import type { ServicesReason } from '../services-reason.ts';
-import type { ShardHeads } from '../shard-heads.ts';
 import { readSnapshot, streamSnapshot } from '../snapshot-read.ts';
 import type { TupleWrites } from '../tuple-writes.ts';
 import {
@@ -46,7 +46,7 @@ export type GroupServiceOptions = ShardOpening & {
   readonly pool: Pool;
   readonly clock: Clock;
   readonly ids: IdSource;
-  readonly heads: ShardHeads;
+  readonly headRevisions: HeadRevisions;
   readonly writer: TupleWrites;
 };
 

@@ -17,7 +17,8 @@ import {
 } from '../../store/sql/model-activations.ts';
 import { MODEL_ACTIVE, MODEL_CANCELLED, MODEL_REFUSED } from '../../store/sql/model-versions.ts';
 import { selectProject } from '../../store/sql/projects.ts';
-import { type ProjectService, writtenModel } from '../project-service.ts';
+import { writtenModel } from '../model-writes.ts';
+import type { ProjectService } from '../project-service.ts';
 import { examine } from './examine-tuples.ts';
 
 export type ActivationJobOptions = {
@@ -32,7 +33,7 @@ export type ActivationJobOptions = {
   /** Tuples of one look: so many are parsed in one turn of the event loop. */
   readonly rowsMax: number;
   readonly metrics: ActivationMetrics;
-  /** Told of a run that failed; the next one goes on. */
+  /** Notified of a run that failed; the next one goes on. */
   readonly onError: (error: unknown) => void;
 };
 
@@ -41,7 +42,7 @@ export interface ActivationMetrics {
   ended(outcome: 'active' | 'refused' | 'cancelled'): void;
 }
 
-/** Projects that are looked at side by side, and that one question brings. */
+/** Projects that are looked at side by side, and that one query brings. */
 const SIDE_BY_SIDE = 4;
 const PROJECTS_MAX = 1_000;
 /** Between two looks whether transactions have ended. */
@@ -51,13 +52,13 @@ const AWAIT_MS_MAX = 250;
 /**
  * Looks at the stored tuples of projects whose model is pending, and puts it into force or refuses it.
  *
- * A1 When the look begins, every transaction that may write by the rules before has ended: a statement that writes
- *    compares the rules after it has locked a shard, so that it is seen among those that hold such locks, or sees
- *    the new rules.
- *    Test: staged-models.pg.test.ts "an older transaction".
+ * A1 When the look begins, every transaction that may write by the rules before has ended: a
+ *    statement that writes compares the rules after it has locked a shard, so that it is seen among
+ *    those that hold such locks, or sees the new rules. [staged-models.pg.test.ts]
  * A2 So from then on every tuple that comes fits, and one that the look has passed stays so.
- * A3 It goes on where the last one stopped, on whatever instance, and may run twice at once: who saves second
- *    stops. Test: staged-models.pg.test.ts "goes on where it was stopped".
+ *    [staged-models.pg.test.ts]
+ * A3 It goes on where the last one stopped, on whatever instance, and may run twice at once: who
+ *    saves second stops. [staged-models.pg.test.ts]
  */
 export class ActivationJob {
   readonly #options: ActivationJobOptions;

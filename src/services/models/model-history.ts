@@ -12,11 +12,32 @@ import {
 } from '../../store/sql/model-versions.ts';
 import { selectProject } from '../../store/sql/projects.ts';
 import { storeError } from '../../store/store-error.ts';
-import type { ModelActivation, ModelAuthor, ModelWrite, ModelWrites } from '../model-writes.ts';
-import { type ProjectService, writtenModel } from '../project-service.ts';
+import {
+  type ModelActivation,
+  type ModelAuthor,
+  type ModelWrite,
+  type ModelWrites,
+  writtenModel,
+} from '../model-writes.ts';
+import type { ProjectService } from '../project-service.ts';
 import type { ServicesReason } from '../services-reason.ts';
 import { type ModelVersion, modelVersionFromRow, versionUnknown } from './model-version.ts';
-import { pageTokenOf, versionOfPageToken } from './page-token.ts';
+
+const TOKEN = /^v1:([1-9][0-9]{0,15}):(.*)$/s;
+
+/** What names the page of versions below `version`; opaque to callers. */
+function pageTokenOf(projectId: string, version: number): string {
+  return Buffer.from(`v1:${version}:${projectId}`).toString('base64url');
+}
+
+/** The version below which the page begins; 0 for ''. Errors: FIELD_INVALID, also of another project. */
+function versionOfPageToken(projectId: string, token: string): number {
+  if (token === '') return 0;
+  const [, version, ofProject] = TOKEN.exec(Buffer.from(token, 'base64url').toString()) ?? [];
+  const isOurs = ofProject === projectId && pageTokenOf(projectId, Number(version)) === token;
+  if (!isOurs) throw fieldError('page_token', 'is none that this project gave');
+  return Number(version);
+}
 
 export type ModelHistoryOptions = {
   readonly pool: Pool;
@@ -33,7 +54,7 @@ export type StoredModel = {
 };
 
 /** What a write of a model says besides its texts, which were checked. */
-export type WriteRequest = {
+export type ModelWriteRequest = {
   readonly projectId: string;
   readonly modelJson: string;
   readonly modelGate: string;
@@ -46,7 +67,7 @@ export type WriteRequest = {
   readonly deadlineMs: number;
 };
 
-export type RollBackRequest = Omit<WriteRequest, 'modelJson' | 'modelGate'> & {
+export type RollBackRequest = Omit<ModelWriteRequest, 'modelJson' | 'modelGate'> & {
   /** The version to bring back; 0 is the one that decided before the one in force. */
   readonly version: number;
 };
@@ -110,7 +131,7 @@ export class ModelHistory {
   }
 
   /** Refuses what `write` would refuse before it looks at the model. Errors: MODEL_VERSION_CHANGED. */
-  async checkWrite(request: Omit<WriteRequest, 'modelJson' | 'modelGate'>): Promise<void> {
+  async checkWrite(request: Omit<ModelWriteRequest, 'modelJson' | 'modelGate'>): Promise<void> {
     checkComment(request.comment);
     checkVersion('expected_version', request.expectedVersion ?? 0);
     const newest = await this.newest(request.projectId);
@@ -121,7 +142,7 @@ export class ModelHistory {
    * Makes a model the newest version, in force when this resolves unless the activation says otherwise.
    * Errors: MODEL_VERSION_CHANGED, those of ModelWrites.
    */
-  async write(request: WriteRequest): Promise<WriteOutcome> {
+  async write(request: ModelWriteRequest): Promise<WriteOutcome> {
     const { modelJson, modelGate } = request;
     return await this.#put('write_model', request, { modelJson, modelGate, rolledBackTo: 0 });
   }
@@ -149,7 +170,7 @@ export class ModelHistory {
 
   async #put(
     operation: 'write_model' | 'roll_back_model',
-    request: Omit<WriteRequest, 'modelJson' | 'modelGate'>,
+    request: Omit<ModelWriteRequest, 'modelJson' | 'modelGate'>,
     texts: Pick<ModelWrite, 'modelJson' | 'modelGate' | 'rolledBackTo'>,
   ): Promise<WriteOutcome> {
     const { projectId, expectedVersion, author, comment, force, deadlineMs } = request;
@@ -213,7 +234,7 @@ function checkVersion(field: string, version: number): void {
 }
 
 function checkExpected(
-  { projectId, expectedVersion }: Pick<WriteRequest, 'projectId' | 'expectedVersion'>,
+  { projectId, expectedVersion }: Pick<ModelWriteRequest, 'projectId' | 'expectedVersion'>,
   newest: number,
 ): void {
   if (expectedVersion === null || expectedVersion === newest) return;

@@ -45,10 +45,16 @@ export function modelVersionFromRow(row: ModelVersionRow): ModelVersion {
   };
 }
 
-/** MODEL_VERSION_UNKNOWN that names project and version. */
-export function versionUnknown(projectId: string, version: number, problem: string): AppError {
+/** MODEL_VERSION_UNKNOWN that names project and version, and the field of the request, if given. */
+export function versionUnknown(
+  projectId: string,
+  version: number,
+  problem: string,
+  field?: string,
+): AppError {
   return new AppError<ServicesReason>('MODEL_VERSION_UNKNOWN', problem, {
     project_id: projectId,
     version: String(version),
+    ...(field === undefined ? {} : { field }),
   });
 }

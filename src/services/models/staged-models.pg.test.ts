@@ -11,7 +11,7 @@ import { ActivationJob } from './activation-job.ts';
 
 let database: TestDatabase;
 let services: TestServices;
-/** Another instance, which is not told of anything. */
+/** Another instance, which is not notified of anything. */
 let other: TestServices;
 /** One that does not wait until a model is in force. */
 let hurried: TestServices;
@@ -119,7 +119,7 @@ async function olderTransaction() {
 const admitted = expect.objectContaining({ reason: 'TUPLE_NOT_ADMITTED' }) as unknown;
 
 describe('a typed model', () => {
-  test('comes into force over tuples that fit, and refuses others from then on', async () => {
+  test('comes into force over tuples that fit, and refuses others from then on (A2)', async () => {
     const id = await newProject(UNTYPED);
     await write(id, [tuple('doc:a#viewer', user('u'))]);
     await update(id, TYPED);
@@ -292,7 +292,7 @@ describe('while a model is pending', () => {
 });
 
 describe('beside running writers', () => {
-  test('an older transaction is awaited, and what it wrote is seen', async () => {
+  test('an older transaction is awaited, and what it wrote is seen (A1)', async () => {
     const id = await newProject(UNTYPED);
     const older = await olderTransaction();
     const misfit = { op: 'insert' as const, tuple: tuple('doc:a#viewer', group) };
@@ -302,7 +302,7 @@ describe('beside running writers', () => {
         updates: [misfit],
         meta,
         commitId: '00000000-0000-0000-0000-000000000001',
-        stamp: '1',
+        forkId: '1',
       },
     ]);
     await writeGroup(older.client, null, plan.values, 5_000);
@@ -318,7 +318,7 @@ describe('beside running writers', () => {
     });
   });
 
-  test('a write that was looked at by rules that are over is refused by its statement', async () => {
+  test('a write that was looked at by rules that are over is refused by its statement (W4)', async () => {
     const id = await newProject(TYPED);
     const misfit = { op: 'insert' as const, tuple: tuple('doc:a#viewer', group) };
     const one = {
@@ -326,7 +326,7 @@ describe('beside running writers', () => {
       updates: [misfit],
       meta,
       commitId: '00000000-0000-0000-0000-000000000002',
-      stamp: '1',
+      forkId: '1',
     };
     const send = (rules: number): Promise<unknown> =>
       writeGroup(database.pool as never, null, planGroup([one], () => rules).values, 5_000);
@@ -337,7 +337,7 @@ describe('beside running writers', () => {
     expect(rows).toEqual([]);
   });
 
-  test('statements of releases that look at no tuples may write where nothing is asked for, and nowhere else', async () => {
+  test('statements that look at no tuples may write where nothing is asked for, and nowhere else', async () => {
     const free = await newProject(UNTYPED);
     const typed = await newProject(TYPED);
     const send = async (id: string): Promise<void> => {
@@ -347,12 +347,12 @@ describe('beside running writers', () => {
           updates: [{ op: 'insert', tuple: tuple('doc:a#viewer', user('u')) }],
           meta,
           commitId: crypto.randomUUID(),
-          stamp: '1',
+          forkId: '1',
         },
       ]);
-      const old = [null, ...values.slice(0, 3), ...values.slice(4)];
-      const parameters = old.map((_, i) => (i === 0 ? '$1::uuid' : `$${i + 1}`)).join();
-      await database.pool.query(`select * from gatehouse_write(${parameters})`, old);
+      // s_rules is null: nobody looked.
+      const unseen = [...values.slice(0, 3), null, ...values.slice(4)];
+      await writeGroup(database.pool as never, null, unseen as never, 5_000);
     };
     await send(free);
     expect(await stored(free)).toEqual(['doc:a#viewer']);
@@ -360,7 +360,7 @@ describe('beside running writers', () => {
     expect(await stored(typed)).toEqual([]);
   });
 
-  test('nothing that is admitted by now is refused for what was known before', async () => {
+  test('nothing that is admitted by now is refused for what was known before (R2)', async () => {
     const id = await newProject(TYPED);
     await expect(write(id, [tuple('doc:a#viewer', group)], other)).rejects.toEqual(admitted);
     await update(id, modelOf({ viewer: ['user', 'group'] }));
@@ -390,7 +390,7 @@ describe('beside running writers', () => {
 });
 
 describe('the look at stored tuples', () => {
-  test('goes on where it was stopped, on another instance, and counts each tuple once', async () => {
+  test('goes on where it was stopped, on another instance, and counts each tuple once (A3)', async () => {
     const id = await newProject(UNTYPED);
     await write(
       id,

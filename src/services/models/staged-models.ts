@@ -24,16 +24,17 @@ import {
 } from '../../store/sql/model-versions.ts';
 import { selectProject } from '../../store/sql/projects.ts';
 import { storeError } from '../../store/store-error.ts';
-import type {
-  LockedProject,
-  ModelActivation,
-  ModelAuthor,
-  ModelWrite,
-  ModelWrites,
-  PutModel,
-  RefusedTuple,
+import {
+  type LockedProject,
+  type ModelActivation,
+  type ModelAuthor,
+  type ModelWrite,
+  type ModelWrites,
+  type PutModel,
+  type RefusedTuple,
+  writtenModel,
 } from '../model-writes.ts';
-import { type ProjectService, writtenModel } from '../project-service.ts';
+import type { ProjectService } from '../project-service.ts';
 import type { ServicesReason } from '../services-reason.ts';
 import { examine, type Finding, NOTHING_FOUND } from './examine-tuples.ts';
 

@@ -5,15 +5,17 @@
  * Events: AddGroupMember (`add`), RemoveGroupMember (`remove`), SetEnrollmentState (`set` to a state).
  *
  * E1 After every event on a member with a row, the member's tuple is present exactly if the row's
- *    state bears access (ENROLLED, ACTIVE). Test: enrollment.test.ts, "the tuple follows".
- * E2 The row and the tuple change in one transaction. Test: group-member-service.pg.test.ts, "a refused
- *    write leaves neither".
- * E3 A row never goes away but with its group, or with the group that is its member. Tests:
- *    "no event ends a row"; group-service.pg.test.ts, "deleting a group".
- * E4 Any state may follow any through `set`. Test: "any state may follow any".
- * E5 A plain membership has no row until a state is set. Test: "plain membership makes no row".
- * E6 Tuples written around these services do not change a row; the next event asserts the row's state
- *    again. Test: group-member-service.pg.test.ts, "raw tuples".
+ *    state bears access (ENROLLED, ACTIVE). [enrollment.test.ts]
+ *    [src/services/groups/group-member-service.pg.test.ts] [test/services/operations.pg.test.ts]
+ * E2 The row and the tuple change in one transaction.
+ *    [src/services/groups/group-member-service.pg.test.ts]
+ * E3 A row never goes away but with its group, or with the group that is its member.
+ *    [enrollment.test.ts] [src/services/groups/group-service.pg.test.ts]
+ * E4 Any state may follow any through `set`. [enrollment.test.ts]
+ * E5 A plain membership has no row until a state is set. [enrollment.test.ts]
+ *    [src/services/groups/group-member-service.pg.test.ts]
+ * E6 Tuples written around these services do not change a row; the next event asserts the row's
+ *    state again. [src/services/groups/group-member-service.pg.test.ts]
  */
 export const ENROLLMENT_STATES = [
   'waitlisted',

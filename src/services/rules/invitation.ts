@@ -1,13 +1,13 @@
 /*
  * An invitation.
  *
- * The tests are those of test/e2e/invitations.pg.test.ts that begin with the number.
- *
  * V1 One invitation makes one member at most, however many accept it at once.
- *    (Also src/services/workspaces/concurrency.pg.test.ts "V1")
- * V2 Only a PENDING invitation before its expiry is accepted.
+ *    [test/e2e/invitations.pg.test.ts] [src/services/workspaces/concurrency.pg.test.ts]
+ * V2 Only a PENDING invitation before its expiry is accepted. [test/e2e/invitations.pg.test.ts]
  * V3 The token is answered once, by CreateInvitation, and stored nowhere.
+ *    [test/e2e/invitations.pg.test.ts]
  * V4 An acceptance that is refused leaves the invitation as it was.
+ *    [test/e2e/invitations.pg.test.ts]
  */
 
 /** As the proto enum numbers them. EXPIRED is never stored: it is PENDING past its expiry. */

@@ -2,9 +2,9 @@
  * A project.
  *
  * J1 Any status may follow any; an update that names none keeps the one that is.
- *    (project-service.pg.test.ts "J1")
- * J2 A suspended project answers nothing about its data but DeprovisionUser and ExportSubjectGrants;
- *    AdminService always answers. (test/e2e/invitations.pg.test.ts "J2", test/e2e/service.host.test.ts)
+ *    [src/services/project-service.pg.test.ts]
+ * J2 A suspended project answers nothing about its data but DeprovisionUser and
+ *    ExportSubjectGrants; AdminService always answers. [test/e2e/invitations.pg.test.ts]
  */
 
 /** Status of a project as the proto enum numbers it. */

@@ -12,16 +12,16 @@ import {
   selectSeatLimit,
   upsertSeatLimit,
 } from '../../store/sql/seats.ts';
+import type { HeadRevisions } from '../head-revisions.ts';
 import { type ShardOpening, openShard } from '../management-call.ts';
 import type { WriteMeta } from '../ports.ts';
 import type { ServicesReason } from '../services-reason.ts';
-import type { ShardHeads } from '../shard-heads.ts';
 import { readSnapshot, streamSnapshot } from '../snapshot-read.ts';
 import type { TupleWrites } from '../tuple-writes.ts';
 
 export type SeatServiceOptions = ShardOpening & {
   readonly pool: Pool;
-  readonly heads: ShardHeads;
+  readonly headRevisions: HeadRevisions;
   readonly writer: TupleWrites;
 };
 
@@ -57,13 +57,13 @@ const SEATS_MAX = 2 ** 31 - 1;
  * Seats of plans: rows with a tuple each, written nowhere else.
  *
  * S1 Seats in use never grow past the limit that stands, whatever instances assign at once: the
- *    database counts, under the lock of the plan's row. Tests: seat-service.pg.test.ts "200 at once",
- *    "two instances".
- * S2 A user has a seat of a plan at most once, and a repeated assign consumes none. Test: "assigning
- *    again".
- * S3 `seat:<sku>#holder@user` exists exactly while the row does; after DeprovisionUser not before the
- *    next assign. Tests: "assigning again", test/services/operations.pg.test.ts.
- * S4 A lowered limit takes no seat away. Test: "a lowered limit".
+ *    database counts, under the lock of the plan's row. [seat-service.pg.test.ts]
+ *    [test/services/operations.pg.test.ts]
+ * S2 A user has a seat of a plan at most once, and a repeated assign consumes none.
+ *    [seat-service.pg.test.ts]
+ * S3 `seat:<sku>#holder@user` exists exactly while the row does; after DeprovisionUser not before
+ *    the next assign. [seat-service.pg.test.ts]
+ * S4 A lowered limit takes no seat away. [seat-service.pg.test.ts]
  */
 export class SeatService {
   readonly #options: SeatServiceOptions;

@@ -39,7 +39,7 @@ export type WatchedWrite = Omit<WatchedRow, 'changes'> & {
   readonly updates: readonly TupleChange[];
 };
 
-/** What a follower is told; it goes on behind `cursor`. */
+/** What a follower is reported; it goes on behind `cursor`. */
 export type WatchEvent = { readonly projectId: string; readonly cursor: string } & (
   | (WatchedWrite & { readonly token: string })
   | { readonly kind: 'heartbeat'; readonly atMs: number }
@@ -51,7 +51,7 @@ export type WatchEvent = { readonly projectId: string; readonly cursor: string }
 export interface WatchMetrics {
   streams(change: 1 | -1): void;
   sent(kind: WatchEvent['kind']): void;
-  /** From a commit's transaction to its being told, by the database's clock. */
+  /** From a commit's transaction to its being reported, by the database's clock. */
   lag(seconds: number): void;
 }
 
@@ -136,37 +136,39 @@ export class TupleWatch {
     const encoded = (): string => cursors.encode(projectId, shard.tenantId, cursor);
     const pace = new Pace(stream, this.#options);
     for (;;) {
-      const head = await selectWatchedShard(pool, shard, cursor.seq);
-      if (head.epoch !== cursor.epoch || head.seq < cursor.seq) throw tooOld();
-      const isGone = cursor.seq + 1 < head.retainedFrom && head.seq > cursor.seq;
+      const headRevision = await selectWatchedShard(pool, shard, cursor.revision);
+      if (headRevision.epoch !== cursor.epoch || headRevision.revision < cursor.revision)
+        throw tooOld();
+      const isGone =
+        cursor.revision + 1 < headRevision.retainedFrom && headRevision.revision > cursor.revision;
       if (isGone && isFirst && isResumed) throw tooOld();
       if (isFirst) {
         stream.begun();
         yield this.#heartbeat(projectId, encoded());
       }
-      if (head.modelVersion !== cursor.modelVersion) {
-        cursor = { ...cursor, modelVersion: head.modelVersion };
-        const changed = { kind: 'modelChanged', version: head.modelVersion } as const;
-        yield this.#told({ projectId, cursor: encoded(), ...changed });
+      if (headRevision.modelVersion !== cursor.modelVersion) {
+        cursor = { ...cursor, modelVersion: headRevision.modelVersion };
+        const changed = { kind: 'modelChanged', version: headRevision.modelVersion } as const;
+        yield this.#reported({ projectId, cursor: encoded(), ...changed });
       }
       if (isGone) {
-        cursor = { ...cursor, seq: head.seq };
-        const token = codec.encode(shard, head.epoch, head.seq);
+        cursor = { ...cursor, revision: headRevision.revision };
+        const token = codec.encode(shard, headRevision.epoch, headRevision.revision);
         const { tenantId } = shard;
-        yield this.#told({ projectId, cursor: encoded(), kind: 'resync', tenantId, token });
+        yield this.#reported({ projectId, cursor: encoded(), kind: 'resync', tenantId, token });
       }
-      for (const row of isGone ? [] : head.rows) {
-        const own = { ...row, tenantId: shard.tenantId, epoch: head.epoch };
-        cursor = { ...cursor, seq: row.seq };
+      for (const row of isGone ? [] : headRevision.rows) {
+        const own = { ...row, tenantId: shard.tenantId, epoch: headRevision.epoch };
+        cursor = { ...cursor, revision: row.revision };
         const write = writeOf(own, match);
         if (write !== undefined) {
-          const token = codec.encode(shard, head.epoch, row.seq);
-          yield this.#told({ projectId, cursor: encoded(), token, ...write });
+          const token = codec.encode(shard, headRevision.epoch, row.revision);
+          yield this.#reported({ projectId, cursor: encoded(), token, ...write });
           pace.spoke();
         }
       }
       isFirst = false;
-      if (cursor.seq >= head.seq) {
+      if (cursor.revision >= headRevision.revision) {
         if (await pace.wait()) yield this.#heartbeat(projectId, encoded());
       } else await pace.look();
     }
@@ -185,9 +187,9 @@ export class TupleWatch {
       startAfter === ''
         ? await positions.resolve(shard, '')
         : codec.decode(shard, startAfter, 'start_after');
-    const seq = 'minSeq' in position ? position.minSeq : position.seq;
-    const { modelVersion } = await selectWatchedShard(pool, shard, seq);
-    return { kind: 'shard', epoch: position.epoch, seq, modelVersion };
+    const revision = 'minRevision' in position ? position.minRevision : position.revision;
+    const { modelVersion } = await selectWatchedShard(pool, shard, revision);
+    return { kind: 'shard', epoch: position.epoch, revision, modelVersion };
   }
 
   async *#project(stream: Stream): AsyncGenerator<WatchEvent, void, undefined> {
@@ -198,13 +200,13 @@ export class TupleWatch {
     let isFirst = true;
     const encoded = (): string => cursors.encode(projectId, null, cursor);
     const pace = new Pace(stream, this.#options);
-    // Heads of tenants that were told to be read anew: what came before is not told as well.
+    // Head revisions of tenants that were reported to be read anew: what came before is not reported as well.
     const reread = new Map<string, number>();
     for (;;) {
       const { since, upto } = cursor;
       const window = await selectWatchedProject(pool, projectId, since, upto, [
         cursor.tenantId,
-        cursor.seq,
+        cursor.revision,
       ]);
       const { pruned } = window;
       if (window.epoch !== cursor.epoch || pruned === undefined) throw tooOld();
@@ -218,30 +220,30 @@ export class TupleWatch {
       if (window.modelVersion !== cursor.modelVersion) {
         cursor = { ...cursor, modelVersion: window.modelVersion };
         const changed = { kind: 'modelChanged', version: window.modelVersion } as const;
-        yield this.#told({ projectId, cursor: encoded(), ...changed });
+        yield this.#reported({ projectId, cursor: encoded(), ...changed });
       }
       const gone = new Set(pruned.map(({ tenantId }) => tenantId));
       for (const row of window.rows) {
-        cursor = { ...cursor, upto: window.to, tenantId: row.tenantId, seq: row.seq };
-        // What came before it is not kept: the tenant is told to be read anew instead.
-        if (gone.has(row.tenantId) || row.seq <= (reread.get(row.tenantId) ?? -1)) continue;
+        cursor = { ...cursor, upto: window.to, tenantId: row.tenantId, revision: row.revision };
+        // What came before it is not kept: the tenant is reported to be read anew instead.
+        if (gone.has(row.tenantId) || row.revision <= (reread.get(row.tenantId) ?? -1)) continue;
         const write = writeOf(row, match);
         if (write === undefined) continue;
-        const token = codec.encode({ projectId, tenantId: row.tenantId }, row.epoch, row.seq);
-        yield this.#told({ projectId, cursor: encoded(), token, ...write });
+        const token = codec.encode({ projectId, tenantId: row.tenantId }, row.epoch, row.revision);
+        yield this.#reported({ projectId, cursor: encoded(), token, ...write });
         pace.spoke();
       }
       if (window.hasMore) {
         await pace.look();
         continue;
       }
-      const next = { ...cursor, since: window.to, upto: null, tenantId: '', seq: -1 };
-      for (const [at, { tenantId, epoch, seq }] of pruned.entries()) {
-        reread.set(tenantId, seq);
-        // Whoever goes on before the last one was told is told of all of them again.
+      const next = { ...cursor, since: window.to, upto: null, tenantId: '', revision: -1 };
+      for (const [at, { tenantId, epoch, revision }] of pruned.entries()) {
+        reread.set(tenantId, revision);
+        // Whoever goes on before the last one was reported is notified of all of them again.
         if (at === pruned.length - 1) cursor = next;
-        const token = codec.encode({ projectId, tenantId }, epoch, seq);
-        yield this.#told({ projectId, cursor: encoded(), kind: 'resync', tenantId, token });
+        const token = codec.encode({ projectId, tenantId }, epoch, revision);
+        yield this.#reported({ projectId, cursor: encoded(), kind: 'resync', tenantId, token });
       }
       cursor = next;
       if (await pace.wait()) yield this.#heartbeat(projectId, encoded());
@@ -256,16 +258,16 @@ export class TupleWatch {
       throw fieldError('start_after', 'is a cursor of one tenant');
     }
     const { snapshot, epoch, modelVersion } = await selectWatchStart(pool, projectId);
-    const start = { kind: 'project', upto: null, tenantId: '', seq: -1 } as const;
+    const start = { kind: 'project', upto: null, tenantId: '', revision: -1 } as const;
     return { ...start, epoch, since: snapshot, modelVersion };
   }
 
   #heartbeat(projectId: string, cursor: string): WatchEvent {
     const atMs = this.#options.clock.nowMs();
-    return this.#told({ projectId, cursor, kind: 'heartbeat', atMs });
+    return this.#reported({ projectId, cursor, kind: 'heartbeat', atMs });
   }
 
-  #told(event: WatchEvent): WatchEvent {
+  #reported(event: WatchEvent): WatchEvent {
     const { metrics, clock } = this.#options;
     metrics.sent(event.kind);
     if (event.kind === 'changes') {

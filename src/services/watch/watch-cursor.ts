@@ -6,7 +6,7 @@ import { SignedCursors } from '../signed-cursor.ts';
 export type ShardCursor = {
   readonly kind: 'shard';
   readonly epoch: number;
-  readonly seq: number;
+  readonly revision: number;
   readonly modelVersion: number;
 };
 
@@ -15,13 +15,13 @@ export type ProjectCursor = {
   readonly kind: 'project';
   /** Of the deployment. */
   readonly epoch: number;
-  /** Everything that this snapshot shows was told. */
+  /** Everything that this snapshot shows was reported. */
   readonly since: string;
-  /** The window that is being told; null: the next one is to be opened. */
+  /** The window that is being reported; null: the next one is to be opened. */
   readonly upto: string | null;
-  /** What was told of the window. */
+  /** What was notified of the window. */
   readonly tenantId: string;
-  readonly seq: number;
+  readonly revision: number;
   readonly modelVersion: number;
 };
 
@@ -43,7 +43,7 @@ export class WatchCursors {
   encode(projectId: string, tenantId: string | null, cursor: WatchCursor): string {
     const fields =
       cursor.kind === 'shard'
-        ? [1, cursor.epoch, cursor.seq, cursor.modelVersion]
+        ? [1, cursor.epoch, cursor.revision, cursor.modelVersion]
         : [
             2,
             cursor.epoch,
@@ -51,7 +51,7 @@ export class WatchCursors {
             cursor.since,
             cursor.upto,
             cursor.tenantId,
-            cursor.seq,
+            cursor.revision,
           ];
     return this.#cursors.encode(scopeOf(projectId, tenantId), fields);
   }
@@ -62,11 +62,11 @@ export class WatchCursors {
     if (fields === undefined) throw cursorError();
     // Made by us: only another version of it may look otherwise.
     if (fields[0] === 1 && fields.length === 4) {
-      const [, epoch, seq, modelVersion] = fields as [1, number, number, number];
-      return { kind: 'shard', epoch, seq, modelVersion };
+      const [, epoch, revision, modelVersion] = fields as [1, number, number, number];
+      return { kind: 'shard', epoch, revision, modelVersion };
     }
     if (fields[0] === 2 && fields.length === 7) {
-      const [, epoch, modelVersion, since, upto, tenant, seq] = fields as [
+      const [, epoch, modelVersion, since, upto, tenant, revision] = fields as [
         2,
         number,
         number,
@@ -75,7 +75,7 @@ export class WatchCursors {
         string,
         number,
       ];
-      return { kind: 'project', epoch, since, upto, tenantId: tenant, seq, modelVersion };
+      return { kind: 'project', epoch, since, upto, tenantId: tenant, revision, modelVersion };
     }
     throw cursorError();
   }

@@ -227,9 +227,9 @@ test('changes are audited and handed on with the acting user', async () => {
   const id = await team(as, 'olga', 'ann');
   const [created, added] = services.audited.slice(before);
   expect([created, added]).toMatchObject([
-    { tenantId: as('x').tenantId, actingUserId: 'olga', seq: 1 },
-    { tenantId: as('x').tenantId, actingUserId: 'olga', seq: 2 },
+    { tenantId: as('x').tenantId, actingUserId: 'olga', revision: 1 },
+    { tenantId: as('x').tenantId, actingUserId: 'olga', revision: 2 },
   ]);
   expect(added?.changes).toContain(id);
-  expect(services.committed.at(-1)).toMatchObject({ tenantId: as('x').tenantId, seq: 2 });
+  expect(services.committed.at(-1)).toMatchObject({ tenantId: as('x').tenantId, revision: 2 });
 });

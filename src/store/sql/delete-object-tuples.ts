@@ -6,15 +6,15 @@ export type ObjectKey = { readonly namespace: string; readonly objectId: string 
 
 export type DeletedObjects = {
   readonly epoch: number;
-  readonly seq: number;
-  readonly stamp: string;
+  readonly revision: number;
+  readonly forkId: string;
   readonly deleted: number;
   readonly changes: string;
   /** Of the project's settings. */
   readonly settingsVersion: number;
 };
 
-type Row = {
+type DeletedObjectRow = {
   readonly epoch: string;
   readonly seq: string;
   readonly stamp: string;
@@ -40,7 +40,7 @@ export async function deleteObjectTuples(
     readonly requestId: string;
   },
 ): Promise<DeletedObjects | undefined> {
-  const { rows } = await client.query<Row>(
+  const { rows } = await client.query<DeletedObjectRow>(
     `select epoch::text as epoch, seq::text as seq, stamp::text as stamp,
        deleted::text as deleted, changes, settings_version::text as settings_version
      from gatehouse_delete_objects($1::uuid, $2, $3, $4, $5, $6::uuid, $7, $8, $9)`,
@@ -60,8 +60,8 @@ export async function deleteObjectTuples(
   if (row === undefined) return undefined;
   return {
     epoch: Number(row.epoch),
-    seq: Number(row.seq),
-    stamp: row.stamp,
+    revision: Number(row.seq),
+    forkId: row.stamp,
     deleted: Number(row.deleted),
     changes: row.changes,
     settingsVersion: Number(row.settings_version),

@@ -22,15 +22,15 @@ export type DeleteWhere = {
 export type DeletedRow = {
   readonly tenantId: string;
   readonly epoch: number;
-  readonly seq: number;
-  readonly stamp: string;
+  readonly revision: number;
+  readonly forkId: string;
   readonly deleted: number;
   readonly changes: string;
   /** Of the project's settings. */
   readonly settingsVersion: number;
 };
 
-type Row = {
+type DeletedColumns = {
   readonly tenant: string;
   readonly epoch: string;
   readonly seq: string;
@@ -45,7 +45,7 @@ export async function deleteTuplesWhere(
   client: ClientBase,
   where: DeleteWhere,
 ): Promise<DeletedRow[]> {
-  const { rows } = await client.query<Row>(
+  const { rows } = await client.query<DeletedColumns>(
     `select tenant, epoch::text as epoch, seq::text as seq, stamp::text as stamp,
        deleted::text as deleted, changes, settings_version::text as settings_version
      from gatehouse_delete_where(
@@ -66,8 +66,8 @@ export async function deleteTuplesWhere(
   return rows.map((row) => ({
     tenantId: row.tenant,
     epoch: Number(row.epoch),
-    seq: Number(row.seq),
-    stamp: row.stamp,
+    revision: Number(row.seq),
+    forkId: row.stamp,
     deleted: Number(row.deleted),
     changes: row.changes,
     settingsVersion: Number(row.settings_version),

@@ -66,7 +66,7 @@ export async function selectMemberFacts(
   return row;
 }
 
-/** Records a member's state. `updated_at` tells when the state last changed. */
+/** Records a member's state. `updated_at` says when the state last changed. */
 export async function upsertEnrollment(
   client: ClientBase,
   { projectId, tenantId }: ShardKey,

@@ -106,23 +106,23 @@ export async function fetchDeletable(client: ClientBase, rows: number): Promise<
 export type DeletedKeys = {
   readonly epoch: number;
   /** Reached before, where nothing was deleted. */
-  readonly seq: number;
+  readonly revision: number;
   readonly deleted: number;
   readonly changes: string | null;
   readonly settingsVersion: number;
 };
 
 /**
- * Deletes these tuples, as far as no write after `untilSeq` touched them. The shard's row is locked by the caller's
+ * Deletes these tuples, as far as no write after `untilRevision` touched them. The shard's row is locked by the caller's
  * transaction. O(keys).
  */
 export async function deleteKeys(
   client: ClientBase,
   { projectId, tenantId }: ShardKey,
   keys: readonly KeyRow[],
-  untilSeq: number,
+  untilRevision: number,
   commit: {
-    readonly stamp: string;
+    readonly forkId: string;
     readonly commitId: string;
     readonly rpc: string;
     readonly actingUserId: string | null;
@@ -145,14 +145,14 @@ export async function deleteKeys(
     values: [
       projectId,
       tenantId,
-      String(untilSeq),
+      String(untilRevision),
       column('namespace'),
       column('object_id'),
       column('relation'),
       column('subject_namespace'),
       column('subject_id'),
       column('subject_relation'),
-      commit.stamp,
+      commit.forkId,
       commit.commitId,
       commit.rpc,
       commit.actingUserId,
@@ -163,7 +163,7 @@ export async function deleteKeys(
   if (row === undefined) throw new Error('a function with results has a row');
   return {
     epoch: Number(row.epoch),
-    seq: Number(row.seq),
+    revision: Number(row.seq),
     deleted: Number(row.deleted),
     changes: row.changes,
     settingsVersion: Number(row.settings_version),

@@ -19,13 +19,17 @@ export type ProjectRow = {
   readonly pending_version: string;
   readonly pending_json: string;
   readonly refuse_unknown_relations: boolean;
+  /** The version of the model in force, where it came into force without a look at the stored tuples; '0': none. */
+  readonly forced_version: string;
 };
 
 const COLUMNS = `id, name, status, model_json, data_region, max_check_reads, version::text as version,
   (extract(epoch from created_at) * 1000000)::bigint::text as created_at_us,
   (extract(epoch from updated_at) * 1000000)::bigint::text as updated_at_us,
   write_rules::text as write_rules, pending_version::text as pending_version, pending_json,
-  refuse_unknown_relations`;
+  refuse_unknown_relations,
+  coalesce((select case when v.forced then v.version end from model_version v
+    where v.project_id = id and v.state = 2 order by v.version desc limit 1), 0)::text as forced_version`;
 
 /** One project, or undefined. */
 export async function selectProject(

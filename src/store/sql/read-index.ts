@@ -6,17 +6,17 @@ export type IndexAsk = {
   readonly projectId: string;
   readonly tenantId: string;
   readonly epoch: number;
-  readonly seq: number;
-  /** Of `seq`; '' is unknown. */
-  readonly stamp: string;
+  readonly revision: number;
+  /** Of `revision`; '' is unknown. */
+  readonly forkId: string;
   /** Of the project's settings; 0 is unknown. */
   readonly settingsVersion: number;
 };
 
 /** A change row that was carried along. */
 export type IndexChange = {
-  readonly seq: number;
-  readonly stamp: string;
+  readonly revision: number;
+  readonly forkId: string;
   readonly settingsVersion: number;
   readonly changes: string;
 };
@@ -26,12 +26,12 @@ export type IndexRow = {
   /** Position of the ask. */
   readonly at: number;
   readonly epoch: number;
-  readonly seq: number;
-  readonly stamp: string;
+  readonly revision: number;
+  readonly forkId: string;
   /** null: there is no such project. */
   readonly settingsVersion: number | null;
   /** Of the seq that was known; '' where its row is gone or the epoch is another. */
-  readonly stampAtKnown: string;
+  readonly forkIdAtKnown: string;
   /** Those after the known seq, in order, as far as there was room. */
   readonly changes: readonly IndexChange[];
 };
@@ -62,14 +62,14 @@ const TEXT = `
       sum(octet_length(c.changes)) over (order by c.seq - h.known_seq, h.n) as bytes_so_far
     from (
       select k.n, k.project_id, k.tenant_id, k.epoch as known_epoch, k.seq as known_seq,
-        coalesce(s.epoch, deployment_epoch()) as epoch, coalesce(s.seq, 0) as seq,
+        coalesce(s.epoch, gatehouse_epoch()) as epoch, coalesce(s.seq, 0) as seq,
         coalesce(s.stamp, 0) as stamp, coalesce(s.retained_from, 1) as retained_from, p.version
       from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[])
         with ordinality k (project_id, tenant_id, epoch, seq, stamp, version, n)
       left join shard s on s.project_id = k.project_id and s.tenant_id = k.tenant_id
       left join project p on p.id = k.project_id
       where coalesce(s.seq, 0) <> k.seq or coalesce(s.stamp, 0) is distinct from k.stamp
-        or coalesce(s.epoch, deployment_epoch()) <> k.epoch or p.version is distinct from k.version
+        or coalesce(s.epoch, gatehouse_epoch()) <> k.epoch or p.version is distinct from k.version
     ) h
     left join lateral (
       select t.seq, t.stamp, t.settings_version, t.changes from tuple_change t
@@ -81,7 +81,7 @@ const TEXT = `
   where m.change_seq is null or m.bytes_so_far <= ${CARRIED_BYTES_MAX} or m.distance = 1
   order by m.n, m.change_seq`;
 
-type Row = {
+type ReadIndexRow = {
   readonly n: number;
   readonly epoch: string;
   readonly seq: string;
@@ -104,15 +104,15 @@ export async function readIndex(
   asks: readonly IndexAsk[],
   timeoutMs: number,
 ): Promise<readonly IndexRow[]> {
-  const { rows } = await client.query<Row>({
+  const { rows } = await client.query<ReadIndexRow>({
     name: 'read-index',
     text: TEXT,
     values: [
       textArray(asks.map((ask) => ask.projectId)),
       textArray(asks.map((ask) => ask.tenantId)),
       plainArray(asks.map((ask) => ask.epoch)),
-      plainArray(asks.map((ask) => ask.seq)),
-      plainArray(asks.map((ask) => (ask.stamp === '' ? null : ask.stamp))),
+      plainArray(asks.map((ask) => ask.revision)),
+      plainArray(asks.map((ask) => (ask.forkId === '' ? null : ask.forkId))),
       plainArray(asks.map((ask) => ask.settingsVersion)),
     ],
     query_timeout: timeoutMs,
@@ -120,7 +120,7 @@ export async function readIndex(
   return rowsOf(rows);
 }
 
-function rowsOf(rows: readonly Row[]): readonly IndexRow[] {
+function rowsOf(rows: readonly ReadIndexRow[]): readonly IndexRow[] {
   const found: (IndexRow & { readonly changes: IndexChange[] })[] = [];
   for (const row of rows) {
     const at = row.n - 1;
@@ -129,18 +129,18 @@ function rowsOf(rows: readonly Row[]): readonly IndexRow[] {
       last = {
         at,
         epoch: Number(row.epoch),
-        seq: Number(row.seq),
-        stamp: row.stamp,
+        revision: Number(row.seq),
+        forkId: row.stamp,
         settingsVersion: row.version === null ? null : Number(row.version),
-        stampAtKnown: row.stamp_at_known ?? '',
+        forkIdAtKnown: row.stamp_at_known ?? '',
         changes: [],
       };
       found.push(last);
     }
     if (row.change_seq === null || row.changes === null) continue;
     last.changes.push({
-      seq: Number(row.change_seq),
-      stamp: row.change_stamp ?? '',
+      revision: Number(row.change_seq),
+      forkId: row.change_stamp ?? '',
       settingsVersion: Number(row.change_version),
       changes: row.changes,
     });

@@ -7,7 +7,7 @@ export type RecentShardRow = {
   readonly indexBytes: number;
 };
 
-/** Rows of lives that ended are kept up to this many: after a night without any instance they still tell. */
+/** Rows of lives that ended are kept up to this many: after a night without any instance they still say. */
 const ROWS_MAX = 32;
 
 /** Replaces what this instance wrote before, and forgets the oldest rows of others. */

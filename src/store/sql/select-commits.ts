@@ -6,13 +6,13 @@ export type CommitRow = {
   readonly tenantId: string;
   readonly commitId: string;
   readonly epoch: number;
-  readonly seq: number;
-  readonly stamp: string;
+  readonly revision: number;
+  readonly forkId: string;
   readonly changes: string;
   readonly settingsVersion: number;
 };
 
-type Row = {
+type CommitColumns = {
   readonly project_id: string;
   readonly tenant_id: string;
   readonly commit_id: string;
@@ -29,7 +29,7 @@ export async function selectCommits(
   shards: readonly { readonly projectId: string; readonly tenantId: string }[],
   commitIds: readonly string[],
 ): Promise<CommitRow[]> {
-  const { rows } = await client.query<Row>(
+  const { rows } = await client.query<CommitColumns>(
     `select c.project_id, c.tenant_id, c.commit_id::text as commit_id, s.epoch::text as epoch,
        c.seq::text as seq, c.stamp::text as stamp, c.changes,
        c.settings_version::text as settings_version
@@ -49,8 +49,8 @@ export async function selectCommits(
     tenantId: row.tenant_id,
     commitId: row.commit_id,
     epoch: Number(row.epoch),
-    seq: Number(row.seq),
-    stamp: row.stamp,
+    revision: Number(row.seq),
+    forkId: row.stamp,
     changes: row.changes,
     settingsVersion: Number(row.settings_version),
   }));

@@ -49,13 +49,13 @@ function matching(filter: TupleFilter): { text: string; name: string; values: st
 
 export type FirstTuples = {
   readonly epoch: number;
-  readonly seq: number;
+  readonly revision: number;
   /** Of the project's settings; 0: there is no such project. */
   readonly settingsVersion: number;
   readonly rows: readonly TupleRow[];
 };
 
-type HeadAndTuple = {
+type HeadRevisionAndTuple = {
   readonly epoch: string;
   readonly seq: string;
   readonly version: string;
@@ -63,7 +63,7 @@ type HeadAndTuple = {
   readonly [K in keyof TupleRow]: TupleRow[K] | null;
 };
 
-/** The shard's head and the first `rowsMax` tuples in order of identity, from one snapshot. */
+/** The shard's head revision and the first `rowsMax` tuples in order of identity, from one snapshot. */
 export async function selectFirstTuples(
   client: ClientBase | Pool,
   filter: TupleFilter,
@@ -71,9 +71,9 @@ export async function selectFirstTuples(
 ): Promise<FirstTuples> {
   const where = matching(filter);
   const limit = where.values.length + 1;
-  const { rows } = await client.query<HeadAndTuple>({
+  const { rows } = await client.query<HeadRevisionAndTuple>({
     name: `select_first_tuples${where.name}`,
-    text: `select coalesce(s.epoch, deployment_epoch())::text as epoch,
+    text: `select coalesce(s.epoch, gatehouse_epoch())::text as epoch,
         coalesce(s.seq, 0)::text as seq, coalesce(p.version, 0)::text as version, t.*
       from (select 1) one
       left join project p on p.id = $1
@@ -85,13 +85,13 @@ export async function selectFirstTuples(
       order by ${ORDER}`,
     values: [...where.values, String(rowsMax)],
   });
-  const head = rows[0];
-  if (head === undefined) throw new Error('a left join of one row has a row');
+  const headRevision = rows[0];
+  if (headRevision === undefined) throw new Error('a left join of one row has a row');
   return {
-    epoch: Number(head.epoch),
-    seq: Number(head.seq),
-    settingsVersion: Number(head.version),
-    rows: head.namespace === null ? [] : (rows as unknown as TupleRow[]),
+    epoch: Number(headRevision.epoch),
+    revision: Number(headRevision.seq),
+    settingsVersion: Number(headRevision.version),
+    rows: headRevision.namespace === null ? [] : (rows as unknown as TupleRow[]),
   };
 }
 

@@ -19,14 +19,14 @@ export type ImportState = {
   readonly applied: number;
   readonly written: number;
   /** Of the last write; null: there was none. */
-  readonly position: { readonly epoch: number; readonly seq: number } | null;
+  readonly position: { readonly epoch: number; readonly revision: number } | null;
   /** In order. */
   readonly parts: readonly ImportPart[];
 };
 
 /** What a commit of an import is stored with. */
 export type ImportCommit = {
-  readonly stamp: string;
+  readonly forkId: string;
   readonly commitId: string;
   readonly rpc: string;
   readonly actingUserId: string | null;
@@ -75,14 +75,15 @@ export async function beginImport(
       total: row.total === null ? null : Number(row.total),
       applied: Number(row.applied),
       written: Number(row.written),
-      position: row.epoch === null ? null : { epoch: Number(row.epoch), seq: Number(row.seq ?? 0) },
+      position:
+        row.epoch === null ? null : { epoch: Number(row.epoch), revision: Number(row.seq ?? 0) },
       parts: parts.rows.map((part) => ({ rowCount: part.row_count, digest: part.digest })),
     };
   });
 }
 
 /**
- * Stages a part: `lines` are its rows in the text format of COPY, as `copyLine` makes them. All or nothing. Errors: `isTakenOver`; `isUnavailable`: the
+ * Stages a part: `lines` are its rows in the text format of COPY, as `copyLine` makes them. All or nothing. Errors: `isAdopted`; `isUnavailable`: the
  * outcome is unknown, and the next attempt finds out.
  */
 export async function stagePart(
@@ -99,12 +100,12 @@ export async function stagePart(
     client,
     `select gatehouse_import_part(${literal(importNo)}::bigint, ${literal(attempt)}::uuid,
        ${Math.trunc(part)}, ${Math.trunc(staged.rowCount)}, ${digest}::bytea);
-     copy tuple_import_row (import_no, n, ${ROW_COLUMNS}) from stdin`,
+     copy tuple_import_row (import_no, n, ${ROW_COLUMNS}, written_at) from stdin`,
     lines,
   );
 }
 
-/** Notes that the stream has ended. False: another attempt has taken over. */
+/** Notes that the stream has ended. False: another attempt has adopted. */
 export async function endImportStream(
   pool: Pool,
   importNo: string,
@@ -122,13 +123,13 @@ export async function endImportStream(
 export type AppliedChunk = {
   readonly epoch: number;
   /** Reached before, where nothing was written. */
-  readonly seq: number;
+  readonly revision: number;
   readonly written: number;
   readonly changes: string | null;
   readonly settingsVersion: number;
 };
 
-/** Writes the rows after `from` up to `to` to the shard, which the caller's transaction has locked. Errors: `isTakenOver`. */
+/** Writes the rows after `from` up to `to` to the shard, which the caller's transaction has locked. Errors: `isAdopted`. */
 export async function applyImportChunk(
   client: ClientBase,
   { projectId, tenantId }: ShardKey,
@@ -161,7 +162,7 @@ export async function applyImportChunk(
       String(to),
       projectId,
       tenantId,
-      commit.stamp,
+      commit.forkId,
       commit.commitId,
       commit.rpc,
       commit.actingUserId,
@@ -172,7 +173,7 @@ export async function applyImportChunk(
   if (row === undefined) throw new Error('a function with results has a row');
   return {
     epoch: Number(row.epoch),
-    seq: Number(row.seq),
+    revision: Number(row.seq),
     written: Number(row.written),
     changes: row.changes,
     settingsVersion: Number(row.settings_version),
@@ -182,7 +183,7 @@ export async function applyImportChunk(
 /** Where a shard stands, and whether it holds no tuple. */
 export type EmptyLook = {
   readonly epoch: number;
-  readonly seq: number;
+  readonly revision: number;
   readonly isEmpty: boolean;
 };
 
@@ -193,7 +194,7 @@ export async function lookWhetherEmpty(
 ): Promise<EmptyLook> {
   const { rows } = await client.query<{ epoch: string; seq: string; is_empty: boolean }>({
     name: 'look_whether_empty',
-    text: `select coalesce(s.epoch, deployment_epoch())::text as epoch,
+    text: `select coalesce(s.epoch, gatehouse_epoch())::text as epoch,
         coalesce(s.seq, 0)::text as seq,
         not exists (select from relation_tuple t where t.project_id = $1 and t.tenant_id = $2)
           as is_empty
@@ -202,11 +203,11 @@ export async function lookWhetherEmpty(
   });
   const row = rows[0];
   if (row === undefined) throw new Error('a left join of one row has a row');
-  return { epoch: Number(row.epoch), seq: Number(row.seq), isEmpty: row.is_empty };
+  return { epoch: Number(row.epoch), revision: Number(row.seq), isEmpty: row.is_empty };
 }
 
 /**
- * Inserts the rows after `from` up to `to` as they will be at `seq`, without the shard's lock: nobody sees them before the
+ * Inserts the rows after `from` up to `to` as they will be at `revision`, without the shard's lock: nobody sees them before the
  * transaction ends with `finishWhole`. Returns how many tuples were new or changed. `isDistinct`: no tuple of these was inserted before,
  * which saves a fifth of the time; one that was is a conflict, which ends the transaction (`violatedConstraint`).
  */
@@ -216,7 +217,7 @@ export async function insertWhole(
   importNo: string,
   from: number,
   to: number,
-  seq: number,
+  revision: number,
   isDistinct: boolean,
 ): Promise<number> {
   const onConflict = `on conflict (project_id, tenant_id, ${KEY_COLUMNS}) do update
@@ -226,11 +227,12 @@ export async function insertWhole(
           is distinct from (excluded.expires_at_us, excluded.condition_name, excluded.condition_params)`;
   const { rowCount } = await client.query({
     name: `insert_whole_import_${isDistinct}`,
-    text: `insert into relation_tuple as t (project_id, tenant_id, ${ROW_COLUMNS}, seq)
-      select distinct on (${KEY_COLUMNS}) $1::text, $2::text, ${ROW_COLUMNS}, $6::bigint
+    text: `insert into relation_tuple as t (project_id, tenant_id, ${ROW_COLUMNS}, seq, written_at)
+      select distinct on (${KEY_COLUMNS}) $1::text, $2::text, ${ROW_COLUMNS}, $6::bigint,
+        coalesce(r.written_at, now())
       from tuple_import_row r where r.import_no = $3::bigint and r.n > $4::bigint and r.n <= $5::bigint
       order by ${KEY_COLUMNS}, r.n desc ${isDistinct ? '' : onConflict}`,
-    values: [projectId, tenantId, importNo, String(from), String(to), String(seq)],
+    values: [projectId, tenantId, importNo, String(from), String(to), String(revision)],
   });
   return rowCount ?? 0;
 }
@@ -256,12 +258,12 @@ export type WholeImport = {
   /** Of the shard when it was found empty. */
   readonly epoch: number;
   /** That the rows carry: two above the one at which the shard was found empty. */
-  readonly seq: number;
+  readonly revision: number;
 };
 
 /**
  * Moves the shard, which is locked by now, to the inserted rows. Returns the version of the project's settings, or
- * undefined where the shard is not as it was found: the transaction must be given up. Errors: `isTakenOver`.
+ * undefined where the shard is not as it was found: the transaction must be given up. Errors: `isAdopted`.
  */
 export async function finishWhole(
   client: ClientBase,
@@ -283,8 +285,8 @@ export async function finishWhole(
       projectId,
       tenantId,
       String(whole.epoch),
-      String(whole.seq),
-      commit.stamp,
+      String(whole.revision),
+      commit.forkId,
       commit.commitId,
       commit.rpc,
       commit.actingUserId,

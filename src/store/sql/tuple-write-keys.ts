@@ -6,13 +6,13 @@ export type KeyedWrite = {
   /** Of what was asked for. */
   readonly digest: Buffer;
   readonly epoch: number;
-  readonly seq: number;
+  readonly revision: number;
 };
 
 /** Where a shard stands, which the caller's transaction has locked, and the write of this key. */
 export type GuardedShard = {
   readonly epoch: number;
-  readonly seq: number;
+  readonly revision: number;
   readonly write: KeyedWrite | undefined;
 };
 
@@ -43,8 +43,8 @@ export async function selectGuardedShard(
   const write =
     digest === null
       ? undefined
-      : { digest, epoch: Number(row.key_epoch), seq: Number(row.key_seq) };
-  return { epoch: Number(row.epoch), seq: Number(row.seq), write };
+      : { digest, epoch: Number(row.key_epoch), revision: Number(row.key_seq) };
+  return { epoch: Number(row.epoch), revision: Number(row.seq), write };
 }
 
 /** Remembers the write of a key, in the transaction of the write. */
@@ -52,13 +52,13 @@ export async function insertWriteKey(
   client: ClientBase,
   { projectId, tenantId }: ShardKey,
   key: string,
-  { digest, epoch, seq }: KeyedWrite,
+  { digest, epoch, revision }: KeyedWrite,
 ): Promise<void> {
   await client.query({
     name: 'insert_write_key',
     text: `insert into tuple_write_key (project_id, tenant_id, key, digest, epoch, seq)
       values ($1, $2, $3, $4, $5, $6)`,
-    values: [projectId, tenantId, key, digest, String(epoch), String(seq)],
+    values: [projectId, tenantId, key, digest, String(epoch), String(revision)],
   });
 }
 

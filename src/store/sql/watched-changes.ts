@@ -5,7 +5,7 @@ import type { ShardKey } from '../../model/relation-tuple.ts';
 export type WatchedRow = {
   readonly tenantId: string;
   readonly epoch: number;
-  readonly seq: number;
+  readonly revision: number;
   /** As packed in `tuple_change.changes`. */
   readonly changes: string;
   readonly committedAtUs: bigint;
@@ -15,9 +15,9 @@ export type WatchedRow = {
 };
 
 /** Where a shard stands, and which of its changes are kept. */
-export type WatchedHead = {
+export type WatchedHeadRevision = {
   readonly epoch: number;
-  readonly seq: number;
+  readonly revision: number;
   readonly retainedFrom: number;
   /** Of the newest model in force; 0 is none. */
   readonly modelVersion: number;
@@ -35,12 +35,12 @@ export type WatchedWindow = {
   readonly rows: readonly WatchedRow[];
   /** Whether rows of the window are left. */
   readonly hasMore: boolean;
-  /** Tenants whose changes since the earlier snapshot are not all kept, with their heads; undefined: too many to name. */
+  /** Tenants whose changes since the earlier snapshot are not all kept, with their head revisions; undefined: too many to name. */
   readonly pruned:
     | readonly {
         readonly tenantId: string;
         readonly epoch: number;
-        readonly seq: number;
+        readonly revision: number;
         /** By an import as a whole into a tenant without tuples; what came after it is kept. */
         readonly isReplaced: boolean;
       }[]
@@ -53,7 +53,7 @@ const BYTES_MAX = 1024 * 1024;
 /** Of `WatchedWindow.pruned`. */
 const PRUNED_MAX = 1_000;
 
-type Row = {
+type WatchedChangeRow = {
   readonly tenant_id: string;
   readonly epoch: string;
   readonly seq: string | null;
@@ -79,7 +79,7 @@ const COLUMNS = `c.tenant_id, c.seq, c.changes, c.rpc, c.acting_user, c.request_
 const SHARD = `
   select h.epoch, h.head_seq, h.retained_from, h.model_version, ${COLUMNS}
   from (
-    select coalesce(s.epoch, deployment_epoch()) as epoch, coalesce(s.seq, 0) as head_seq,
+    select coalesce(s.epoch, gatehouse_epoch()) as epoch, coalesce(s.seq, 0) as head_seq,
       coalesce(s.retained_from, 1) as retained_from, ${MODEL_VERSION} as model_version
     from (values (1)) one left join shard s on s.project_id = $1 and s.tenant_id = $2
   ) h left join lateral (
@@ -92,13 +92,13 @@ const SHARD = `
   ) c on true
   order by c.seq`;
 
-/** The changes of a shard after `afterSeq`, of one snapshot. Errors: the driver's. Cost: one index range. */
+/** The changes of a shard after `afterRevision`, of one snapshot. Errors: the driver's. Cost: one index range. */
 export async function selectWatchedShard(
   pool: Pool,
   { projectId, tenantId }: ShardKey,
-  afterSeq: number,
-): Promise<WatchedHead> {
-  type Found = Row & {
+  afterRevision: number,
+): Promise<WatchedHeadRevision> {
+  type Found = WatchedChangeRow & {
     readonly head_seq: string;
     readonly retained_from: string;
     readonly model_version: string;
@@ -106,16 +106,16 @@ export async function selectWatchedShard(
   const { rows } = await pool.query<Found>({
     name: 'watched-shard',
     text: SHARD,
-    values: [projectId, tenantId, afterSeq],
+    values: [projectId, tenantId, afterRevision],
   });
   const [first] = rows;
   if (first === undefined) throw new Error('a shard has a head');
   return {
     epoch: Number(first.epoch),
-    seq: Number(first.head_seq),
+    revision: Number(first.head_seq),
     retainedFrom: Number(first.retained_from),
     modelVersion: Number(first.model_version),
-    rows: rows.filter(({ seq }) => seq !== null).map(rowOf),
+    rows: rows.filter(({ seq: revision }) => revision !== null).map(rowOf),
   };
 }
 
@@ -123,7 +123,7 @@ const PROJECT = `
   with w as materialized (
     select $2::pg_snapshot as since, coalesce($3::pg_snapshot, pg_current_snapshot()) as upto
   )
-  select w.upto::text as upto, deployment_epoch() as deployment_epoch, ${MODEL_VERSION} as model_version,
+  select w.upto::text as upto, gatehouse_epoch() as deployment_epoch, ${MODEL_VERSION} as model_version,
     s.epoch, ${COLUMNS}
   from w left join lateral (
     select p.* from (
@@ -139,7 +139,7 @@ const PROJECT = `
   ) c on true left join shard s on s.project_id = $1 and s.tenant_id = c.tenant_id
   order by c.tenant_id, c.seq`;
 
-// Changes that some snapshot after this one would show, and that are gone. An import as a whole leaves one that tells of no
+// Changes that some snapshot after this one would show, and that are gone. An import as a whole leaves one that reports no
 // tuple, the first that is kept, by the transaction that pruned the others; retention leaves none such.
 const PRUNED = `
   select s.tenant_id, s.epoch, s.seq, exists (
@@ -153,7 +153,7 @@ const PRUNED = `
   order by s.tenant_id limit ${PRUNED_MAX + 1}`;
 
 /**
- * What a project's tenants wrote between the snapshot `since` and `upto` (null: now), after (`afterTenant`, `afterSeq`) in
+ * What a project's tenants wrote between the snapshot `since` and `upto` (null: now), after (`afterTenant`, `afterRevision`) in
  * the order of the window. A write that holds its shard's lock sees all earlier ones of the shard, hence so does each
  * snapshot that shows it: windows that follow each other show every write once, and those of a shard in order.
  * Errors: the driver's. Cost: the changes since the oldest transaction that was open at `since`.
@@ -163,9 +163,9 @@ export async function selectWatchedProject(
   projectId: string,
   since: string,
   upto: string | null,
-  after: readonly [tenant: string, seq: number],
+  after: readonly [tenant: string, revision: number],
 ): Promise<WatchedWindow> {
-  type Found = Row & {
+  type Found = WatchedChangeRow & {
     readonly upto: string;
     readonly deployment_epoch: string;
     readonly model_version: string;
@@ -177,7 +177,7 @@ export async function selectWatchedProject(
   });
   const [first] = rows;
   if (first === undefined) throw new Error('a window has its borders');
-  const found = rows.filter(({ seq }) => seq !== null).map(rowOf);
+  const found = rows.filter(({ seq: revision }) => revision !== null).map(rowOf);
   // After the rows were read: what was pruned before that is seen here.
   const { rows: pruned } = await pool.query<PrunedRow>({
     name: 'watched-pruned',
@@ -194,10 +194,10 @@ export async function selectWatchedProject(
     pruned:
       pruned.length > PRUNED_MAX
         ? undefined
-        : pruned.map(({ tenant_id: tenantId, epoch, seq, is_replaced: isReplaced }) => ({
+        : pruned.map(({ tenant_id: tenantId, epoch, seq: revision, is_replaced: isReplaced }) => ({
             tenantId,
             epoch: Number(epoch),
-            seq: Number(seq),
+            revision: Number(revision),
             isReplaced,
           })),
   };
@@ -210,7 +210,7 @@ export async function selectWatchStart(
 ): Promise<{ readonly snapshot: string; readonly epoch: number; readonly modelVersion: number }> {
   const { rows } = await pool.query<{ snapshot: string; epoch: string; model_version: string }>({
     name: 'watch-start',
-    text: `select pg_current_snapshot()::text as snapshot, deployment_epoch() as epoch,
+    text: `select pg_current_snapshot()::text as snapshot, gatehouse_epoch() as epoch,
       ${MODEL_VERSION} as model_version`,
     values: [projectId],
   });
@@ -223,11 +223,11 @@ export async function selectWatchStart(
   };
 }
 
-function rowOf(row: Row): WatchedRow {
+function rowOf(row: WatchedChangeRow): WatchedRow {
   return {
     tenantId: row.tenant_id,
     epoch: Number(row.epoch),
-    seq: Number(row.seq),
+    revision: Number(row.seq),
     changes: row.changes,
     committedAtUs: BigInt(row.committed_us),
     rpc: row.rpc,

@@ -1,6 +1,6 @@
 import type { ClientBase } from 'pg';
 
-/** Arguments of gatehouse_write (migrations/0011) between the instance and the hints: Postgres array literals. */
+/** Arguments of gatehouse_write (migrations/0001_authorization.sql) between the instance and the hints: Postgres array literals. */
 export type WriteGroupArguments = readonly (string | boolean)[];
 
 export const WRITE_GROUP_ARGUMENTS = 41;
@@ -15,15 +15,23 @@ export type WriteGroupHints = {
 
 const NO_HINTS: WriteGroupHints = { areNew: false, areLoneDeletes: false };
 
-const TEXT = `select was_applied, epochs, bases, offsets, effects, made_changes, settings, found_stored from gatehouse_write($1::uuid,${Array.from(
-  { length: WRITE_GROUP_ARGUMENTS + 2 },
-  (_, i) => `$${i + 2}`,
-).join(',')})`;
+/** Arguments of gatehouse_write_modes (migrations/0003_update_modes.sql) behind those. */
+const MODE_ARGUMENTS = 5;
+const COLUMNS =
+  'was_applied, epochs, bases, offsets, effects, made_changes, settings, found_stored';
+const TEXT = `select ${COLUMNS} from gatehouse_write(${parameters(WRITE_GROUP_ARGUMENTS + 2)})`;
+const MODES_TEXT = `select ${COLUMNS}, refused_at from gatehouse_write_modes(${parameters(
+  WRITE_GROUP_ARGUMENTS + 2 + MODE_ARGUMENTS,
+)})`;
+
+function parameters(count: number): string {
+  return `$1::uuid,${Array.from({ length: count }, (_, i) => `$${i + 2}`).join(',')}`;
+}
 
 export type WriteGroupRow = {
   /** True where a check was asked for and the group's commit ids are there already: nothing was done. */
   readonly was_applied: boolean;
-  /** Comma-separated by shard: epochs, and seqs before the group; null when was_applied. */
+  /** Comma-separated by shard: epochs, and revisions before the group; null when was_applied. */
   readonly epochs: string | null;
   readonly bases: string | null;
   /** Comma-separated by request: offset in its shard, effect (1 or 0); null where the caller knew. */
@@ -35,12 +43,15 @@ export type WriteGroupRow = {
   readonly settings: string | null;
   /** Whether tuples that were expected to be new were stored already; null where nothing was inserted. */
   readonly found_stored?: boolean | null;
+  /** Comma-separated by request: the position of the update that was not to be, or 0; null where none was refused. */
+  readonly refused_at?: string | null;
 };
 
 /**
  * Applies a group of writes as `instanceId` (null: none is registered at all). Outside of a transaction
  * it commits by itself: one round trip. Errors: `isFenced` where it is not registered, `projectsWithOtherRules`
  * where the tuples were looked at by rules that are over: nothing was applied.
+ * With `modeValues` a request may be refused by what is stored, alone of its group: `refused_at`.
  * `timeoutMs` bounds the wait for the answer; afterwards the connection is useless.
  */
 export async function writeGroup(
@@ -49,11 +60,12 @@ export async function writeGroup(
   values: WriteGroupArguments,
   timeoutMs: number,
   { areNew, areLoneDeletes } = NO_HINTS,
+  modeValues?: readonly string[],
 ): Promise<WriteGroupRow> {
   const { rows } = await client.query<WriteGroupRow>({
-    name: 'gatehouse_write',
-    text: TEXT,
-    values: [instanceId, ...values, areNew, areLoneDeletes],
+    name: modeValues === undefined ? 'gatehouse_write' : 'gatehouse_write_modes',
+    text: modeValues === undefined ? TEXT : MODES_TEXT,
+    values: [instanceId, ...values, areNew, areLoneDeletes, ...(modeValues ?? [])],
     query_timeout: timeoutMs,
   } as { name: string; text: string; values: (string | boolean | null)[] });
   const row = rows[0];
@@ -64,8 +76,14 @@ export async function writeGroup(
 const SPECIAL = /["\\]/;
 const SPECIALS = /["\\]/g;
 
-/** Literal of a text[]. Hot: one test per element where nothing needs escaping. */
+/** Elements above which joining all of them at once is quicker than one by one. */
+const MANY = 64;
+
+/** Literal of a text[]. Hot: one test per element where nothing needs escaping, one for all of them where they are many. */
 export function textArray(values: readonly (string | null)[]): string {
+  if (values.length > MANY && !values.includes(null) && !SPECIAL.test(values.join(''))) {
+    return `{"${values.join('","')}"}`;
+  }
   let text = '{';
   for (let i = 0; i < values.length; i++) {
     const value = values[i] as string | null;

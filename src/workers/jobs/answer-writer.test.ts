@@ -17,10 +17,10 @@ function sent(writer: AnswerWriter): string[] {
 
 test('bodies written in place are those of a buffer of their own, over what lay there before', () => {
   const writer = new AnswerWriter();
-  const rooms = (id: number) => (length: number) => writer.room(id, length);
+  const rooms = (id: number) => (length: number) => writer.space(id, length);
   for (let turn = 0; turn < 3; turn++) {
     // Ones, where denied items of the binary form are zeros.
-    writer.room(1, 60_000).fill(0xff);
+    writer.space(1, 60_000).fill(0xff);
     sent(writer);
     const wanted: string[] = [];
     for (let id = 0; id < 40; id++) {
@@ -37,14 +37,14 @@ test('bodies written in place are those of a buffer of their own, over what lay 
 test('a large body has a buffer of its own; what else was taken is overwritten, its copy is not', () => {
   const writer = new AnswerWriter();
   writer.kind(1, 7);
-  writer.room(2, 3).set([1, 2, 3]);
-  const large = writer.room(3, 70_000);
+  writer.space(2, 3).set([1, 2, 3]);
+  const large = writer.space(3, 70_000);
   large.fill(9);
   const taken = writer.take();
   const own = ownAnswers(taken);
   expect(packAnswers(1, taken)).toBeNull();
   writer.kind(4, 8);
-  writer.room(5, 3).set([4, 5, 6]);
+  writer.space(5, 3).set([4, 5, 6]);
   expect([...taken.bodies]).toEqual([4, 5, 6]);
   expect([...own.ids]).toEqual([1, 2, 3]);
   expect([...own.bodies]).toEqual([1, 2, 3]);

@@ -62,11 +62,11 @@ export class AnswerWriter {
   /** A body, copied; a large one must own its buffer, which is given away. */
   body(requestId: number, body: Uint8Array): void {
     if (isLargeBody(body.length)) this.#largeBody(requestId, body);
-    else this.room(requestId, body.length).set(body);
+    else this.space(requestId, body.length).set(body);
   }
 
   /** Where to write a body of `length` bytes, before anything else is given; its old bytes are any. */
-  room(requestId: number, length: number): Uint8Array {
+  space(requestId: number, length: number): Uint8Array {
     if (length >= LARGE_BODY_BYTES) return this.#largeBody(requestId, new Uint8Array(length));
     this.kind(requestId, ANSWER_BODY);
     if (this.#bodiesEnd + length > this.#bodies.length) this.#growBodies(length);

@@ -2,11 +2,11 @@ import { BACKSTOP_BUDGET, CHECK_ALLOWED, CHECK_GENERAL } from '../../engine/boun
 import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
 import type { Evaluator } from '../../engine/evaluator.ts';
 import { READ_AHEAD_MAX } from '../../engine/hot/read-ahead.ts';
-import type { RefusedQuestion } from '../../protocol/read-figures.ts';
+import type { RefusedQuery } from '../../protocol/read-figures.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { DecisionStats } from './decision-stats.ts';
 import { countRefusal } from './evaluation-job.ts';
-import type { Bound, JobContext, PairNames } from './job-context.ts';
+import type { BoundEngine, JobContext, PairNames } from './job-context.ts';
 import type { PairCounter } from './pair-counter.ts';
 import type { ProjectReads } from './project-reads.ts';
 
@@ -27,13 +27,13 @@ export type ItemChunk = {
   readonly users: Uint32Array;
 };
 
-/** The questions of a batch, in chunks. */
+/** The queries of a batch, in chunks. */
 export interface ItemSource extends PairNames {
   readonly count: number;
   /** Puts `count` items from `first` on, at most CHUNK_ITEMS, to the start of `chunk`. Hot. */
   load(first: number, count: number, chunk: ItemChunk): void;
-  /** The whole question of item `index`. */
-  questionText(index: number): RefusedQuestion;
+  /** The whole query of item `index`. */
+  queryText(index: number): RefusedQuery;
 }
 
 /** An empty chunk. */
@@ -66,7 +66,7 @@ export class BatchEvaluation {
   readonly errors = new Map<number, string>();
   readonly #source: ItemSource;
   readonly #context: JobContext;
-  readonly #bound: Bound;
+  readonly #bound: BoundEngine;
   #evaluator: Evaluator;
   /** Whether a suspended task has the evaluator for itself. */
   #isLent = false;
@@ -82,7 +82,7 @@ export class BatchEvaluation {
   #counterNamespace = -2;
   #counterRelation = -2;
 
-  constructor(source: ItemSource, context: JobContext, bound: Bound, limits: BatchLimits) {
+  constructor(source: ItemSource, context: JobContext, bound: BoundEngine, limits: BatchLimits) {
     this.outcomes = new Uint8Array(source.count);
     this.#source = source;
     this.#context = context;
@@ -126,7 +126,7 @@ export class BatchEvaluation {
           relation: `${source.namespaceText(first + i)}#${source.relationText(first + i)}`,
           limit: this.#limits.totalBudget,
           bound: 'batch',
-          question: () => null,
+          query: () => null,
         });
         return true;
       }
@@ -170,7 +170,7 @@ export class BatchEvaluation {
       // What Check would have answered; anything unforeseen stays inside this item.
       const isKnown = error instanceof AppError;
       const at = this.#next;
-      countRefusal(this.#stats, 'BatchCheck', error, () => this.#source.questionText(at));
+      countRefusal(this.#stats, 'BatchCheck', error, () => this.#source.queryText(at));
       this.#failed(isKnown ? error.message : 'internal error');
       this.#stats.error('BatchCheck', isKnown ? error.reason : 'INTERNAL');
     }
@@ -178,7 +178,7 @@ export class BatchEvaluation {
     this.#reads += reads;
     this.#stats.evaluated('BatchCheck', task);
     this.#task = null;
-    this.#giveBack();
+    this.#release();
     return 'done';
   }
 
@@ -188,10 +188,10 @@ export class BatchEvaluation {
     return 'more';
   }
 
-  #giveBack(): void {
+  #release(): void {
     if (!this.#isLent) return;
     this.#isLent = false;
-    this.#bound.giveBack(this.#evaluator);
+    this.#bound.release(this.#evaluator);
     this.#evaluator = this.#bound.evaluator;
   }
 

@@ -2,8 +2,8 @@ import { BACKSTOP_BUDGET, type EvaluationTask } from '../../engine/bound/evaluat
 import type { NamespaceModel } from '../../model/namespace-model.ts';
 import { missingPart } from '../../model/unknown-relation.ts';
 import type { WorkerStats } from '../../protocol/messages.ts';
-import { QUESTION_RPCS } from '../../protocol/questions.ts';
-import type { BudgetRefusal, RefusedQuestion } from '../../protocol/read-figures.ts';
+import { QUERY_RPCS } from '../../protocol/queries.ts';
+import type { BudgetRefusal, RefusedQuery } from '../../protocol/read-figures.ts';
 import type { DecisionCount } from '../../protocol/shard-client.ts';
 import type { PairCounter } from './pair-counter.ts';
 import { type CountedScope, type ProjectReads, ReadsByProject } from './project-reads.ts';
@@ -12,7 +12,7 @@ import { UnknownCounts } from './unknown-counts.ts';
 
 const PAIRS_MAX = 200;
 const OTHER = 'other';
-/** Batches between two reports whose sizes are told. */
+/** Batches between two reports whose sizes are reported. */
 const RAW_BATCHES_MAX = 16_384;
 
 /** Values of the label `rpc`. */
@@ -23,7 +23,7 @@ const EVALUATED_RPCS: readonly EvaluatedRpc[] = [
   'BatchCheck',
   'Expand',
   'ListObjects',
-  ...QUESTION_RPCS,
+  ...QUERY_RPCS,
 ];
 
 /** The request whose evaluations are counted. */
@@ -36,8 +36,8 @@ export type Exhausted = {
   readonly relation: string;
   readonly limit: number;
   readonly bound: BudgetRefusal['bound'];
-  /** Called where the refusal is told of. */
-  readonly question: () => RefusedQuestion | null;
+  /** Called where the refusal is notified of. */
+  readonly query: () => RefusedQuery | null;
 };
 
 type Backstops = { depth: number; cycle: number; budget: number };
@@ -59,7 +59,7 @@ export class DecisionStats {
   readonly #onRefused: (refusal: BudgetRefusal) => void;
   #request: CountedRequest | null = null;
 
-  /** `onRefused` is told of some evaluations that ran out of their budget, a few of each project between two reports. */
+  /** `onRefused` is notified of some evaluations that ran out of their budget, a few of each project between two reports. */
   constructor(onRefused: (refusal: BudgetRefusal) => void = ignoreRefusal) {
     this.#onRefused = onRefused;
   }
@@ -113,14 +113,14 @@ export class DecisionStats {
     const { reads = 0, backstops } = task;
     this.reads[rpc].add(reads);
     this.backstops(backstops);
-    // What an operator tries out is no question of the project's callers.
+    // What an operator tries out is no query of the project's callers.
     if (rpc === 'PreviewModel') return;
     if ((backstops & BACKSTOP_BUDGET) !== 0) this.project.exhausted(reads);
     else this.project.answered(reads);
   }
 
   /** An evaluation, or a batch as a whole, ran out of its budget. */
-  refused({ rpc, relation, limit, bound, question }: Exhausted): void {
+  refused({ rpc, relation, limit, bound, query }: Exhausted): void {
     const request = this.#request;
     const { project } = this;
     if (request === null || !project.refused()) return;
@@ -133,8 +133,8 @@ export class DecisionStats {
       relation,
       limit,
       bound,
-      question: question(),
-      untold: project.takeUntold(),
+      query: query(),
+      unreported: project.takeUnreported(),
     });
   }
 
@@ -180,7 +180,7 @@ export class DecisionStats {
 }
 
 function ignoreRefusal(): void {
-  // Benchmarks and tests of evaluations alone have nobody to tell.
+  // Benchmarks and tests of evaluations alone have nobody to say.
 }
 
 function byRpc<V>(create: (rpc: EvaluatedRpc) => V): Record<EvaluatedRpc, V> {

@@ -2,19 +2,20 @@ import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
 import type { NamespaceModel } from '../../model/namespace-model.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
 import type { ScopeEntry } from '../../protocol/messages.ts';
-import type { Revision } from '../../protocol/questions.ts';
-import type { RefusedQuestion } from '../../protocol/read-figures.ts';
+import type { Revision } from '../../protocol/queries.ts';
+import type { RefusedQuery } from '../../protocol/read-figures.ts';
 import { AppError, errorToData } from '../../shared/app-error.ts';
 import type { CountedRequest, DecisionStats, EvaluatedRpc } from './decision-stats.ts';
-import { type Bound, EvaluatorLoan, type JobContext } from './job-context.ts';
+import { type BoundEngine, EvaluatorLoan, type JobContext } from './job-context.ts';
 import type { Job, JobShard } from './job.ts';
 
 /** What every request states, however it arrived. */
 export type JobHead = {
   readonly requestId: number;
   readonly scope: ScopeEntry;
-  readonly minSeq: number;
+  readonly minRevision: number;
   readonly deadlineMs: number;
+  readonly isDeadlineStated: boolean;
 };
 
 /** What one method does in its job, for a request that was parsed or one that is raw. */
@@ -31,19 +32,20 @@ export interface JobWork {
    */
   read?(sliceEndMs: number): boolean | null;
   /** Begins to evaluate, anew if it had begun on an index that has gone. */
-  start(bound: Bound, reader: TupleReader, revision: Revision): void;
+  start(bound: BoundEngine, reader: TupleReader, revision: Revision): void;
   /** Evaluates until answered or until the monotonic clock passed `sliceEndMs`. Errors fail the request. */
   advance(sliceEndMs: number): 'done' | 'more';
   /** The request has its answer or its error. */
   ended?(): void;
 }
 
-/** A request in its worker: begins over the index that its shard has, lends evaluators, and tells errors. */
+/** A request in its worker: begins over the index that its shard has, lends evaluators, and says errors. */
 export class EvaluationJob implements Job, CountedRequest {
   readonly requestId: number;
   readonly scope: ScopeEntry;
-  readonly minSeq: number;
+  readonly minRevision: number;
   readonly deadlineMs: number;
+  readonly isDeadlineStated: boolean;
   readonly waitUntilMs: number;
   readonly isLong: boolean;
   model: NamespaceModel | null = null;
@@ -51,14 +53,15 @@ export class EvaluationJob implements Job, CountedRequest {
   readonly #context: JobContext;
   readonly #work: JobWork;
   #isStarted = false;
-  #bound: Bound | null = null;
+  #bound: BoundEngine | null = null;
   #loan: EvaluatorLoan | null = null;
 
   constructor(context: JobContext, head: JobHead, waitUntilMsMax: number, work: JobWork) {
     this.requestId = head.requestId;
     this.scope = head.scope;
-    this.minSeq = head.minSeq;
+    this.minRevision = head.minRevision;
     this.deadlineMs = head.deadlineMs;
+    this.isDeadlineStated = head.isDeadlineStated;
     this.waitUntilMs = Math.min(head.deadlineMs, waitUntilMsMax);
     this.isLong = work.isLong;
     this.#context = context;
@@ -112,7 +115,7 @@ export class EvaluationJob implements Job, CountedRequest {
 /** What is evaluated, for whom it runs out of its budget. */
 export interface Asked {
   /** null where it cannot be asked again by itself. */
-  refusedQuestion(): RefusedQuestion | null;
+  refusedQuery(): RefusedQuery | null;
 }
 
 /** Runs a task, counting its reads and backstops once, at its end. Errors: those of the task. */
@@ -127,7 +130,7 @@ export function runCounted(
     if (task.run(sliceEndMs) === 'more') return 'more';
   } catch (error) {
     stats.evaluated(rpc, task);
-    countRefusal(stats, rpc, error, () => asked.refusedQuestion());
+    countRefusal(stats, rpc, error, () => asked.refusedQuery());
     throw error;
   }
   stats.evaluated(rpc, task);
@@ -139,10 +142,10 @@ export function countRefusal(
   stats: DecisionStats,
   rpc: EvaluatedRpc,
   error: unknown,
-  question: () => RefusedQuestion | null,
+  query: () => RefusedQuery | null,
 ): void {
   if (!(error instanceof AppError) || error.reason !== 'BUDGET_EXHAUSTED') return;
   // As the evaluation said; many decisions in one have no relation in common.
   const { relation = '', limit } = error.metadata;
-  stats.refused({ rpc, relation, limit: Number(limit), bound: 'evaluation', question });
+  stats.refused({ rpc, relation, limit: Number(limit), bound: 'evaluation', query });
 }

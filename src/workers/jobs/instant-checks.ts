@@ -1,38 +1,39 @@
 import { CHECK_ALLOWED, CHECK_GENERAL } from '../../engine/bound/evaluator-api.ts';
+import type { CheckQuery } from '../../model/check-query.ts';
 import type { NamespaceModel } from '../../model/namespace-model.ts';
 import type { RawScope, ReadScope, WireFormat } from '../../protocol/shard-client.ts';
 import { equalsText } from '../raw/raw-fields.ts';
 import { createItemChunk } from './batch-evaluation.ts';
-import { type Bound, type JobContext, NAMES_MAX } from './job-context.ts';
+import { type BoundEngine, type JobContext, NAMES_MAX } from './job-context.ts';
 import type { JobIndex } from './job.ts';
 import { RawItems } from './raw-items.ts';
 
 /** Reads of one evaluation at most, whatever its project may have. */
 const READS_MAX = 256;
 /**
- * Steps of one evaluation at most: by bench/near-checks.ts none takes longer than some tens of microseconds, caches filled on
+ * Steps of one evaluation at most: by bench/local-replica-checks.ts none takes longer than some tens of microseconds, caches filled on
  * the way included.
  */
 const STEPS_MAX = 1_000;
 /**
- * What each Check of a shard earns it, in steps: about what sending it to a worker would take of this thread. Over time no shard
- * takes more of the thread than twice what its Checks took without a replica, however dear they are; at once, what it has saved.
+ * What each Check of a shard refills, in steps: about what sending it to a worker would take of this thread. Over time no shard
+ * takes more of the thread than twice what its Checks took without a replica, however expensive they are; at once, what it has saved.
  */
-const STEPS_EARNED = 100;
+const STEPS_REFILLED = 100;
 const STEPS_SAVED_MAX = 20_000;
 /** After one that was too much, so many of its shape are left before another one is tried; twice as many after the next. */
 const LEFT_FIRST = 16;
 const LEFT_MAX = 4_096;
-/** Shapes of one index and model that are told apart. */
+/** Shapes of one index and model that are distinguished. */
 const SHAPES_MAX = 256;
 
-/** Steps that a shard has earned and not spent. */
-class StepPurse {
+/** Steps that a shard was refilled with and has not spent. */
+class StepBucket {
   #steps = STEPS_SAVED_MAX;
 
   /** One more Check has come. Whether there is enough for what it may take. */
-  earn(): boolean {
-    this.#steps = Math.min(STEPS_SAVED_MAX, this.#steps + STEPS_EARNED);
+  refill(): boolean {
+    this.#steps = Math.min(STEPS_SAVED_MAX, this.#steps + STEPS_REFILLED);
     return this.#steps >= STEPS_MAX;
   }
 
@@ -42,7 +43,12 @@ class StepPurse {
 }
 
 /** What is remembered of one index under one model. */
-type Account = { readonly shapes: Map<number, CheckShape>; readonly purse: StepPurse };
+type InstantAccount = {
+  readonly shapes: Map<number, CheckShape>;
+  /** The same of exact queries about sets. */
+  readonly exactShapes: Map<number, CheckShape>;
+  readonly bucket: StepBucket;
+};
 
 /** Checks of one relation of one namespace, over one index and under one model. */
 export class CheckShape {
@@ -62,7 +68,7 @@ export class CheckShape {
   }
 }
 
-/** `left`: to a worker. A shape: likewise, and to be told if that answers, since nobody did yet. */
+/** `left`: to a worker. A shape: likewise, and to be notified if that answers, since nobody did yet. */
 export type InstantAnswer = 'allowed' | 'denied' | 'left' | CheckShape;
 
 /**
@@ -73,8 +79,8 @@ export type InstantAnswer = 'allowed' | 'denied' | 'left' | CheckShape;
  */
 export class InstantChecks {
   readonly #context: JobContext;
-  readonly #accounts = new WeakMap<Bound, Account>();
-  readonly #question = createItemChunk();
+  readonly #accounts = new WeakMap<BoundEngine, InstantAccount>();
+  readonly #query = createItemChunk();
 
   constructor(context: JobContext) {
     this.#context = context;
@@ -99,12 +105,12 @@ export class InstantChecks {
     const bound = context.boundOf(index, model);
     const { reader } = index;
     const items = new RawItems(reader, { bytes: body }, fields.items, fields.itemCount);
-    const question = this.#question;
-    items.load(0, 1, question);
-    const namespace = question.namespaces[0] as number;
-    const relation = question.relations[0] as number;
-    const { shapes, purse } = this.#accountOf(bound);
-    const isAffordable = purse.earn();
+    const query = this.#query;
+    items.load(0, 1, query);
+    const namespace = query.namespaces[0] as number;
+    const relation = query.relations[0] as number;
+    const { shapes, bucket } = this.#accountOf(bound);
+    const isAffordable = bucket.refill();
     const shape = shapeOf(shapes, namespace, relation);
     if (shape === undefined) return 'left';
     if (!shape.isProven) return shape;
@@ -116,14 +122,14 @@ export class InstantChecks {
     const { evaluator } = bound;
     evaluator.boundSteps(STEPS_MAX);
     const code = evaluator.checkUser(
-      question.objects[0] as number,
+      query.objects[0] as number,
       relation,
-      question.users[0] as number,
+      query.users[0] as number,
       context.clock.nowMs(),
       Math.min(scope.readBudget, READS_MAX),
     );
     const reads = evaluator.lastReads;
-    purse.spend(evaluator.lastSteps + reads);
+    bucket.spend(evaluator.lastSteps + reads);
     const hasContext = fields.contextEnd !== 0;
     if (code === CHECK_GENERAL || (hasContext && evaluator.isLastUndecided)) {
       shape.failed();
@@ -140,6 +146,50 @@ export class InstantChecks {
     return code === CHECK_ALLOWED ? 'allowed' : 'denied';
   }
 
+  /**
+   * The answer to an exact query about a set, without a context. As of `answer`; what is counted is what a
+   * worker counts of QueryCheck.
+   */
+  exact(
+    index: JobIndex,
+    model: NamespaceModel,
+    query: CheckQuery,
+    scope: ReadScope,
+  ): InstantAnswer {
+    const { stats, clock } = this.#context;
+    const bound = this.#context.boundOf(index, model);
+    const { reader } = index;
+    const { exactShapes, bucket } = this.#accountOf(bound);
+    const isAffordable = bucket.refill();
+    const [namespace, relation] = [reader.nameId(query.namespace), reader.nameId(query.relation)];
+    const shape = shapeOf(exactShapes, namespace, relation);
+    if (shape === undefined) return 'left';
+    if (!shape.isProven) return shape;
+    if (!isAffordable) return 'left';
+    if (shape.left > 0) {
+      shape.left -= 1;
+      return 'left';
+    }
+    const { evaluator } = bound;
+    evaluator.boundSteps(STEPS_MAX);
+    const code = evaluator.checkExact(query, clock.nowMs(), Math.min(scope.readBudget, READS_MAX));
+    const reads = evaluator.lastReads;
+    bucket.spend(evaluator.lastSteps + reads);
+    if (code === CHECK_GENERAL) {
+      shape.failed();
+      return 'left';
+    }
+    shape.answered();
+    stats.turnTo({ requestId: 0, scope });
+    stats.reads.QueryCheck.add(reads);
+    stats.project.answered(reads);
+    if (evaluator.lastBackstops !== 0) stats.backstops(evaluator.lastBackstops);
+    const counter = stats.counter(model, query.namespace, query.relation);
+    if (code === CHECK_ALLOWED) counter.allowed += 1;
+    else counter.denied += 1;
+    return code === CHECK_ALLOWED ? 'allowed' : 'denied';
+  }
+
   #isAsExpected(body: Uint8Array, { projectId, tenantId, token }: RawScope): boolean {
     const at = this.#context.fields.scope;
     return (
@@ -149,10 +199,14 @@ export class InstantChecks {
     );
   }
 
-  #accountOf(bound: Bound): Account {
+  #accountOf(bound: BoundEngine): InstantAccount {
     const known = this.#accounts.get(bound);
     if (known !== undefined) return known;
-    const made = { shapes: new Map<number, CheckShape>(), purse: new StepPurse() };
+    const made = {
+      shapes: new Map<number, CheckShape>(),
+      exactShapes: new Map<number, CheckShape>(),
+      bucket: new StepBucket(),
+    };
     this.#accounts.set(bound, made);
     return made;
   }

@@ -16,8 +16,8 @@ import type { DecisionStats } from './decision-stats.ts';
 import type { JobIndex } from './job.ts';
 import type { PairCounter } from './pair-counter.ts';
 
-/** Model versions of one shard that are evaluated side by side while an update spreads. */
-const EVALUATORS_PER_INDEX = 2;
+/** Model versions of one shard that are evaluated side by side: while an update is replicated, or since queries name them. */
+const EVALUATORS_PER_INDEX = 4;
 
 export type JobContextOptions = {
   readonly writer: AnswerWriter;
@@ -37,7 +37,7 @@ const FREE_EVALUATORS_MAX = 4;
  * The engine bound to one index and one model, with the counters of the model's names. An evaluator
  * has one task at a time: one whose task was suspended is lent to it, and others take its place.
  */
-export class Bound {
+export class BoundEngine {
   readonly model: NamespaceModel;
   /** By name ids, which the model pins for the life of the index. */
   readonly counters = new Map<number, PairCounter>();
@@ -65,18 +65,18 @@ export class Bound {
   }
 
   /** That task has ended. */
-  giveBack(evaluator: Evaluator): void {
+  release(evaluator: Evaluator): void {
     if (this.#free.length < FREE_EVALUATORS_MAX) this.#free.push(evaluator);
   }
 }
 
 /** Which evaluator one job uses, and whether it keeps it between slices. */
 export class EvaluatorLoan {
-  readonly #bound: Bound;
+  readonly #bound: BoundEngine;
   readonly #evaluator: Evaluator;
   #isLent = false;
 
-  constructor(bound: Bound) {
+  constructor(bound: BoundEngine) {
     this.#bound = bound;
     this.#evaluator = bound.evaluator;
   }
@@ -88,7 +88,7 @@ export class EvaluatorLoan {
       this.#bound.lend(this.#evaluator);
     } else if (progress === 'done' && this.#isLent) {
       this.#isLent = false;
-      this.#bound.giveBack(this.#evaluator);
+      this.#bound.release(this.#evaluator);
     }
   }
 }
@@ -119,7 +119,7 @@ export class JobContext {
   readonly #evaluatorOptions: EvaluatorOptions;
   /** Of all evaluators of this thread. */
   readonly #scratch = new HotScratch();
-  readonly #bound = new WeakMap<TupleReader, Bound[]>();
+  readonly #bound = new WeakMap<TupleReader, BoundEngine[]>();
 
   constructor(options: JobContextOptions) {
     this.writer = options.writer;
@@ -144,7 +144,7 @@ export class JobContext {
   }
 
   /** The evaluator of this index and model; made at first use. */
-  boundOf(index: JobIndex, model: NamespaceModel): Bound {
+  boundOf(index: JobIndex, model: NamespaceModel): BoundEngine {
     const { reader } = index;
     let bound = this.#bound.get(reader);
     if (bound === undefined) {
@@ -152,10 +152,13 @@ export class JobContext {
       this.#bound.set(reader, bound);
     }
     for (let i = 0; i < bound.length; i++) {
-      const known = bound[i] as Bound; // below length
-      if (known.model === model) return known;
+      const known = bound[i] as BoundEngine; // below length
+      if (known.model !== model) continue;
+      // The last one is what most ask for; others move behind it.
+      if (i < bound.length - 1) bound.push(...bound.splice(i, 1));
+      return known;
     }
-    const made = new Bound(
+    const made = new BoundEngine(
       model,
       (hot) =>
         new Evaluator(reader, model, this.#evaluatorOptions, this.clock, hot ?? this.#scratch),
@@ -174,7 +177,7 @@ export class JobContext {
 
   /** The counter of a decision; texts are only made the first time. Hot. */
   counterOf(
-    bound: Bound,
+    bound: BoundEngine,
     namespace: number,
     relation: number,
     names: PairNames,
@@ -195,7 +198,7 @@ export class JobContext {
   }
 
   /** Of names without ids; texts are made where the model may say that they are unknown. */
-  #counterOutside({ model }: Bound, names: PairNames, index: number): PairCounter {
+  #counterOutside({ model }: BoundEngine, names: PairNames, index: number): PairCounter {
     if (!isTyped(model)) return this.stats.other;
     return this.stats.counter(model, names.namespaceText(index), names.relationText(index));
   }

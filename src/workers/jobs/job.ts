@@ -1,7 +1,7 @@
 import type { NamespaceModel } from '../../model/namespace-model.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
 import type { ScopeEntry } from '../../protocol/messages.ts';
-import type { Revision } from '../../protocol/questions.ts';
+import type { Revision } from '../../protocol/queries.ts';
 import type { AppError } from '../../shared/app-error.ts';
 
 /** The index of a shard as jobs read it. */
@@ -20,8 +20,8 @@ export interface JobShard {
 
 /** What a read asks of the revision that answers it. */
 export type Demand = {
-  readonly scope: Pick<ScopeEntry, 'epoch' | 'settingsVersion' | 'stamp'>;
-  readonly minSeq: number;
+  readonly scope: Pick<ScopeEntry, 'epoch' | 'settingsVersion' | 'forkId'>;
+  readonly minRevision: number;
 };
 
 /**
@@ -30,8 +30,10 @@ export type Demand = {
 export interface Job {
   readonly requestId: number;
   readonly scope: ScopeEntry;
-  readonly minSeq: number;
+  readonly minRevision: number;
   readonly deadlineMs: number;
+  /** Whether the caller stated it. */
+  readonly isDeadlineStated: boolean;
   /** How long it waits for its shard: the deadline, or a bound where there is none. */
   readonly waitUntilMs: number;
   readonly isCancelled: boolean;

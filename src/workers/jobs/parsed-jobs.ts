@@ -4,12 +4,12 @@ import type { NamespaceModel } from '../../model/namespace-model.ts';
 import { EMPTY_NAME } from '../../model/tuple-reader.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
 import type { Method, ScopeEntry, WorkerRequest } from '../../protocol/messages.ts';
-import type { RefusedQuestion } from '../../protocol/read-figures.ts';
+import type { RefusedQuery } from '../../protocol/read-figures.ts';
 import type { BatchItem, BatchItemResult } from '../../protocol/shard-client.ts';
 import { BatchEvaluation, ITEM_ALLOWED } from './batch-evaluation.ts';
 import type { ItemChunk, ItemSource } from './batch-evaluation.ts';
 import { type Asked, EvaluationJob, type JobWork, runCounted } from './evaluation-job.ts';
-import type { Bound, JobContext } from './job-context.ts';
+import type { BoundEngine, JobContext } from './job-context.ts';
 import type { Job } from './job.ts';
 
 /** Ids of a list that travel in one message: a longer one comes in parts, so that its clone stops nobody. */
@@ -21,8 +21,8 @@ const IDS_PER_PART = 4_096;
  */
 const SHORT_BATCH_ITEMS_MAX = 128;
 
-/** All but questions, which stand above this room. */
-type PlainRequest = WorkerRequest<Exclude<Method, 'question'>>;
+/** All but queries, which stand above this module. */
+type PlainRequest = WorkerRequest<Exclude<Method, 'query'>>;
 
 /** The job of a request that the gateway parsed and validated. */
 export function parsedJob(
@@ -34,8 +34,9 @@ export function parsedJob(
   const head = {
     requestId: request.requestId,
     scope,
-    minSeq: request.minSeq,
+    minRevision: request.minRevision,
     deadlineMs: request.deadlineMs,
+    isDeadlineStated: request.isDeadlineStated === true,
   };
   return new EvaluationJob(context, head, waitUntilMsMax, workOf(context, request, scope));
 }
@@ -69,7 +70,7 @@ class CheckWork implements JobWork, Asked {
     this.#readBudget = readBudget;
   }
 
-  start(bound: Bound): void {
+  start(bound: BoundEngine): void {
     const nowMs = this.#context.clock.nowMs();
     this.#model = bound.model;
     this.#task = bound.evaluator.startCheck(this.#request.args, nowMs, this.#readBudget);
@@ -96,7 +97,7 @@ class CheckWork implements JobWork, Asked {
     return 'done';
   }
 
-  refusedQuestion(): RefusedQuestion {
+  refusedQuery(): RefusedQuery {
     return { kind: 'check', ...this.#request.args };
   }
 }
@@ -118,7 +119,7 @@ class BatchCheckWork implements JobWork {
     this.isLong = request.args.length > SHORT_BATCH_ITEMS_MAX;
   }
 
-  start(bound: Bound, reader: TupleReader): void {
+  start(bound: BoundEngine, reader: TupleReader): void {
     const context = this.#context;
     const readBudget = this.#readBudget;
     const items = new TextItems(reader, this.#request.args);
@@ -158,7 +159,7 @@ class ExpandWork implements JobWork, Asked {
     this.#readBudget = readBudget;
   }
 
-  start({ evaluator }: Bound): void {
+  start({ evaluator }: BoundEngine): void {
     const nowMs = this.#context.clock.nowMs();
     this.#task = evaluator.startExpand(this.#request.args, nowMs, this.#readBudget);
   }
@@ -173,7 +174,7 @@ class ExpandWork implements JobWork, Asked {
     return 'done';
   }
 
-  refusedQuestion(): RefusedQuestion {
+  refusedQuery(): RefusedQuery {
     return { kind: 'expand', ...this.#request.args };
   }
 }
@@ -199,7 +200,7 @@ class ListObjectsWork implements JobWork, Asked {
     return this.#ids !== null && this.#sent > 0;
   }
 
-  start({ evaluator }: Bound): void {
+  start({ evaluator }: BoundEngine): void {
     const nowMs = this.#context.clock.nowMs();
     this.#ids = null;
     this.#task = evaluator.startListObjects(this.#request.args, nowMs, this.#readBudget);
@@ -223,7 +224,7 @@ class ListObjectsWork implements JobWork, Asked {
     return isPart ? 'more' : 'done';
   }
 
-  refusedQuestion(): RefusedQuestion {
+  refusedQuery(): RefusedQuery {
     return { kind: 'listObjects', ...this.#request.args };
   }
 }
@@ -260,9 +261,9 @@ class TextItems implements ItemSource {
     return this.#item(index).relation;
   }
 
-  questionText(index: number): RefusedQuestion {
-    const { userId, ...question } = this.#item(index);
-    return { kind: 'check', ...question, subject: { kind: 'user', userId }, contextJson: '' };
+  queryText(index: number): RefusedQuery {
+    const { userId, ...query } = this.#item(index);
+    return { kind: 'check', ...query, subject: { kind: 'user', userId }, contextJson: '' };
   }
 
   #item(index: number): BatchItem {

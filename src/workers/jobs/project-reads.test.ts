@@ -12,7 +12,7 @@ function scopeOf(projectId: string, readBudget = 100): ScopeEntry {
     modelVersion: 1,
     settingsVersion: 1,
     epoch: 1,
-    stamp: '',
+    forkId: '',
     isHeldOnly: false,
     expectedProjectId: projectId,
     expectedTenantId: 't',
@@ -69,15 +69,15 @@ test('a few refusals of a project are told of, and how many were not', () => {
     relation: 'doc#viewer',
     limit: 100,
     bound: 'evaluation',
-    question: () => null,
+    query: () => null,
   } as const;
   for (let i = 0; i < 10; i++) stats.refused(exhausted);
-  expect(told.map(({ untold }) => untold)).toEqual([0, 0]);
+  expect(told.map(({ unreported }) => unreported)).toEqual([0, 0]);
   expect(told[0]).toMatchObject({ requestId: 7, projectId: 'p', tenantId: 't', limit: 100 });
   expect(stats.take().projects).toMatchObject([{ refusals: 10 }]);
   stats.turnTo({ requestId: 8, scope: scopeOf('p') });
   stats.refused(exhausted);
-  expect(told.at(-1)).toMatchObject({ requestId: 8, untold: 8 });
+  expect(told.at(-1)).toMatchObject({ requestId: 8, unreported: 8 });
 });
 
 test('what an operator previews counts for no project', () => {

@@ -6,13 +6,13 @@ import {
   SHARE_BOUNDS,
 } from '../../protocol/read-figures.ts';
 
-/** What is looked at of the scope of a question. */
+/** What is looked at of the scope of a query. */
 export type CountedScope = Pick<ScopeEntry, 'projectId' | 'tenantId' | 'readBudget'>;
 
-/** Projects that a worker tells apart between two reports; all further ones are told of together. */
+/** Projects that a worker distinguishes between two reports; all further ones are notified of together. */
 const PROJECTS_MAX = 256;
-/** Refusals of a project that are told of one by one between two reports. */
-const TOLD_MAX = 2;
+/** Refusals of a project that are notified of one by one between two reports. */
+const REPORTED_MAX = 2;
 
 const SHARES = SHARE_BOUNDS.length;
 /** Behind the buckets: fields of their own would be allocated anew with each addition. */
@@ -28,8 +28,8 @@ export class ProjectReads {
   readonly #bounds = new Float64Array(SHARES);
   #budget = 0;
   #refusals = 0;
-  #told = 0;
-  #untold = 0;
+  #reported = 0;
+  #unreported = 0;
 
   constructor(projectId: string) {
     this.projectId = projectId;
@@ -62,22 +62,22 @@ export class ProjectReads {
     this.#shares[SHARES] = (this.#shares[SHARES] as number) + 1;
   }
 
-  /** An evaluation or a batch was refused; whether it is to be told of. */
+  /** An evaluation or a batch was refused; whether it is to be notified of. */
   refused(): boolean {
     this.#refusals += 1;
-    if (this.#told < TOLD_MAX) {
-      this.#told += 1;
+    if (this.#reported < REPORTED_MAX) {
+      this.#reported += 1;
       return true;
     }
-    this.#untold += 1;
+    this.#unreported += 1;
     return false;
   }
 
-  /** Refusals since the last call that nobody was told of. */
-  takeUntold(): number {
-    const untold = this.#untold;
-    this.#untold = 0;
-    return untold;
+  /** Refusals since the last call that nobody was notified of. */
+  takeUnreported(): number {
+    const unreported = this.#unreported;
+    this.#unreported = 0;
+    return unreported;
   }
 
   /** Everything counted since the last call; undefined: nothing was. */
@@ -85,7 +85,7 @@ export class ProjectReads {
     const { projectId } = this;
     const refusals = this.#refusals;
     const shares = [...this.#shares];
-    this.#told = 0;
+    this.#reported = 0;
     if (refusals === 0 && shares.every((count) => count === 0)) return undefined;
     const buckets: number[] = [];
     for (let bucket = 0; bucket < READ_BUCKETS; bucket++) {

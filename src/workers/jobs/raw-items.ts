@@ -1,15 +1,13 @@
 import { createEntityLookups, EMPTY_NAME } from '../../model/tuple-reader.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
-import type { RefusedQuestion } from '../../protocol/read-figures.ts';
+import type { RefusedQuery } from '../../protocol/read-figures.ts';
+import type { ByteSource } from '../raw/raw-context.ts';
 import { POSITIONS_PER_ITEM, sameBytes } from '../raw/raw-fields.ts';
 import { CHUNK_ITEMS } from './batch-evaluation.ts';
 import type { ItemChunk, ItemSource } from './batch-evaluation.ts';
 
 /** An object and a user for each item of a chunk. */
 const lookups = createEntityLookups(CHUNK_ITEMS * 2);
-/** Where the bytes of a body are now: at positions that do not change. */
-export type ByteSource = { readonly bytes: Uint8Array };
-
 /** Which of the lookups is the user of each item. */
 const userAt = new Uint8Array(CHUNK_ITEMS);
 
@@ -92,8 +90,8 @@ export class RawItems implements ItemSource {
     return this.#text(index * POSITIONS_PER_ITEM + 6);
   }
 
-  /** The whole question of an item. */
-  questionText(index: number): RefusedQuestion {
+  /** The whole query of an item. */
+  queryText(index: number): RefusedQuery {
     return {
       kind: 'check',
       namespace: this.namespaceText(index),

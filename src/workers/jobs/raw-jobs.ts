@@ -9,7 +9,8 @@ import {
   RAW_BODY_END,
   RAW_BODY_START,
   RAW_DEADLINE_MS,
-  RAW_MIN_SEQ,
+  RAW_DEADLINE_STATED,
+  RAW_MIN_REVISION,
   RAW_OPCODE,
   RAW_REQUEST_ID,
   RAW_SCOPE,
@@ -17,7 +18,7 @@ import {
   rawMethodOf,
   wireFormatOf,
 } from '../../protocol/messages.ts';
-import type { RefusedQuestion } from '../../protocol/read-figures.ts';
+import type { RefusedQuery } from '../../protocol/read-figures.ts';
 import type { RawMethod } from '../../protocol/shard-client.ts';
 import { BatchEncoder, ListEncoder, jsonOfBatch, protoOfBatch } from '../raw/answer-encoder.ts';
 import type { BatchScan } from '../raw/batch-scan.ts';
@@ -33,15 +34,15 @@ import {
   type JobWork,
   runCounted,
 } from './evaluation-job.ts';
-import type { Bound, JobContext } from './job-context.ts';
+import type { BoundEngine, JobContext } from './job-context.ts';
 import type { Job } from './job.ts';
 import type { PairCounter } from './pair-counter.ts';
 import { RawItems } from './raw-items.ts';
 
 /** About SHORT_BATCH_ITEMS_MAX items of 128 bytes each, which mostly end within a slice. */
 const SHORT_BODY_BYTES_MAX = 16 * 1024;
-/** The question of the Check at work. */
-const question = createItemChunk();
+/** The query of the Check at work. */
+const queryChunk = createItemChunk();
 
 /**
  * The job of the raw request at `field` of `batch.raw`, whose bodies are `bodies`. Nothing is parsed
@@ -56,13 +57,13 @@ export function rawJob(
 ): Job {
   const { raw } = batch;
   const method = rawMethodOf(raw[field + RAW_OPCODE] as number);
-  const request = new RawRequest(batch, bodies, field);
+  const request = new RawJobRequest(batch, bodies, field);
   bodies.opened();
   const work = workOf(method, context, request);
   return new EvaluationJob(context, request, waitUntilMsMax, work);
 }
 
-function workOf(method: RawMethod, context: JobContext, request: RawRequest): JobWork {
+function workOf(method: RawMethod, context: JobContext, request: RawJobRequest): JobWork {
   if (method === 'check') return new RawCheckWork(context, request);
   if (method === 'listObjects') return new RawListWork(context, request);
   return request.end - request.start > SHORT_BODY_BYTES_MAX
@@ -71,11 +72,12 @@ function workOf(method: RawMethod, context: JobContext, request: RawRequest): Jo
 }
 
 /** Where one raw request stands in its message. */
-class RawRequest implements JobHead {
+class RawJobRequest implements JobHead {
   readonly requestId: number;
   readonly scope: ScopeEntry;
-  readonly minSeq: number;
+  readonly minRevision: number;
   readonly deadlineMs: number;
+  readonly isDeadlineStated: boolean;
   readonly isJson: boolean;
   readonly source: BatchBodies;
   readonly start: number;
@@ -88,8 +90,9 @@ class RawRequest implements JobHead {
     if (scope === undefined) throw new Error('a raw request without scope');
     this.requestId = raw[field + RAW_REQUEST_ID] as number;
     this.scope = scope;
-    this.minSeq = raw[field + RAW_MIN_SEQ] as number;
+    this.minRevision = raw[field + RAW_MIN_REVISION] as number;
     this.deadlineMs = raw[field + RAW_DEADLINE_MS] as number;
+    this.isDeadlineStated = raw[field + RAW_DEADLINE_STATED] === 1;
     this.isJson = wireFormatOf(raw[field + RAW_OPCODE] as number) === 'json';
     this.source = source;
     this.start = raw[field + RAW_BODY_START] as number;
@@ -108,7 +111,7 @@ class RawRequest implements JobHead {
  */
 function isAsExpected(
   context: JobContext,
-  request: RawRequest,
+  request: RawJobRequest,
   isScanned: boolean,
   fields: RawFields = context.fields,
 ): boolean {
@@ -124,7 +127,7 @@ function isAsExpected(
   return isExpected;
 }
 
-function itemsOf({ fields }: JobContext, request: RawRequest, reader: TupleReader): RawItems {
+function itemsOf({ fields }: JobContext, request: RawJobRequest, reader: TupleReader): RawItems {
   return new RawItems(reader, request.source, fields.items, fields.itemCount);
 }
 
@@ -133,16 +136,16 @@ class RawCheckWork implements JobWork, Asked {
   readonly keepsEvaluator = true;
   readonly isPartlySent = false;
   readonly #context: JobContext;
-  readonly #request: RawRequest;
+  readonly #request: RawJobRequest;
   #task: EvaluationTask<boolean> | null = null;
   #items: RawItems | null = null;
   #asked: RawContext | null = null;
-  #bound: Bound | null = null;
-  /** Name ids of the question. */
+  #bound: BoundEngine | null = null;
+  /** Name ids of the query. */
   #namespace = -1;
   #relation = -1;
 
-  constructor(context: JobContext, request: RawRequest) {
+  constructor(context: JobContext, request: RawJobRequest) {
     this.#context = context;
     this.#request = request;
   }
@@ -158,13 +161,13 @@ class RawCheckWork implements JobWork, Asked {
     return isAsExpected(this.#context, this.#request, isScanned);
   }
 
-  start(bound: Bound, reader: TupleReader): void {
+  start(bound: BoundEngine, reader: TupleReader): void {
     const items = itemsOf(this.#context, this.#request, reader);
-    items.load(0, 1, question);
-    const object = question.objects[0] as number;
-    const relation = question.relations[0] as number;
-    const user = question.users[0] as number;
-    this.#namespace = question.namespaces[0] as number;
+    items.load(0, 1, queryChunk);
+    const object = queryChunk.objects[0] as number;
+    const relation = queryChunk.relations[0] as number;
+    const user = queryChunk.users[0] as number;
+    this.#namespace = queryChunk.namespaces[0] as number;
     this.#relation = relation;
     this.#items = items;
     this.#bound = bound;
@@ -202,10 +205,10 @@ class RawCheckWork implements JobWork, Asked {
     return 'done';
   }
 
-  refusedQuestion(): RefusedQuestion | null {
+  refusedQuery(): RefusedQuery | null {
     if (this.#items === null) return null;
     const contextJson = this.#asked === null ? '' : this.#asked.json;
-    const asked = this.#items.questionText(0);
+    const asked = this.#items.queryText(0);
     return asked.kind === 'check' ? { ...asked, contextJson } : asked;
   }
 
@@ -227,9 +230,9 @@ class RawCheckWork implements JobWork, Asked {
 /** The evaluation of a batch from its items on; it borrows an evaluator for itself. */
 function evaluationOf(
   context: JobContext,
-  request: RawRequest,
+  request: RawJobRequest,
   items: RawItems,
-  bound: Bound,
+  bound: BoundEngine,
 ): BatchEvaluation {
   const { clock, batchBudgetFactor, stats } = context;
   const { readBudget } = request.scope;
@@ -247,12 +250,12 @@ class RawBatchWork implements JobWork {
   readonly keepsEvaluator = false;
   readonly isPartlySent = false;
   readonly #context: JobContext;
-  readonly #request: RawRequest;
+  readonly #request: RawJobRequest;
   #evaluation: BatchEvaluation | null = null;
   #items: RawItems | null = null;
   #isKept = false;
 
-  constructor(context: JobContext, request: RawRequest) {
+  constructor(context: JobContext, request: RawJobRequest) {
     this.#context = context;
     this.#request = request;
   }
@@ -270,7 +273,7 @@ class RawBatchWork implements JobWork {
     return isAsExpected(this.#context, this.#request, isScanned);
   }
 
-  start(bound: Bound, reader: TupleReader): void {
+  start(bound: BoundEngine, reader: TupleReader): void {
     const items = itemsOf(this.#context, this.#request, reader);
     this.#items = items;
     this.#isKept = false;
@@ -288,7 +291,7 @@ class RawBatchWork implements JobWork {
     const encode = this.#request.isJson ? jsonOfBatch : protoOfBatch;
     const { writer } = this.#context;
     encode(evaluation.outcomes, evaluation.errors, (length) =>
-      writer.room(this.#request.requestId, length),
+      writer.space(this.#request.requestId, length),
     );
     return 'done';
   }
@@ -300,13 +303,13 @@ class RawLongBatchWork implements JobWork {
   readonly keepsEvaluator = false;
   readonly isPartlySent = false;
   readonly #context: JobContext;
-  readonly #request: RawRequest;
+  readonly #request: RawJobRequest;
   #scan: BatchScan | null = null;
   #isScanning = false;
   #evaluation: BatchEvaluation | null = null;
   #encoder: BatchEncoder | null = null;
 
-  constructor(context: JobContext, request: RawRequest) {
+  constructor(context: JobContext, request: RawJobRequest) {
     this.#context = context;
     this.#request = request;
   }
@@ -330,7 +333,7 @@ class RawLongBatchWork implements JobWork {
     return isAsExpected(this.#context, this.#request, isScanned, fields);
   }
 
-  start(bound: Bound, reader: TupleReader): void {
+  start(bound: BoundEngine, reader: TupleReader): void {
     const { fields } = this.#scan ?? this.#context;
     const items = new RawItems(reader, this.#request.source, fields.items, fields.itemCount);
     this.#encoder = null;
@@ -356,13 +359,13 @@ class RawListWork implements JobWork, Asked {
   readonly keepsEvaluator = true;
   readonly isPartlySent = false;
   readonly #context: JobContext;
-  readonly #request: RawRequest;
+  readonly #request: RawJobRequest;
   #task: EvaluationTask<Uint32Array> | null = null;
   #reader: TupleReader | null = null;
-  #asked: RefusedQuestion | null = null;
+  #asked: RefusedQuery | null = null;
   #encoder: ListEncoder | null = null;
 
-  constructor(context: JobContext, request: RawRequest) {
+  constructor(context: JobContext, request: RawJobRequest) {
     this.#context = context;
     this.#request = request;
   }
@@ -380,7 +383,7 @@ class RawListWork implements JobWork, Asked {
     return isAsExpected(this.#context, this.#request, isScanned);
   }
 
-  start({ evaluator }: Bound, reader: TupleReader): void {
+  start({ evaluator }: BoundEngine, reader: TupleReader): void {
     const items = itemsOf(this.#context, this.#request, reader);
     this.#encoder = null;
     this.#reader = reader;
@@ -411,7 +414,7 @@ class RawListWork implements JobWork, Asked {
     return 'done';
   }
 
-  refusedQuestion(): RefusedQuestion | null {
+  refusedQuery(): RefusedQuery | null {
     return this.#asked;
   }
 }

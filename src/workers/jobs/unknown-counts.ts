@@ -3,7 +3,7 @@ import { meantName, type MissingPart } from '../../model/unknown-relation.ts';
 import type { UnknownFigures, UnknownRelation } from '../../protocol/unknown-relations.ts';
 import type { PairCounter } from './pair-counter.ts';
 
-/** Names that are told of between two reports: one that comes again is told of in the next. */
+/** Names that are notified of between two reports: one that comes again is notified of in the next. */
 const NAMES_MAX = 8;
 
 /**

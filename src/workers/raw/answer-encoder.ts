@@ -9,9 +9,9 @@ const JSON_END = utf8.encode(']}');
 const COMMA = 0x2c;
 
 /** Where an encoder of `length` bytes writes; what lies there is overwritten. */
-export type Room = (length: number) => Uint8Array;
+export type Space = (length: number) => Uint8Array;
 
-const newBytes: Room = (length) => new Uint8Array(length);
+const newBytes: Space = (length) => new Uint8Array(length);
 
 const OUTCOME_ALLOWED = 1;
 const OUTCOME_ERROR = 2;
@@ -25,13 +25,13 @@ const TAG_ERROR = 0x12; // field 2, length-delimited
 /**
  * Encodes a BatchCheck answer in slices, so that a long one stops nobody: in JSON exactly as the general path's encoder
  * writes it, every field, no spaces; in binary without defaults, as proto3 writes it. `outcomes`: 0 denied, 1 allowed,
- * 2 error with its text in `errors`. Written into what `room` gives. Hot. O(items + error texts).
+ * 2 error with its text in `errors`. Written into what `space` gives. Hot. O(items + error texts).
  */
 export class BatchEncoder {
   readonly #outcomes: Uint8Array;
   readonly #errors: ReadonlyMap<number, string>;
   readonly #isJson: boolean;
-  readonly #room: Room;
+  readonly #space: Space;
   readonly #failures = new Map<number, Uint8Array>();
   #measured = 0;
   #length = 0;
@@ -43,12 +43,12 @@ export class BatchEncoder {
     outcomes: Uint8Array,
     errors: ReadonlyMap<number, string>,
     isJson: boolean,
-    room: Room = newBytes,
+    space: Space = newBytes,
   ) {
     this.#outcomes = outcomes;
     this.#errors = errors;
     this.#isJson = isJson;
-    this.#room = room;
+    this.#space = space;
   }
 
   /** Encodes until done or until the monotonic clock passed `sliceEndMs`. */
@@ -78,9 +78,9 @@ export class BatchEncoder {
   }
 
   #begin(): Uint8Array {
-    if (!this.#isJson) return this.#room(this.#length);
+    if (!this.#isJson) return this.#space(this.#length);
     const commas = Math.max(0, this.#outcomes.length - 1);
-    const body = this.#room(JSON_RESULTS_START.length + this.#length + commas + JSON_END.length);
+    const body = this.#space(JSON_RESULTS_START.length + this.#length + commas + JSON_END.length);
     body.set(JSON_RESULTS_START, 0);
     this.#at = JSON_RESULTS_START.length;
     return body;
@@ -171,9 +171,9 @@ export class BatchEncoder {
 export function jsonOfBatch(
   outcomes: Uint8Array,
   errors: ReadonlyMap<number, string>,
-  room: Room = newBytes,
+  space: Space = newBytes,
 ): Uint8Array {
-  const encoder = new BatchEncoder(outcomes, errors, true, room);
+  const encoder = new BatchEncoder(outcomes, errors, true, space);
   encoder.run(Infinity);
   return encoder.body();
 }
@@ -182,9 +182,9 @@ export function jsonOfBatch(
 export function protoOfBatch(
   outcomes: Uint8Array,
   errors: ReadonlyMap<number, string>,
-  room: Room = newBytes,
+  space: Space = newBytes,
 ): Uint8Array {
-  const encoder = new BatchEncoder(outcomes, errors, false, room);
+  const encoder = new BatchEncoder(outcomes, errors, false, space);
   encoder.run(Infinity);
   return encoder.body();
 }
@@ -195,8 +195,8 @@ const IDS_PER_CLOCK_LOOK = 256;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 /** Of an id in either form: each byte escaped, two quotes and a comma; tag and length take less. */
-const ID_ROOM = 6 * ENTITY_ID_BYTES_MAX + 3;
-const ROOM_FIRST = 32 * 1024;
+const ID_CAPACITY = 6 * ENTITY_ID_BYTES_MAX + 3;
+const CAPACITY_FIRST = 32 * 1024;
 const strictUtf8 = new TextDecoder();
 
 /** What has the ids of entities. */
@@ -222,7 +222,7 @@ export class ListEncoder {
     this.#ids = ids;
     this.#entities = entities;
     this.#isJson = isJson;
-    this.#bytes = spare ?? new Uint8Array(ROOM_FIRST);
+    this.#bytes = spare ?? new Uint8Array(CAPACITY_FIRST);
     spare = null;
     if (!isJson) return;
     this.#bytes.set(JSON_LIST_START);
@@ -235,7 +235,7 @@ export class ListEncoder {
     while (this.#next < length) {
       const end = Math.min(length, this.#next + IDS_PER_CLOCK_LOOK);
       for (; this.#next < end; this.#next++) {
-        if (this.#at + ID_ROOM > this.#bytes.length) this.#grow();
+        if (this.#at + ID_CAPACITY > this.#bytes.length) this.#grow();
         const entity = this.#entities[this.#next] as number; // below length
         if (this.#isJson) this.#addJson(entity);
         else this.#addProto(entity);

@@ -31,7 +31,7 @@ export function isContextNested(): boolean {
 }
 
 /**
- * Where the context of a question in JSON that starts at `start` has ended; -1 for one that needs thought, or is none. A
+ * Where the context of a query in JSON that starts at `start` has ended; -1 for one that needs thought, or is none. A
  * scan without a value: what it takes `JSON.parse` takes, and gives what the general path gives. So no escapes, no name
  * twice, no number that is -0 or beyond what is written with 24 characters, nothing deep or long. `body` is well-formed UTF-8 up
  * to `bodyEnd`. Hot: O(bytes), and the square of the members of one object.

@@ -40,10 +40,10 @@ const SHAPE_STRIDE = 3;
 /** One less than the items between two looks at the clock: cold, they take some tenths of a millisecond. */
 const ITEMS_BETWEEN_LOOKS = 255;
 
-type Key = { readonly text: Uint8Array; readonly field: number };
+type ScannedKey = { readonly text: Uint8Array; readonly field: number };
 
 /** Both spellings that protobuf JSON accepts; the two of one field share its bit. */
-const KEYS_BY_LENGTH: (readonly Key[])[] = Array.from({ length: 32 }, () => []);
+const KEYS_BY_LENGTH: (readonly ScannedKey[])[] = Array.from({ length: 32 }, () => []);
 for (const [field, names] of [
   [FIELD_NAMESPACE, ['namespace']],
   [FIELD_OBJECT, ['object_id', 'objectId']],
@@ -209,9 +209,9 @@ export class JsonScanner {
     if (bytes[this.#at] !== COLON) return -1;
     this.#at += 1;
     this.#skipSpace();
-    const candidates = KEYS_BY_LENGTH[length] as readonly Key[]; // length checked above
+    const candidates = KEYS_BY_LENGTH[length] as readonly ScannedKey[]; // length checked above
     for (let i = 0; i < candidates.length; i++) {
-      const { text, field } = candidates[i] as Key; // below length
+      const { text, field } = candidates[i] as ScannedKey; // below length
       let k = 0;
       while (k < length && text[k] === bytes[start + k]) k += 1;
       if (k === length) return field;
@@ -241,7 +241,7 @@ export class JsonScanner {
     return keepValue(bytes, this.#fields, field, base, start, end);
   }
 
-  /** From item `first` on. False as well where the slice ends, which #isPaused tells. */
+  /** From item `first` on. False as well where the slice ends, which #isPaused says. */
   #items(first: number): boolean {
     const bytes = this.#bytes;
     const fields = this.#fields;

@@ -20,7 +20,7 @@ const LIST_VALUES = 0x0a;
 /** What is no value, or needs thought. */
 const UNUSUAL = Symbol('unusual');
 
-type Members = { [name: string]: unknown };
+type ContextMembers = { [name: string]: unknown };
 
 let bytes: Buffer = Buffer.alloc(0);
 /** Where the next byte is read. */
@@ -33,9 +33,9 @@ export function isProtoContextNested(): boolean {
 }
 
 /**
- * The context of a question, a google.protobuf.Struct in [start, end) as encoders write it: each entry a name and a value, each
+ * The context of a query, a google.protobuf.Struct in [start, end) as encoders write it: each entry a name and a value, each
  * value of one kind. null for what is written otherwise, names that come twice, numbers that are not finite, text that is
- * not fit, and what is deep or long: the general path tells what it is. O(bytes).
+ * not fit, and what is deep or long: the general path says what it is. O(bytes).
  */
 export function readProtoContext(
   body: Uint8Array,
@@ -47,11 +47,11 @@ export function readProtoContext(
   at = start;
   hasInner = false;
   const value = readStruct(end, 0);
-  return value === UNUSUAL ? null : (value as Members);
+  return value === UNUSUAL ? null : (value as ContextMembers);
 }
 
 function readStruct(end: number, depth: number): unknown {
-  const members: Members = {};
+  const members: ContextMembers = {};
   while (at < end) {
     const entryEnd = lengthOf(FIELDS, end);
     if (entryEnd < 0) return UNUSUAL;

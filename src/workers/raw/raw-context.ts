@@ -3,14 +3,14 @@ import { type ConditionContext, type LazyContext, parseContext } from '../../mod
 import type { RawFields } from './raw-fields.ts';
 
 /** Where the bytes of a body are now: at positions that do not change. */
-type ByteSource = { readonly bytes: Uint8Array };
+export type ByteSource = { readonly bytes: Uint8Array };
 
 /** The context that a scanner found in a body; null where the body has none. It stays when the scanner goes on. */
 export function rawContextOf(fields: RawFields, source: ByteSource): RawContext | null {
   return fields.contextEnd === 0 ? null : new RawContext(fields, source);
 }
 
-/** The context of a raw question: JSON, which is parsed when it is asked for, or what a binary body came to. */
+/** The context of a raw query: JSON, which is parsed when it is asked for, or what a binary body came to. */
 export class RawContext implements LazyContext {
   readonly #source: ByteSource;
   readonly #start: number;

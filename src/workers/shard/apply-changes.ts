@@ -5,11 +5,11 @@ import { parsePackedChanges } from '../../model/packed-changes.ts';
 
 const OP_INSERT = 1;
 
-/** An audit that is told of changes, and the seq that they are of. */
-export type RunningAudit = { readonly run: IndexAudit; readonly seqOf: () => number };
+/** An audit that is notified of changes, and the revision that they are of. */
+export type RunningAudit = { readonly run: IndexAudit; readonly revisionOf: () => number };
 
 /**
- * Applies all changes of one seq, as packed in `tuple_change.changes`, and tells the audit that is under way. Errors: as of
+ * Applies all changes of one revision, as packed in `tuple_change.changes`, and notifies the audit that is under way. Errors: as of
  * TupleIndex.insert; the index must then be dropped.
  */
 export function applyChanges(index: TupleIndex, changes: string, audit: RunningAudit | null): void {
@@ -28,6 +28,6 @@ export function applyChanges(index: TupleIndex, changes: string, audit: RunningA
     audit?.run.before(row);
     if (entry[0] === OP_INSERT) index.insert(row);
     else index.remove(row);
-    audit?.run.after(row, audit.seqOf());
+    audit?.run.after(row, audit.revisionOf());
   }
 }

@@ -4,28 +4,30 @@ import type { ChangePage } from '../../store/changes.ts';
 import { BatchedChanges } from './batched-changes.ts';
 
 const shard = (i: number) => ({ projectId: 'p', tenantId: `t${i}` });
-const pageAt = (seq: number): ChangePage => ({
-  head: { epoch: 1, seq, stamp: '1', settingsVersion: 0, retainedFrom: 1 },
-  stampAtStart: '1',
+const pageAt = (revision: number): ChangePage => ({
+  headRevision: { epoch: 1, revision, forkId: '1', settingsVersion: 0, retainedFrom: 1 },
+  forkIdAtStart: '1',
   changes: [],
 });
 
-/** A store that answers when it is told to. */
+/** A store that answers when it is notified to. */
 class Store {
   readonly queries: (readonly ChangesAsk[])[] = [];
   readonly answers: PromiseWithResolvers<void>[] = [];
-  /** Seqs for which there is no room among many. */
+  /** Revisions for which there is no room among many. */
   readonly large = new Set<number>();
   failure: Error | undefined;
 
   readonly changes = new BatchedChanges({
-    one: async (ofShard, afterSeq) => {
-      await this.#answer([{ shard: ofShard, afterSeq }]);
-      return pageAt(afterSeq);
+    one: async (ofShard, afterRevision) => {
+      await this.#answer([{ shard: ofShard, afterRevision }]);
+      return pageAt(afterRevision);
     },
     many: async (asks) => {
       await this.#answer(asks);
-      return asks.map(({ afterSeq }) => (this.large.has(afterSeq) ? undefined : pageAt(afterSeq)));
+      return asks.map(({ afterRevision }) =>
+        this.large.has(afterRevision) ? undefined : pageAt(afterRevision),
+      );
     },
   });
 
@@ -44,9 +46,9 @@ test('one shard is asked for alone, and at once', async () => {
   const store = new Store();
   const page = store.changes.read(shard(1), 7);
   await turn();
-  expect(store.queries).toEqual([[{ shard: shard(1), afterSeq: 7 }]]);
+  expect(store.queries).toEqual([[{ shard: shard(1), afterRevision: 7 }]]);
   store.answers[0]?.resolve();
-  expect((await page).head.seq).toBe(7);
+  expect((await page).headRevision.revision).toBe(7);
 });
 
 test('a thousand shards share few queries, two at a time, and each has its own page', async () => {
@@ -63,7 +65,9 @@ test('a thousand shards share few queries, two at a time, and each has its own p
     store.answers[i]?.resolve();
     await turn();
   }
-  expect((await Promise.all(pages)).map((page) => page.head.seq)).toEqual(pages.map((_, i) => i));
+  expect((await Promise.all(pages)).map((page) => page.headRevision.revision)).toEqual(
+    pages.map((_, i) => i),
+  );
   expect(store.queries).toHaveLength(queries);
 });
 
@@ -73,12 +77,12 @@ test('what has no room among many is asked for alone', async () => {
   const pages = [0, 1, 2].map((i) => store.changes.read(shard(i), i));
   await turn();
   store.answers[0]?.resolve();
-  expect((await pages[0])?.head.seq).toBe(0);
-  expect((await pages[2])?.head.seq).toBe(2);
+  expect((await pages[0])?.headRevision.revision).toBe(0);
+  expect((await pages[2])?.headRevision.revision).toBe(2);
   await turn();
   expect(store.queries.at(-1)).toEqual([expect.objectContaining({ shard: shard(1) })]);
   store.answers[1]?.resolve();
-  expect((await pages[1])?.head.seq).toBe(1);
+  expect((await pages[1])?.headRevision.revision).toBe(1);
 });
 
 test('a failed query fails those that shared it, and nobody later', async () => {
@@ -92,5 +96,5 @@ test('a failed query fails those that shared it, and nobody later', async () => 
   const later = store.changes.read(shard(0), 5);
   await turn();
   store.answers[1]?.resolve();
-  expect((await later).head.seq).toBe(5);
+  expect((await later).headRevision.revision).toBe(5);
 });

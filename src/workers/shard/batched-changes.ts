@@ -7,11 +7,11 @@ const QUERIES_MAX = 2;
 
 /** Reads changes: of one shard as far as a page goes, of many a little each. */
 export type ChangesReader = {
-  readonly one: (shard: ShardKey, afterSeq: number) => Promise<ChangePage>;
+  readonly one: (shard: ShardKey, afterRevision: number) => Promise<ChangePage>;
   readonly many: (asks: readonly ChangesAsk[]) => Promise<readonly (ChangePage | undefined)[]>;
 };
 
-type Waiting = ChangesAsk & PromiseWithResolvers<ChangePage>;
+type WaitingRead = ChangesAsk & PromiseWithResolvers<ChangePage>;
 
 /**
  * Catch-ups of many shards that share queries. While another instance writes to a thousand shards that are
@@ -21,7 +21,7 @@ type Waiting = ChangesAsk & PromiseWithResolvers<ChangePage>;
  */
 export class BatchedChanges {
   readonly #reader: ChangesReader;
-  #waiting: Waiting[] = [];
+  #waiting: WaitingRead[] = [];
   #running = 0;
   #isScheduled = false;
 
@@ -30,8 +30,8 @@ export class BatchedChanges {
   }
 
   /** As `readChanges`. */
-  read(shard: ShardKey, afterSeq: number): Promise<ChangePage> {
-    const waiting = { shard, afterSeq, ...Promise.withResolvers<ChangePage>() };
+  read(shard: ShardKey, afterRevision: number): Promise<ChangePage> {
+    const waiting = { shard, afterRevision, ...Promise.withResolvers<ChangePage>() };
     this.#waiting.push(waiting);
     if (!this.#isScheduled) {
       this.#isScheduled = true;
@@ -56,14 +56,14 @@ export class BatchedChanges {
   }
 
   /** Never rejects. */
-  async #query(batch: readonly Waiting[]): Promise<void> {
+  async #query(batch: readonly WaitingRead[]): Promise<void> {
     if (batch.length === 1) {
-      await this.#alone(batch[0] as Waiting);
+      await this.#alone(batch[0] as WaitingRead);
       return;
     }
     try {
       const pages = await this.#reader.many(batch);
-      const left: Waiting[] = [];
+      const left: WaitingRead[] = [];
       batch.forEach((waiting, index) => {
         const page = pages[index];
         if (page === undefined) left.push(waiting);
@@ -75,7 +75,7 @@ export class BatchedChanges {
     }
   }
 
-  async #alone({ shard, afterSeq, resolve, reject }: Waiting): Promise<void> {
-    await this.#reader.one(shard, afterSeq).then(resolve, reject);
+  async #alone({ shard, afterRevision, resolve, reject }: WaitingRead): Promise<void> {
+    await this.#reader.one(shard, afterRevision).then(resolve, reject);
   }
 }

@@ -1,5 +1,5 @@
 import type { ShardKey } from '../../model/relation-tuple.ts';
-import type { ShardHead } from '../../store/changes.ts';
+import type { HeadRevision } from '../../store/changes.ts';
 import type { SnapshotSink } from '../../store/snapshot.ts';
 import { SNAPSHOTS_MAX, type SmallSnapshotSink } from '../../store/snapshots-of-many.ts';
 import { LoadPlaces } from './load-places.ts';
@@ -10,12 +10,12 @@ const QUERIES_MAX = 2;
 
 /** Loads snapshots: of one shard of any size, of many with few tuples each. */
 export type SnapshotsReader = {
-  readonly one: (shard: ShardKey, sink: SnapshotSink, signal: AbortSignal) => Promise<ShardHead>;
+  readonly one: (shard: ShardKey, sink: SnapshotSink, signal: AbortSignal) => Promise<HeadRevision>;
   readonly many: (
     shards: readonly ShardKey[],
     sinks: readonly SmallSnapshotSink[],
     signal: AbortSignal,
-  ) => Promise<readonly (ShardHead | undefined)[]>;
+  ) => Promise<readonly (HeadRevision | undefined)[]>;
 };
 
 export type BatchedLoadsOptions = {
@@ -25,7 +25,7 @@ export type BatchedLoadsOptions = {
   readonly timeoutMs: number;
 };
 
-type Waiting = PromiseWithResolvers<ShardHead> & {
+type WaitingLoad = PromiseWithResolvers<HeadRevision> & {
   readonly shard: ShardKey;
   readonly sink: SnapshotSink;
   readonly signal: AbortSignal;
@@ -40,7 +40,7 @@ export class BatchedLoads {
   readonly #reader: SnapshotsReader;
   readonly #options: BatchedLoadsOptions;
   readonly #alone: LoadPlaces;
-  #waiting: Waiting[] = [];
+  #waiting: WaitingLoad[] = [];
   #running = 0;
   #isScheduled = false;
 
@@ -51,8 +51,8 @@ export class BatchedLoads {
   }
 
   /** As `loadSnapshot`; rows that came before `sink.begin` are void. */
-  load(shard: ShardKey, sink: SnapshotSink, signal: AbortSignal): Promise<ShardHead> {
-    const waiting = { shard, sink, signal, ...Promise.withResolvers<ShardHead>() };
+  load(shard: ShardKey, sink: SnapshotSink, signal: AbortSignal): Promise<HeadRevision> {
+    const waiting = { shard, sink, signal, ...Promise.withResolvers<HeadRevision>() };
     this.#waiting.push(waiting);
     if (!this.#isScheduled) {
       this.#isScheduled = true;
@@ -77,10 +77,10 @@ export class BatchedLoads {
   }
 
   /** Never rejects. */
-  async #query(batch: readonly Waiting[]): Promise<void> {
+  async #query(batch: readonly WaitingLoad[]): Promise<void> {
     try {
       const shards = batch.map(({ shard }) => shard);
-      const heads = await withTimeout(this.#options.timeoutMs, (signal) =>
+      const headRevisions = await withTimeout(this.#options.timeoutMs, (signal) =>
         this.#reader.many(
           shards,
           batch.map(({ sink }) => sink),
@@ -88,16 +88,16 @@ export class BatchedLoads {
         ),
       );
       batch.forEach((waiting, index) => {
-        const head = heads[index];
-        if (head === undefined) this.#loadAlone(waiting);
-        else waiting.resolve(head);
+        const headRevision = headRevisions[index];
+        if (headRevision === undefined) this.#loadAlone(waiting);
+        else waiting.resolve(headRevision);
       });
     } catch (error) {
       for (const waiting of batch) waiting.reject(error);
     }
   }
 
-  #loadAlone({ shard, sink, signal, resolve, reject }: Waiting): void {
+  #loadAlone({ shard, sink, signal, resolve, reject }: WaitingLoad): void {
     this.#alone.run(() => this.#reader.one(shard, sink, signal)).then(resolve, reject);
   }
 }

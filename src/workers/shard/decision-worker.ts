@@ -6,7 +6,7 @@ import { PROTOCOL_VERSION } from '../../protocol/messages.ts';
 import { createClockMemory, DatabaseClock } from '../../shared/database-clock.ts';
 import { DeploymentWatch } from '../../store/deployment-watch.ts';
 import { createPool } from '../../store/pool.ts';
-import { FoldingShardIndex } from './folding-index.ts';
+import { PackingShardIndex } from './packing-index.ts';
 import { PostgresShardSource } from './postgres-shard-source.ts';
 import { ShardHost } from './shard-host.ts';
 import { postAnswers, serveBatches } from './worker-port.ts';
@@ -34,7 +34,7 @@ export default function decisionWorker(
     settings,
     clock: new DatabaseClock(settings.clockMemory ?? createClockMemory()),
     source: new PostgresShardSource(pool, settings.loadTimeoutMs),
-    createIndex: (shared, user) => new FoldingShardIndex(shared, user),
+    createIndex: (shared, user) => new PackingShardIndex(shared, user),
     post: (answers) => postAnswers(port, 0, answers),
     held,
     underEvaluation: new Float64Array(underEvaluation),

@@ -30,12 +30,12 @@ export class HeldChanges {
     return true;
   }
 
-  /** Everything held, by seq. Empties it. */
+  /** Everything held, by revision. Empties it. */
   take(): readonly CommittedChange[] {
     const taken = this.#changes ?? [];
     this.#changes = null;
     this.#bytes = 0;
-    if (taken.length > 1) taken.sort((a, b) => a.seq - b.seq);
+    if (taken.length > 1) taken.sort((a, b) => a.revision - b.revision);
     return taken;
   }
 }

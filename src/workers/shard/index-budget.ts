@@ -118,7 +118,7 @@ export class IndexBudget {
         return;
       }
       if (!victim.isEvictable) {
-        // Busy since it was put here: pinned, as it will be told to be.
+        // Busy since it was put here: pinned, as it will be reported to be.
         this.#pinned.set(victim, victim.indexBytes);
         this.#pinnedBytes += victim.indexBytes;
         continue;

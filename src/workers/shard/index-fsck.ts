@@ -24,7 +24,7 @@ export type IndexFsckOptions = {
   readonly sliceMs?: number | undefined;
   /** What must not happen has. */
   readonly onFailed: (error: unknown) => void;
-  /** What to do about a difference: tell of it, and load the index again. */
+  /** What to do about a difference: report it, and load the index again. */
   readonly onDifference: (actor: ShardActor, difference: IndexDifference) => void;
   readonly onUnfinished: (actor: ShardActor, error: unknown) => void;
 };
@@ -33,7 +33,7 @@ export type IndexFsckOptions = {
 type Checked = { readonly generation: number; readonly atMs: number };
 
 /** Shards that somebody wants to see checked, all from now on. */
-type Demand = { readonly pending: Map<ShardActor, number>; readonly resolve: () => void };
+type FsckDemand = { readonly pending: Map<ShardActor, number>; readonly resolve: () => void };
 
 /**
  * Which index of a worker is checked next, and how fast: one after another, each once in an interval, at a bounded rate; or all
@@ -45,7 +45,7 @@ export class IndexFsck {
   readonly #line = new Map<ShardActor, Checked>();
   /** Those whose check could not be finished, by when they are tried again. */
   readonly #later = new Map<ShardActor, Checked & { readonly retryAtMs: number }>();
-  #demands: Demand[] = [];
+  #demands: FsckDemand[] = [];
   #shards = 0;
   #rows = 0;
   #differences = 0;

@@ -35,12 +35,12 @@ export class ModelWaiters {
   }
 
   /** Fails those whose time has ended; returns how many still wait. O(waiting). */
-  sweep(nowMs: number, error: () => AppError): number {
+  sweep(nowMs: number, error: (job: Job) => AppError): number {
     let open = 0;
     for (const [key, jobs] of this.#jobs) {
       const kept = jobs.filter((job) => !job.isCancelled && job.waitUntilMs > nowMs);
       for (const job of jobs) {
-        if (!job.isCancelled && job.waitUntilMs <= nowMs) job.fail(error());
+        if (!job.isCancelled && job.waitUntilMs <= nowMs) job.fail(error(job));
       }
       if (kept.length === 0) this.#jobs.delete(key);
       else this.#jobs.set(key, kept);

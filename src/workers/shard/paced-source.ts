@@ -1,14 +1,14 @@
 import type { Pool } from 'pg';
 import type { ShardKey } from '../../model/relation-tuple.ts';
-import { readHeads } from '../../store/change-feed.ts';
+import { readHeadRevisions } from '../../store/change-feed.ts';
 import { readChanges } from '../../store/changes.ts';
-import type { ChangePage, ShardHead, ShardPosition } from '../../store/changes.ts';
+import type { ChangePage, HeadRevision, ShardPosition } from '../../store/changes.ts';
 import { readSnapshotPage, type SnapshotPage } from '../../store/snapshot-page.ts';
 import { loadSnapshot, type SnapshotSink } from '../../store/snapshot.ts';
 import type { ShardSource } from './ports.ts';
 
 /** Changes of one page, and the bytes after which it ends: what is applied in one turn of the loop. */
-const PAGE_SEQS_MAX = 64;
+const PAGE_REVISIONS_MAX = 64;
 const PAGE_BYTES_MAX = 16 * 1024;
 
 /**
@@ -25,12 +25,16 @@ export class PacedShardSource implements ShardSource {
     pool.catch(() => undefined);
   }
 
-  async loadSnapshot(shard: ShardKey, sink: SnapshotSink, signal: AbortSignal): Promise<ShardHead> {
+  async loadSnapshot(
+    shard: ShardKey,
+    sink: SnapshotSink,
+    signal: AbortSignal,
+  ): Promise<HeadRevision> {
     return loadSnapshot(await this.#pool, shard, sink, signal);
   }
 
-  async readChanges(shard: ShardKey, afterSeq: number): Promise<ChangePage> {
-    return readChanges(await this.#pool, shard, afterSeq, PAGE_SEQS_MAX, PAGE_BYTES_MAX);
+  async readChanges(shard: ShardKey, afterRevision: number): Promise<ChangePage> {
+    return readChanges(await this.#pool, shard, afterRevision, PAGE_REVISIONS_MAX, PAGE_BYTES_MAX);
   }
 
   async readPage(
@@ -42,7 +46,9 @@ export class PacedShardSource implements ShardSource {
     return readSnapshotPage(await this.#pool, shard, after, limit, signal);
   }
 
-  async readHeads(shards: readonly ShardKey[]): Promise<readonly (ShardKey & ShardPosition)[]> {
-    return shards.length === 0 ? [] : readHeads(await this.#pool, shards);
+  async readHeadRevisions(
+    shards: readonly ShardKey[],
+  ): Promise<readonly (ShardKey & ShardPosition)[]> {
+    return shards.length === 0 ? [] : readHeadRevisions(await this.#pool, shards);
   }
 }

@@ -1,7 +1,7 @@
 import type { IndexAudit } from '../../cache/index-audit.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
-import type { ChangePage, ShardHead, ShardPosition } from '../../store/changes.ts';
+import type { ChangePage, HeadRevision, ShardPosition } from '../../store/changes.ts';
 import type { SnapshotPage } from '../../store/snapshot-page.ts';
 import type { SnapshotSink } from '../../store/snapshot.ts';
 
@@ -30,13 +30,13 @@ export interface ShardIndex {
   loaded?(): void;
   /** The shard is not held any more: gives memory back that others may use. Nothing else is called afterwards. */
   drop?(): void;
-  /** All changes of one seq, as packed in `tuple_change.changes`. */
+  /** All changes of one revision, as packed in `tuple_change.changes`. */
   apply(changes: string): void;
   /**
-   * Begins to compare the index with what is stored: the audit is told of every change from now on, until `endAudit`.
-   * `seqOf`: the seq of the changes being applied. One at a time.
+   * Begins to compare the index with what is stored: the audit is notified of every change from now on, until `endAudit`.
+   * `revisionOf`: the revision of the changes being applied. One at a time.
    */
-  startAudit(seqOf: () => number): IndexAudit;
+  startAudit(revisionOf: () => number): IndexAudit;
   endAudit(): void;
 }
 
@@ -48,11 +48,11 @@ export interface ShardSource {
   /** Loads at once that it takes, where it shares connections among them by itself. */
   readonly loadPlaces?: number;
   /** Streams the shard into `sink` in slices; rows that came before `sink.begin` are void. Resolves with the position that it is the state of. */
-  loadSnapshot(shard: ShardKey, sink: SnapshotSink, signal: AbortSignal): Promise<ShardHead>;
+  loadSnapshot(shard: ShardKey, sink: SnapshotSink, signal: AbortSignal): Promise<HeadRevision>;
   /** About how many rows the shard has; absent, or an error: not known. */
   estimateRows?(shard: ShardKey): Promise<number>;
-  /** Changes after `afterSeq`, one page. */
-  readChanges(shard: ShardKey, afterSeq: number): Promise<ChangePage>;
+  /** Changes after `afterRevision`, one page. */
+  readChanges(shard: ShardKey, afterRevision: number): Promise<ChangePage>;
   /** Rows of a shard behind a key (null: from the start) in the order of keys; see `readSnapshotPage`. */
   readPage(
     shard: ShardKey,
@@ -61,5 +61,5 @@ export interface ShardSource {
     signal: AbortSignal,
   ): Promise<SnapshotPage>;
   /** Positions of those of the shards that exist; one query. */
-  readHeads(shards: readonly ShardKey[]): Promise<readonly (ShardKey & ShardPosition)[]>;
+  readHeadRevisions(shards: readonly ShardKey[]): Promise<readonly (ShardKey & ShardPosition)[]>;
 }

@@ -1,9 +1,9 @@
 import type { Pool } from 'pg';
 import type { ShardKey } from '../../model/relation-tuple.ts';
-import { readHeads } from '../../store/change-feed.ts';
+import { readHeadRevisions } from '../../store/change-feed.ts';
 import { readChangesOfMany } from '../../store/changes-of-many.ts';
 import { readChanges } from '../../store/changes.ts';
-import type { ChangePage, ShardHead, ShardPosition } from '../../store/changes.ts';
+import type { ChangePage, HeadRevision, ShardPosition } from '../../store/changes.ts';
 import { estimateTuples } from '../../store/estimate-tuples.ts';
 import { type SnapshotPage, readSnapshotPage } from '../../store/snapshot-page.ts';
 import { loadSnapshot } from '../../store/snapshot.ts';
@@ -35,12 +35,12 @@ export class PostgresShardSource implements ShardSource {
       { aloneMax: Math.max(1, pool.options.max - 2), timeoutMs: loadTimeoutMs },
     );
     this.#changes = new BatchedChanges({
-      one: (shard, afterSeq) => readChanges(pool, shard, afterSeq),
+      one: (shard, afterRevision) => readChanges(pool, shard, afterRevision),
       many: (asks) => readChangesOfMany(pool, asks),
     });
   }
 
-  loadSnapshot(shard: ShardKey, sink: SnapshotSink, signal: AbortSignal): Promise<ShardHead> {
+  loadSnapshot(shard: ShardKey, sink: SnapshotSink, signal: AbortSignal): Promise<HeadRevision> {
     return this.#loads.load(shard, sink, signal);
   }
 
@@ -48,8 +48,8 @@ export class PostgresShardSource implements ShardSource {
     return estimateTuples(this.#pool, shard);
   }
 
-  readChanges(shard: ShardKey, afterSeq: number): Promise<ChangePage> {
-    return this.#changes.read(shard, afterSeq);
+  readChanges(shard: ShardKey, afterRevision: number): Promise<ChangePage> {
+    return this.#changes.read(shard, afterRevision);
   }
 
   readPage(
@@ -61,7 +61,7 @@ export class PostgresShardSource implements ShardSource {
     return readSnapshotPage(this.#pool, shard, after, limit, signal);
   }
 
-  readHeads(shards: readonly ShardKey[]): Promise<readonly (ShardKey & ShardPosition)[]> {
-    return readHeads(this.#pool, shards);
+  readHeadRevisions(shards: readonly ShardKey[]): Promise<readonly (ShardKey & ShardPosition)[]> {
+    return readHeadRevisions(this.#pool, shards);
   }
 }

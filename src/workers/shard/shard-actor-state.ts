@@ -12,13 +12,13 @@
  * for the end of the begun ones, and once one waits, nothing new begins.
  *
  * Invariants
- * - I1 An answer comes from a watermark at or above the request's minSeq and from its epoch.
- *   Test: simulation.test.ts "answers are never older than minSeq".
- * - I2 The watermark of one life of an index only grows, one whole seq at a time.
- *   Test: shard-actor.test.ts "applies the next seq whole, ignores old ones".
+ * - I1 An answer comes from a watermark at or above the request's minRevision and from its epoch.
+ *   Test: simulation.test.ts "answers are never older than minRevision".
+ * - I2 The watermark of one life of an index only grows, one whole revision at a time.
+ *   Test: shard-actor.test.ts "applies the next revision whole, ignores old ones".
  * - I3 A gap starts a catch-up; nothing is applied over it.
  *   Test: shard-actor.test.ts "a gap is caught up from the store".
- * - I4 Another stamp at the watermark, a head below it, or a pruned past drops the index and loads.
+ * - I4 Another fork id at the watermark, a head revision below it, or a pruned past drops the index and loads.
  *   Test: shard-actor.test.ts "reloads when the store diverged".
  * - I5 Concurrent requests share one load; a failed load fails who waits and is not remembered.
  *   Test: shard-actor.test.ts "requests share one load", "a failed load is not cached".
@@ -55,11 +55,11 @@ export type ActorEvent =
   | 'evicted';
 
 /** The next state; `null` is an event that cannot come in this state: a programmer error. */
-type Outcome = ActorState | null;
+type NextActorState = ActorState | null;
 
 /** Every cell is decided: a missing one does not compile. */
 export const ACTOR_TRANSITIONS: Readonly<
-  Record<ActorState, Readonly<Record<ActorEvent, Outcome>>>
+  Record<ActorState, Readonly<Record<ActorEvent, NextActorState>>>
 > = {
   unloaded: {
     wanted: 'loading',

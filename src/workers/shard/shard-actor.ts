@@ -1,31 +1,26 @@
-import { IndexDamage } from '../../cache/index-damage.ts';
 import type { CarriedChanges } from '../../model/carried-changes.ts';
 import type { CommittedChange } from '../../model/committed-change.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
-import type { ShownPlace } from '../../protocol/shown-seqs.ts';
-import { AppError, errorToData } from '../../shared/app-error.ts';
+import type { ShownPlace } from '../../protocol/shown-revisions.ts';
+import { AppError } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
 import { mustReload } from '../../store/changes.ts';
-import type { ChangePage, ShardHead, ShardPosition, StoredChange } from '../../store/changes.ts';
+import type { ChangePage, HeadRevision, ShardPosition, StoredChange } from '../../store/changes.ts';
 import type { Demand, Job } from '../jobs/job.ts';
 import { Callbacks } from './callbacks.ts';
+import { catchUp, type CatchUpShard, type PageOutcome } from './catch-up.ts';
 import { HeldChanges } from './held-changes.ts';
-import { isInVain } from './load-forecast.ts';
 import type { IndexUser, ShardIndex } from './ports.ts';
 import { nextActorState } from './shard-actor-state.ts';
 import type { ActorEvent, ActorState } from './shard-actor-state.ts';
-import { behind, loadsLong, settingsOld, unavailable } from './shard-errors.ts';
+import { unavailable } from './shard-errors.ts';
 import { ShardJobs } from './shard-jobs.ts';
 import { type LoadHost, ShardLoad } from './shard-load.ts';
-import type { ShardReason } from './shard-reason.ts';
+import { type MailboxShard, ShardMailbox } from './shard-mailbox.ts';
 import { ShardRevision, type Verdict } from './shard-revision.ts';
 
-const CATCH_UP_ATTEMPTS_MAX = 3;
-const CATCH_UP_RETRY_MS = 40;
-/** How long a caught-up shard waits before it looks again for a seq that somebody asked for. */
+/** How long a caught-up shard waits before it looks again for a revision that somebody asked for. */
 const BEHIND_RETRY_MS = 20;
-
-type PageOutcome = 'applied' | 'caughtUp' | 'diverged' | 'dropped';
 
 /** What an actor needs of the worker around it. */
 export interface ActorHost extends LoadHost {
@@ -51,9 +46,9 @@ export interface ActorHost extends LoadHost {
  * shard-actor-state.ts. Everything runs on the worker's thread; between an await and the next one
  * nothing else touches the actor.
  */
-export class ShardActor implements IndexUser {
+export class ShardActor implements IndexUser, MailboxShard, CatchUpShard {
   readonly key: ShardKey;
-  /** Where it tells how far it has shown the shard, if others answer for it as well; kept by the host. */
+  /** Where it says how far it has shown the shard, if others answer for it as well; kept by the host. */
   shown: ShownPlace | null = null;
   readonly #host: ActorHost;
   #state: ActorState = 'unloaded';
@@ -61,11 +56,12 @@ export class ShardActor implements IndexUser {
   readonly #revision = new ShardRevision();
   /** The begun ones all see the present revision; changes wait until there is none. */
   readonly #jobs = new ShardJobs();
+  readonly #mailbox: ShardMailbox;
   readonly #onResumed = new Callbacks();
   readonly #onWarm = new Callbacks();
   #held = new HeldChanges();
-  /** Highest seq known to exist. */
-  #headSeq = 0;
+  /** Highest revision known to exist. */
+  #headRevision = 0;
   #retryTimer: NodeJS.Timeout | null = null;
   /** The latest. */
   #load: ShardLoad | null = null;
@@ -76,6 +72,7 @@ export class ShardActor implements IndexUser {
   constructor(key: ShardKey, host: ActorHost) {
     this.key = key;
     this.#host = host;
+    this.#mailbox = new ShardMailbox(this, host, this.#jobs, this.#revision);
   }
 
   get state(): ActorState {
@@ -83,7 +80,7 @@ export class ShardActor implements IndexUser {
   }
 
   get watermark(): number {
-    return this.#revision.position.seq;
+    return this.#revision.position.revision;
   }
 
   get position(): ShardPosition {
@@ -112,7 +109,7 @@ export class ShardActor implements IndexUser {
   }
 
   get lag(): number {
-    return this.isLoaded ? Math.max(0, this.#headSeq - this.watermark) : 0;
+    return this.isLoaded ? Math.max(0, this.#headRevision - this.watermark) : 0;
   }
 
   /** Jobs waiting, runnable or suspended. */
@@ -145,13 +142,7 @@ export class ShardActor implements IndexUser {
   }
 
   submit(job: Job): void {
-    const verdict = this.#revision.judge(job);
-    if (verdict === 'serve') this.#admit(job);
-    else if (job.scope.isHeldOnly && verdict !== 'settingsOld') job.fail(behind());
-    else if (verdict === 'wait') {
-      this.#wait(job);
-      this.#wake();
-    } else this.#turnAway(job, verdict);
+    this.#mailbox.submit(job);
   }
 
   /**
@@ -159,57 +150,27 @@ export class ShardActor implements IndexUser {
    * from then on. Returns whether more of them can run. `mark` gets the id under evaluation, for the memory of killers.
    */
   runShort(shareEndMs: number, sliceEndMs: number, mark: (requestId: number) => void): boolean {
-    const { clock } = this.#host;
-    let nowMs = clock.monotonicMs();
-    while (this.#mayStart) {
-      const job = this.#jobs.takeShort();
-      if (job === null) return false;
-      this.#runOne(job, nowMs, sliceEndMs, mark);
-      nowMs = clock.monotonicMs();
-      if (nowMs >= shareEndMs) return this.#mayRunShort;
-    }
-    return false;
+    return this.#mailbox.runShort(shareEndMs, sliceEndMs, mark);
   }
 
   /** One slice of long work: begun evaluations take turns, and new ones begin in between. Returns whether more is left. */
   runLong(sliceEndMs: number, mark: (requestId: number) => void): boolean {
-    const { clock } = this.#host;
-    let nowMs = clock.monotonicMs();
-    for (let isFirst = true; ; isFirst = false) {
-      const job = this.#jobs.takeLong(isFirst, this.#mayBegin);
-      if (job === null) break;
-      this.#runOne(job, nowMs, sliceEndMs, mark);
-      nowMs = clock.monotonicMs();
-      if (nowMs >= sliceEndMs) break;
-    }
-    // What waited for the end of a begun evaluation.
-    if (this.#mayRunShort) this.#host.runnable(this);
-    return this.#jobs.hasLong;
-  }
-
-  #runOne(job: Job, nowMs: number, sliceEndMs: number, mark: (requestId: number) => void): void {
-    if (!job.isCancelled && this.#runJob(job, nowMs, sliceEndMs, mark) === 'more') {
-      this.#jobs.suspend(job);
-      this.#host.longRunnable(this);
-    } else if (!this.#jobs.hasBegun) {
-      this.#onResumed.run();
-      if (!this.#held.isEmpty) this.#applyHeld();
-    }
+    return this.#mailbox.runLong(sliceEndMs, mark);
   }
 
   /** A committed change, from whichever way, in whatever order, any number of times. */
   committed(change: CommittedChange): void {
-    this.#headSeq = Math.max(this.#headSeq, change.seq);
+    this.#headRevision = Math.max(this.#headRevision, change.revision);
     if (!this.isLoaded && this.#state !== 'loading') return;
     if (this.#state !== 'ready' || this.#jobs.hasBegun) {
-      this.#held.add(change); // dropped when full: the seq is known, and caught up
+      this.#held.add(change); // dropped when full: the revision is known, and caught up
       return;
     }
     this.#applyCommitted(change);
-    this.#promote();
+    this.#mailbox.promote();
   }
 
-  /** What a look at the head found beside it: changes after one that was known, or a lost history. */
+  /** What a look at the head revision found beside it: changes after one that was known, or a lost history. */
   carried(carried: CarriedChanges): void {
     if (this.#revision.isOtherThan(carried)) {
       this.#startLoad('diverged');
@@ -221,10 +182,10 @@ export class ShardActor implements IndexUser {
     }
   }
 
-  /** The shard is said to have reached `seq`; 0 is "look". Loads nothing. */
-  hint(seq: number): void {
-    this.#headSeq = Math.max(this.#headSeq, seq);
-    if (this.isLoaded && (seq === 0 || seq > this.watermark)) this.#startCatchUp();
+  /** The shard is said to have reached `revision`; 0 is "look". Loads nothing. */
+  hint(revision: number): void {
+    this.#headRevision = Math.max(this.#headRevision, revision);
+    if (this.isLoaded && (revision === 0 || revision > this.watermark)) this.#startCatchUp();
   }
 
   /** Loads the index unless there is one; `onDone` is called when it is there, or could not be loaded. */
@@ -234,13 +195,13 @@ export class ShardActor implements IndexUser {
       return;
     }
     this.#onWarm.add(onDone);
-    this.#wake();
+    this.wake();
   }
 
   /** Before anything is answered at a new watermark, and once where the place is given. */
-  tellShown(): void {
+  reportShown(): void {
     if (this.shown !== null && this.isLoaded)
-      this.shown.seqs.raise(this.shown.place, this.watermark);
+      this.shown.revisions.raise(this.shown.place, this.watermark);
   }
 
   /** Drops the index. Only when `isEvictable`. */
@@ -254,8 +215,8 @@ export class ShardActor implements IndexUser {
     this.#host.report('shard_index_damaged', this.key, error);
     this.#drop('damaged');
     this.#jobs.waitAgain();
-    this.#host.waits?.(this);
-    this.#wake();
+    this.waits();
+    this.wake();
   }
 
   /** Loads the index anew because it is not what is stored. Only while loaded. */
@@ -266,107 +227,37 @@ export class ShardActor implements IndexUser {
   /** Fails jobs whose deadline has passed, or passes before the load can end, and those whose callers have gone. */
   sweep(nowMs: number): void {
     if (!this.#jobs.hasWaiting) return;
-    this.#jobs.failWaiting(
-      () => unavailable('the shard was not ready before the deadline'),
-      (job) => job.waitUntilMs <= nowMs,
-    );
-    const leftMs = this.isLoaded ? undefined : this.#load?.leftMs;
-    if (leftMs !== undefined) {
-      this.#jobs.failWaiting(
-        () => loadsLong(leftMs),
-        (job) => isInVain(leftMs, job.waitUntilMs - nowMs),
-      );
-    }
+    this.#mailbox.sweep(nowMs, this.isLoaded ? undefined : this.#load?.leftMs);
     if (!this.#jobs.hasWaiting) this.#host.settled(this);
   }
 
-  // --- jobs -----------------------------------------------------------------------------------
+  // --- for ShardMailbox ----------------------------------------------------------------------------
 
-  /** Of the jobs that cannot wait. */
-  #turnAway(job: Job, verdict: Exclude<Verdict, 'serve' | 'wait'>): void {
-    if (verdict === 'epochOver') job.fail(unavailable('the epoch of the shard has changed'));
-    else if (verdict === 'settingsOld') job.fail(settingsOld(this.#revision.settingsVersion));
-    else if (job.hasDropped) {
-      // The index that was loaded for it is of another history again: the job's own is gone.
-      job.fail(unavailable('the history of the shard has changed'));
-    } else {
-      job.hasDropped = true;
-      this.#wait(job);
-      this.#startLoad('diverged');
-    }
+  get isChangeWaiting(): boolean {
+    return !this.#held.isEmpty || !this.#onResumed.isEmpty;
   }
 
-  #wait(job: Job): void {
-    this.#jobs.wait(job);
+  waits(): void {
     this.#host.waits?.(this);
   }
 
-  #admit(job: Job): void {
-    this.#jobs.admit(job);
-    if (job.isLong) this.#host.longRunnable(this);
-    else this.#host.runnable(this);
+  shortWork(): void {
+    this.#host.runnable(this);
   }
 
-  get #mayRunShort(): boolean {
-    return this.#jobs.hasShort && this.#mayStart;
+  longWork(): void {
+    this.#host.longRunnable(this);
   }
 
-  /** New jobs wait once a change waits for the begun ones: else it would wait for ever. */
-  get #mayStart(): boolean {
-    if (!this.#jobs.hasBegun) return true;
-    return this.#jobs.hasRoom && this.#held.isEmpty && this.#onResumed.isEmpty;
-  }
-
-  readonly #mayBegin = (): boolean => this.#mayStart;
-
-  #runJob(
-    job: Job,
-    nowMs: number,
-    sliceEndMs: number,
-    mark: (requestId: number) => void,
-  ): 'done' | 'more' {
-    if (job.deadlineMs <= performance.timeOrigin + nowMs) {
-      job.fail(
-        new AppError<ShardReason>('DEADLINE_EXCEEDED', 'the deadline ended before the decision'),
-      );
-      return 'done';
-    }
-    // What was committed under newer settings may have come since the job was admitted.
-    if (this.#revision.judge(job) === 'settingsOld') {
-      this.#turnAway(job, 'settingsOld');
-      return 'done';
-    }
-    mark(job.requestId);
-    try {
-      // Also in every later slice: an evaluation ends over the revision that it began with (I4).
-      assert(this.#revision.canServe(job), 'a job runs over a revision that serves it');
-      return job.run(this, sliceEndMs);
-    } catch (error) {
-      if (!(error instanceof AppError)) this.#host.report('evaluation_failed', this.key, error);
-      const { reason, message, metadata } = errorToData(error);
-      job.fail(new AppError<string>(reason, message, metadata, error));
-      if (error instanceof IndexDamage) this.damaged(error);
-      return 'done';
-    } finally {
-      mark(0);
-    }
-  }
-
-  /** Moves waiting jobs that the watermark now allows on, in arrival order. */
-  #promote(): void {
-    const isOver = (job: Job): boolean => this.#revision.judge(job) !== 'wait';
-    for (const job of this.#jobs.takeReady(isOver)) {
-      const verdict = this.#revision.judge(job);
-      if (verdict === 'serve') this.#admit(job);
-      else if (verdict === 'wait') this.#wait(job);
-      else this.#turnAway(job, verdict);
-    }
+  resumed(): void {
+    this.#onResumed.run();
+    if (!this.#held.isEmpty) this.#applyHeld();
   }
 
   // --- loading --------------------------------------------------------------------------------
 
   /** Somebody waits: load, reload an older epoch, or catch up. */
-  #wake(): void {
+  wake(): void {
     if (this.#state === 'unloaded') this.#startLoad('wanted');
     else if (this.#state === 'ready') this.#startCatchUp();
   }
@@ -387,7 +278,7 @@ export class ShardActor implements IndexUser {
 
   #startLoad(event: 'wanted' | 'diverged'): void {
     if (event === 'diverged') {
-      this.shown?.seqs.void(this.shown.place);
+      this.shown?.revisions.void(this.shown.place);
       this.#drop(event);
       this.#jobs.waitAgain();
       this.#host.waits?.(this);
@@ -399,8 +290,8 @@ export class ShardActor implements IndexUser {
     load
       .run()
       .then(
-        ({ index, head }) => {
-          if (generation === this.#generation) this.#loaded(index, head);
+        ({ index, headRevision }) => {
+          if (generation === this.#generation) this.#loaded(index, headRevision);
           else index.drop?.();
         },
         (error: unknown) => {
@@ -410,22 +301,22 @@ export class ShardActor implements IndexUser {
       .catch((error: unknown) => this.#host.failed(error));
   }
 
-  #loaded(index: ShardIndex, head: ShardHead): void {
+  #loaded(index: ShardIndex, headRevision: HeadRevision): void {
     this.#moved('loaded');
     assert(!this.#jobs.hasBegun, 'nothing is begun before there is an index');
     this.#host.counted('load');
-    this.#revision.begin(index, head);
-    this.tellShown();
-    this.#headSeq = Math.max(this.#headSeq, head.seq);
+    this.#revision.begin(index, headRevision);
+    this.reportShown();
+    this.#headRevision = Math.max(this.#headRevision, headRevision.revision);
     this.#jobs.failWaiting(
       () => unavailable('the epoch of the shard has changed'),
-      (job) => job.scope.epoch !== head.epoch,
+      (job) => job.scope.epoch !== headRevision.epoch,
     );
     this.#applyHeld();
-    this.#promote();
+    this.#mailbox.promote();
     this.#host.settled(this);
     this.#onWarm.run();
-    if (this.#jobs.hasWaiting || this.#headSeq > this.watermark) this.#startCatchUp();
+    if (this.#jobs.hasWaiting || this.#headRevision > this.watermark) this.#startCatchUp();
   }
 
   #loadFailed(error: unknown): void {
@@ -445,29 +336,29 @@ export class ShardActor implements IndexUser {
   // --- changes --------------------------------------------------------------------------------
 
   #applyCommitted(change: CommittedChange): void {
-    const { epoch, seq } = this.#revision.position;
+    const { epoch, revision } = this.#revision.position;
     if (change.epoch < epoch) return;
     if (change.epoch > epoch) {
       this.#startLoad('diverged');
       return;
     }
-    if (change.seq <= seq) {
-      if (this.#revision.contradicts(change.seq, change.stamp)) this.#startLoad('diverged');
+    if (change.revision <= revision) {
+      if (this.#revision.contradicts(change.revision, change.forkId)) this.#startLoad('diverged');
       return;
     }
-    if (change.seq > seq + 1) {
+    if (change.revision > revision + 1) {
       this.#startCatchUp();
       return;
     }
     this.#apply(change);
   }
 
-  /** The next seq, whole, in one step. */
+  /** The next revision, whole, in one step. */
   #apply(change: StoredChange): void {
     try {
       assert(!this.#jobs.hasBegun, 'the revision stands still while an evaluation is begun');
       this.#revision.apply(change);
-      this.tellShown();
+      this.reportShown();
     } catch (error) {
       this.damaged(error);
     }
@@ -481,7 +372,7 @@ export class ShardActor implements IndexUser {
       if (this.#state !== 'ready') return;
       this.#applyCommitted(change);
     }
-    this.#promote();
+    this.#mailbox.promote();
   }
 
   #startCatchUp(): void {
@@ -491,7 +382,7 @@ export class ShardActor implements IndexUser {
     this.#retryTimer = null;
     const generation = this.#generation;
     this.#host.counted('catchUp');
-    this.#catchUp(generation)
+    catchUp(this, this.#host.source)
       .then(
         (outcome) => {
           if (generation !== this.#generation) return;
@@ -505,57 +396,33 @@ export class ShardActor implements IndexUser {
       .catch((error: unknown) => this.#host.failed(error));
   }
 
-  async #catchUp(generation: number): Promise<PageOutcome> {
-    for (;;) {
-      const page = await this.#readPage(generation);
-      if (page === null) return 'dropped';
-      let outcome = this.#jobs.hasBegun ? null : this.#applyPage(page, generation);
-      if (outcome === null) {
-        // Applied in the very step that ends the evaluation, before the next one begins.
-        outcome = await new Promise<PageOutcome>((resolve) => {
-          this.#onResumed.add(() => resolve(this.#applyPage(page, generation)));
-        });
-      }
-      if (outcome !== 'applied') return outcome;
-    }
+  whenResumed(callback: () => void): void {
+    this.#onResumed.add(callback);
   }
 
   /** Only this moves the watermark while catching up, so a page still fits when it is applied. */
-  #applyPage(page: ChangePage, generation: number): PageOutcome {
+  applyPage(page: ChangePage, generation: number): PageOutcome {
     if (generation !== this.#generation) return 'dropped';
     if (mustReload(this.position, page)) return 'diverged';
-    this.#headSeq = Math.max(this.#headSeq, page.head.seq);
+    this.#headRevision = Math.max(this.#headRevision, page.headRevision.revision);
     for (const change of page.changes) {
       this.#apply(change);
       if (generation !== this.#generation) return 'dropped';
     }
-    this.#promote();
-    return this.watermark >= page.head.seq ? 'caughtUp' : 'applied';
-  }
-
-  async #readPage(generation: number): Promise<ChangePage | null> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        const page = await this.#host.source.readChanges(this.key, this.watermark);
-        return generation === this.#generation ? page : null;
-      } catch (error) {
-        if (generation !== this.#generation) return null;
-        if (attempt >= CATCH_UP_ATTEMPTS_MAX) throw error;
-        await new Promise((resolve) => setTimeout(resolve, CATCH_UP_RETRY_MS * attempt));
-      }
-    }
+    this.#mailbox.promote();
+    return this.watermark >= page.headRevision.revision ? 'caughtUp' : 'applied';
   }
 
   #caughtUp(): void {
     this.#moved('caughtUp');
     this.#applyHeld();
-    this.#promote();
+    this.#mailbox.promote();
     this.#host.settled(this);
     if (this.#state !== 'ready') return;
-    // A seq was named that the last page did not show: look again shortly; without waiters only
+    // A revision was named that the last page did not show: look again shortly; without waiters only
     // once, since a hint may be wrong, and the poll is the backstop.
-    const isBehind = this.#headSeq > this.watermark;
-    this.#headSeq = this.watermark;
+    const isBehind = this.#headRevision > this.watermark;
+    this.#headRevision = this.watermark;
     if (isBehind || this.#jobs.hasWaiting) this.#retryLater();
   }
 
@@ -571,7 +438,7 @@ export class ShardActor implements IndexUser {
     this.#retryTimer ??= setTimeout(() => {
       this.#retryTimer = null;
       try {
-        this.#wake();
+        this.wake();
       } catch (error) {
         this.#host.failed(error);
       }

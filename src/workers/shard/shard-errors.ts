@@ -25,7 +25,29 @@ export function loadsLong(leftMs: number): AppError {
   );
 }
 
+/** The caller's own time is over, whatever it waited for. */
+export function deadlineExceeded(): AppError {
+  return new AppError<ShardReason>('DEADLINE_EXCEEDED', 'the deadline ended before the decision');
+}
+
+/** Who waited until now waits no longer: DEADLINE_EXCEEDED where its caller's own time is over, else unavailable with `message`. */
+export function waitOver(
+  job: { readonly deadlineMs: number; readonly isDeadlineStated: boolean },
+  nowMs: number,
+  message: string,
+): AppError {
+  const isCallersTimeOver = job.isDeadlineStated && job.deadlineMs <= nowMs;
+  return isCallersTimeOver ? deadlineExceeded() : unavailable(message);
+}
+
 /** The shard cannot answer now. */
 export function unavailable(message: string, cause?: unknown): AppError {
   return new AppError<ShardReason>('SHARD_UNAVAILABLE', message, {}, cause);
+}
+
+/** Text for the log: the stack names our code, an AppError's cause what the store said. */
+export function textOfError(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const cause = error.cause instanceof Error ? ` (${error.cause.message})` : '';
+  return error instanceof AppError ? error.message + cause : (error.stack ?? error.message);
 }

@@ -9,7 +9,7 @@ import type { ShardActor } from './shard-actor.ts';
 const PAGE_ROWS = 500;
 /** A slice ends after this, so that requests wait no longer than for each other. */
 const SLICE_MS = 1;
-/** How long the index may take to reach the seq of a page, and a page to come. */
+/** How long the index may take to reach the revision of a page, and a page to come. */
 const PATIENCE_MS = 10_000;
 const LOOK_AGAIN_MS = 5;
 /** What a page costs beside its rows, and what is walked over in memory for the cost of one row; in rows. */
@@ -35,13 +35,13 @@ export type FsckResult =
 
 /**
  * Compares the loaded index of a shard with its rows in the store, both ways, and all of its parts with each other, while
- * the shard serves and changes. Each page of rows is the state of one seq; the comparison begins when the watermark has
+ * the shard serves and changes. Each page of rows is the state of one revision; the comparison begins when the watermark has
  * reached it, and takes into account what came since (IndexAudit). Runs in slices of 1 ms. Never throws.
  */
 export async function checkShard(actor: ShardActor, options: FsckOptions): Promise<FsckResult> {
   const { index, generation } = actor;
   const isSame = (): boolean => actor.generation === generation && actor.isLoaded;
-  const audit = index.startAudit(() => actor.position.seq + 1);
+  const audit = index.startAudit(() => actor.position.revision + 1);
   try {
     const difference = await compareAll(actor, audit, isSame, options);
     const { rows } = audit;
@@ -88,7 +88,7 @@ async function compareAll(
       if (!isSame()) return undefined;
     }
     const isLast = page.next === null;
-    const difference = audit.endPage(rows, page.head.seq, isLast);
+    const difference = audit.endPage(rows, page.headRevision.revision, isLast);
     if (difference !== null) return difference;
     if (audit.isVoid) return undefined;
     if (isLast) return audit.finish();
@@ -101,20 +101,24 @@ async function compareAll(
 /** Waits until the watermark has reached a page. False: it is of another history, or the index went. */
 async function reaches(
   actor: ShardActor,
-  { head }: SnapshotPage,
+  { headRevision }: SnapshotPage,
   isSame: () => boolean,
 ): Promise<boolean> {
   const deadline = performance.now() + PATIENCE_MS;
-  while (isSame() && actor.position.seq < head.seq) {
+  while (isSame() && actor.position.revision < headRevision.revision) {
     if (performance.now() > deadline) {
-      throw new Error(`the index did not reach seq ${head.seq} in ${PATIENCE_MS} ms`);
+      throw new Error(`the index did not reach seq ${headRevision.revision} in ${PATIENCE_MS} ms`);
     }
-    actor.hint(head.seq);
+    actor.hint(headRevision.revision);
     await sleep(LOOK_AGAIN_MS);
   }
   if (!isSame()) return false;
-  const { epoch, seq, stamp } = actor.position;
-  if (epoch === head.epoch && (seq > head.seq || stamp === head.stamp)) return true;
+  const { epoch, revision, forkId } = actor.position;
+  if (
+    epoch === headRevision.epoch &&
+    (revision > headRevision.revision || forkId === headRevision.forkId)
+  )
+    return true;
   // What the store says of its history is for the actor to follow.
   actor.hint(0);
   return false;

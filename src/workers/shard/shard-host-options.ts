@@ -31,7 +31,7 @@ export type ShardHostOptions = {
   readonly pace?: (LoadPace & { readonly fsckSliceMs: number }) | undefined;
   /** What must not happen has, outside of `handle`; absent: it ends the thread. */
   readonly onFailed?: ((error: unknown) => void) | undefined;
-  /** Told which shards are held; absent where nobody asks. */
+  /** Notified which shards are held; absent where nobody asks. */
   readonly held?: Pick<HeldShards, 'add' | 'remove'> | undefined;
   /** One double: the id of the request under evaluation. */
   readonly underEvaluation: Float64Array;

@@ -15,7 +15,7 @@ const NONE: Job[] = [];
  */
 export class ShardJobs {
   #short = NONE;
-  #shortHead = 0;
+  #shortHeadRevision = 0;
   #long = NONE;
   #waiting = NONE;
   #suspended = NONE;
@@ -45,12 +45,12 @@ export class ShardJobs {
   }
 
   /** Whether there is room for another begun one, should the next job not end within its slice. */
-  get hasRoom(): boolean {
+  get canAcquire(): boolean {
     return this.#suspended.length < SUSPENDED_MAX;
   }
 
   get #shortCount(): number {
-    return this.#short.length - this.#shortHead;
+    return this.#short.length - this.#shortHeadRevision;
   }
 
   /** Takes one that may begin. */
@@ -71,17 +71,17 @@ export class ShardJobs {
 
   /** The next short one; null when there is none. */
   takeShort(): Job | null {
-    if (this.#shortHead === this.#short.length) return null;
-    const job = this.#short[this.#shortHead] as Job; // below length
-    this.#shortHead += 1;
+    if (this.#shortHeadRevision === this.#short.length) return null;
+    const job = this.#short[this.#shortHeadRevision] as Job; // below length
+    this.#shortHeadRevision += 1;
     // The last one is not kept until the shard is asked again.
-    if (this.#shortHead === this.#short.length) this.#forgetShort();
+    if (this.#shortHeadRevision === this.#short.length) this.#forgetShort();
     return job;
   }
 
   #forgetShort(): void {
     this.#short = NONE;
-    this.#shortHead = 0;
+    this.#shortHeadRevision = 0;
   }
 
   /**
@@ -118,7 +118,11 @@ export class ShardJobs {
   /** The index has gone: all begin anew once there is one, before those that wait already. O(jobs). */
   waitAgain(): void {
     for (const job of this.#suspended) job.restart();
-    const admitted = [...this.#suspended, ...this.#short.slice(this.#shortHead), ...this.#long];
+    const admitted = [
+      ...this.#suspended,
+      ...this.#short.slice(this.#shortHeadRevision),
+      ...this.#long,
+    ];
     this.#forgetShort();
     this.#long = NONE;
     this.#suspended = NONE;
@@ -126,8 +130,8 @@ export class ShardJobs {
   }
 
   /** Fails those of the waiting ones that `isFailed`; forgets the cancelled. O(waiting). */
-  failWaiting(error: () => AppError, isFailed: (job: Job) => boolean = () => true): void {
-    for (const job of this.takeReady(isFailed)) job.fail(error());
+  failWaiting(error: (job: Job) => AppError, isFailed: (job: Job) => boolean = () => true): void {
+    for (const job of this.takeReady(isFailed)) job.fail(error(job));
   }
 }
 

@@ -1,6 +1,6 @@
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import type { Clock } from '../../shared/clock.ts';
-import type { ShardHead } from '../../store/changes.ts';
+import type { HeadRevision } from '../../store/changes.ts';
 import { FORECAST_AFTER_MS, LoadForecast } from './load-forecast.ts';
 import type { IndexUser, LoadPace, ShardIndex, ShardSource } from './ports.ts';
 import { withTimeout } from './with-timeout.ts';
@@ -38,7 +38,7 @@ export class ShardLoad {
   }
 
   /** Errors: those of the source, after which nothing of it is left. */
-  run(): Promise<{ readonly index: ShardIndex; readonly head: ShardHead }> {
+  run(): Promise<{ readonly index: ShardIndex; readonly headRevision: HeadRevision }> {
     const host = this.#host;
     return host.withLoadPlace(async () => {
       const index = host.createIndex(this.#user);
@@ -52,11 +52,11 @@ export class ShardLoad {
         ...host.pace,
       };
       try {
-        const head = await withTimeout(host.loadTimeoutMs, (signal) =>
+        const headRevision = await withTimeout(host.loadTimeoutMs, (signal) =>
           host.source.loadSnapshot(this.#key, sink, signal),
         );
         index.loaded?.();
-        return { index, head };
+        return { index, headRevision };
       } catch (error) {
         index.drop?.();
         throw error;

@@ -43,21 +43,21 @@ describe('the states of an actor', () => {
 });
 
 describe('HeldChanges', () => {
-  const change = (seq: number, bytes = 1): CommittedChange => ({
+  const change = (revision: number, bytes = 1): CommittedChange => ({
     projectId: 'p',
     tenantId: 't',
     epoch: 1,
-    seq,
-    stamp: '1',
+    revision,
+    forkId: '1',
     settingsVersion: 1,
     changes: 'x'.repeat(bytes),
   });
 
   test('gives back by seq, once', () => {
     const held = new HeldChanges();
-    for (const seq of [3, 1, 2]) expect(held.add(change(seq))).toBe(true);
+    for (const revision of [3, 1, 2]) expect(held.add(change(revision))).toBe(true);
     expect(held.isEmpty).toBe(false);
-    expect(held.take().map(({ seq }) => seq)).toEqual([1, 2, 3]);
+    expect(held.take().map(({ revision }) => revision)).toEqual([1, 2, 3]);
     expect(held.isEmpty).toBe(true);
     expect(held.take()).toEqual([]);
   });
@@ -65,7 +65,8 @@ describe('HeldChanges', () => {
   test('holds 256 changes and 4 MiB, again and again', () => {
     const held = new HeldChanges();
     for (let round = 0; round < 2; round++) {
-      for (let seq = 0; seq < 256; seq++) expect(held.add(change(seq))).toBe(true);
+      for (let revision = 0; revision < 256; revision++)
+        expect(held.add(change(revision))).toBe(true);
       expect(held.add(change(256))).toBe(false);
       expect(held.take()).toHaveLength(256);
     }
@@ -73,7 +74,7 @@ describe('HeldChanges', () => {
     for (let round = 0; round < 2; round++) {
       expect([held.add(change(1, half)), held.add(change(2, half))]).toEqual([true, true]);
       expect(held.add(change(3, 1))).toBe(false);
-      expect(held.take().map(({ seq }) => seq)).toEqual([1, 2]);
+      expect(held.take().map(({ revision }) => revision)).toEqual([1, 2]);
     }
     expect(held.add(change(1, half * 2 + 1))).toBe(false);
     expect(held.isEmpty).toBe(true);
@@ -145,13 +146,14 @@ describe('ShardJobs', () => {
       readBudget: 1,
       settingsVersion: 1,
       epoch: 1,
-      stamp: '',
+      forkId: '',
       isHeldOnly: false,
       expectedProjectId: '',
       expectedTenantId: '',
     },
-    minSeq: 0,
+    minRevision: 0,
     deadlineMs: Infinity,
+    isDeadlineStated: false,
     waitUntilMs: requestId,
     isCancelled: false,
     isLong,
@@ -233,9 +235,9 @@ describe('ShardJobs', () => {
     expect(jobs.takeLong(false, yes)?.requestId).toBe(0);
     jobs.suspend(job(0));
     for (let id = 8; id < 15; id++) jobs.suspend(job(id));
-    expect(jobs.hasRoom).toBe(true);
+    expect(jobs.canAcquire).toBe(true);
     jobs.suspend(job(15));
-    expect(jobs.hasRoom).toBe(false);
+    expect(jobs.canAcquire).toBe(false);
   });
 
   test('who waits is taken when ready, failed when told, forgotten when cancelled', () => {

@@ -4,30 +4,30 @@ import type { Job } from '../jobs/job.ts';
 import type { ShardIndex } from './ports.ts';
 import { ShardRevision } from './shard-revision.ts';
 
-/** An index at seq 5 of epoch 2, taken in with the settings of version 3, and what was applied to it. */
+/** An index at revision 5 of epoch 2, taken in with the settings of version 3, and what was applied to it. */
 function begun(): { readonly revision: ShardRevision; readonly applied: string[] } {
   const applied: string[] = [];
   const revision = new ShardRevision();
   const index = { apply: (changes: string) => void applied.push(changes) };
   revision.begin(index as unknown as ShardIndex, {
     epoch: 2,
-    seq: 5,
-    stamp: '50',
+    revision: 5,
+    forkId: '50',
     settingsVersion: 3,
     retainedFrom: 0,
   });
   return { revision, applied };
 }
 
-const change = (seq: number, settingsVersion = 3) => ({
-  seq,
-  stamp: String(seq * 10),
+const change = (revision: number, settingsVersion = 3) => ({
+  revision,
+  forkId: String(revision * 10),
   settingsVersion,
-  changes: `changes ${seq}`,
+  changes: `changes ${revision}`,
 });
 
-const job = (minSeq: number, stamp = '', epoch = 2, settingsVersion = 3): Job =>
-  ({ minSeq, scope: { epoch, stamp, settingsVersion } }) as unknown as Job;
+const job = (minRevision: number, forkId = '', epoch = 2, settingsVersion = 3): Job =>
+  ({ minRevision, scope: { epoch, forkId, settingsVersion } }) as unknown as Job;
 
 test('a change moves it on, and raises its settings, never lowers them', () => {
   const { revision, applied } = begun();
@@ -38,7 +38,7 @@ test('a change moves it on, and raises its settings, never lowers them', () => {
     [8, 4, 5],
   ] as const) {
     revision.apply(change(seq, version));
-    expect(revision.position).toEqual({ epoch: 2, seq, stamp: String(seq * 10) });
+    expect(revision.position).toEqual({ epoch: 2, revision: seq, forkId: String(seq * 10) });
     expect(revision.settingsVersion).toBe(wanted);
   }
   expect(applied).toEqual(['changes 6', 'changes 7', 'changes 8']);
@@ -48,7 +48,7 @@ test('what is not loaded takes no change, and stays where it was', () => {
   const { revision, applied } = begun();
   revision.drop();
   expect(() => revision.apply(change(6))).toThrow('the shard is not loaded');
-  expect([revision.index, revision.position.seq, applied]).toEqual([null, 5, []]);
+  expect([revision.index, revision.position.revision, applied]).toEqual([null, 5, []]);
 });
 
 test('a change that the index refuses moves nothing', () => {
@@ -58,10 +58,10 @@ test('a change that the index refuses moves nothing', () => {
       throw new Error('damaged');
     },
   };
-  const head = { epoch: 1, seq: 0, stamp: '0', settingsVersion: 1, retainedFrom: 0 };
-  revision.begin(index as unknown as ShardIndex, head);
+  const headRevision = { epoch: 1, revision: 0, forkId: '0', settingsVersion: 1, retainedFrom: 0 };
+  revision.begin(index as unknown as ShardIndex, headRevision);
   expect(() => revision.apply(change(1))).toThrow('damaged');
-  expect([revision.position.seq, revision.contradicts(1, '11')]).toEqual([0, false]);
+  expect([revision.position.revision, revision.contradicts(1, '11')]).toEqual([0, false]);
 });
 
 test('an index that was dropped remembers none of its stamps', () => {
@@ -107,22 +107,26 @@ test('stamps of earlier seqs count as well', () => {
 test.each([
   ['the same place', {}, false],
   ['the same place, of which something else was lost', { isLost: true }, false],
-  ['a lost part, and a head below', { isLost: true, seq: 4, stamp: '40' }, true],
-  ['a lost part, and a head with the same stamp elsewhere', { isLost: true, seq: 4 }, true],
-  ['a lost part, and another stamp at the same seq', { isLost: true, stamp: '51' }, true],
+  ['a lost part, and a head below', { isLost: true, revision: 4, forkId: '40' }, true],
+  ['a lost part, and a head with the same stamp elsewhere', { isLost: true, revision: 4 }, true],
+  ['a lost part, and another stamp at the same seq', { isLost: true, forkId: '51' }, true],
   ['a lost part, and a later epoch at the same place', { isLost: true, epoch: 3 }, true],
-  ['a lost part of an earlier epoch', { isLost: true, epoch: 1, seq: 4, stamp: '40' }, false],
+  ['a lost part of an earlier epoch', { isLost: true, epoch: 1, revision: 4, forkId: '40' }, false],
   ['a lost part of an earlier epoch, at the same place', { isLost: true, epoch: 1 }, false],
-  ['changes after it', { seq: 9, stamp: '90', afterSeq: 5, stampAtStart: '50' }, false],
-  ['changes after another history', { seq: 9, stamp: '90', afterSeq: 5, stampAtStart: '51' }, true],
+  ['changes after it', { revision: 9, forkId: '90', afterRevision: 5, forkIdAtStart: '50' }, false],
+  [
+    'changes after another history',
+    { revision: 9, forkId: '90', afterRevision: 5, forkIdAtStart: '51' },
+    true,
+  ],
   [
     'changes of a later epoch, which begins anew',
-    { epoch: 3, seq: 9, stamp: '90', afterSeq: 5, stampAtStart: '51' },
+    { epoch: 3, revision: 9, forkId: '90', afterRevision: 5, forkIdAtStart: '51' },
     false,
   ],
   [
     'changes of an earlier epoch',
-    { epoch: 1, seq: 9, stamp: '90', afterSeq: 5, stampAtStart: '51' },
+    { epoch: 1, revision: 9, forkId: '90', afterRevision: 5, forkIdAtStart: '51' },
     false,
   ],
 ] as const)('carried changes of %s: another history: %s', (_what, more, isOther) => {
@@ -130,11 +134,11 @@ test.each([
     projectId: 'p',
     tenantId: 't',
     epoch: 2,
-    seq: 5,
-    stamp: '50',
+    revision: 5,
+    forkId: '50',
     isLost: false,
-    afterSeq: 0,
-    stampAtStart: '',
+    afterRevision: 0,
+    forkIdAtStart: '',
     changes: [],
     ...more,
   };

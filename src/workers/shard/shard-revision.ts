@@ -1,9 +1,9 @@
 import type { CarriedChanges } from '../../model/carried-changes.ts';
 import { assert } from '../../shared/assert.ts';
-import type { ShardHead, ShardPosition, StoredChange } from '../../store/changes.ts';
+import type { HeadRevision, ShardPosition, StoredChange } from '../../store/changes.ts';
 import type { Demand } from '../jobs/job.ts';
 import type { ShardIndex } from './ports.ts';
-import { RecentStamps } from './recent-stamps.ts';
+import { RecentForkIds } from './recent-fork-ids.ts';
 
 /** What becomes of a job now; 'diverged': it names another history than that of the index. */
 export type Verdict = 'serve' | 'wait' | 'diverged' | 'epochOver' | 'settingsOld';
@@ -11,8 +11,8 @@ export type Verdict = 'serve' | 'wait' | 'diverged' | 'epochOver' | 'settingsOld
 /** The index of one shard and where it stands: the revision over which jobs run, and the histories that it is none of. */
 export class ShardRevision {
   #index: ShardIndex | null = null;
-  #position: ShardPosition = { epoch: 0, seq: 0, stamp: '0' };
-  readonly #stamps = new RecentStamps();
+  #position: ShardPosition = { epoch: 0, revision: 0, forkId: '0' };
+  readonly #forkIds = new RecentForkIds();
   #settingsVersion = 0;
 
   /** null: not loaded. */
@@ -31,56 +31,66 @@ export class ShardRevision {
   }
 
   /** Takes an index in that was just loaded. */
-  begin(index: ShardIndex, head: ShardHead): void {
+  begin(index: ShardIndex, headRevision: HeadRevision): void {
     this.#index = index;
-    this.#position = { epoch: head.epoch, seq: head.seq, stamp: head.stamp };
-    this.#stamps.add(head.seq, head.stamp);
-    this.#settingsVersion = head.settingsVersion;
+    this.#position = {
+      epoch: headRevision.epoch,
+      revision: headRevision.revision,
+      forkId: headRevision.forkId,
+    };
+    this.#forkIds.add(headRevision.revision, headRevision.forkId);
+    this.#settingsVersion = headRevision.settingsVersion;
   }
 
   drop(): void {
     this.#index?.drop?.();
     this.#index = null;
-    this.#stamps.clear();
+    this.#forkIds.clear();
   }
 
-  /** Moves on by the next seq, whole. Errors: those of an index that is damaged; then nothing moved. */
+  /** Moves on by the next revision, whole. Errors: those of an index that is damaged; then nothing moved. */
   apply(change: StoredChange): void {
-    assert(change.seq === this.#position.seq + 1, 'the watermark moves seq by seq');
+    assert(change.revision === this.#position.revision + 1, 'the watermark moves seq by seq');
     if (this.#index === null) throw new Error('the shard is not loaded');
     this.#index.apply(change.changes);
-    this.#position = { epoch: this.#position.epoch, seq: change.seq, stamp: change.stamp };
-    this.#stamps.add(change.seq, change.stamp);
+    this.#position = {
+      epoch: this.#position.epoch,
+      revision: change.revision,
+      forkId: change.forkId,
+    };
+    this.#forkIds.add(change.revision, change.forkId);
     if (change.settingsVersion > this.#settingsVersion) {
       this.#settingsVersion = change.settingsVersion;
     }
   }
 
-  /** Whether `seq` is remembered with another stamp. */
-  contradicts(seq: number, stamp: string): boolean {
-    return this.#stamps.contradicts(seq, stamp);
+  /** Whether `revision` is remembered with another fork id. */
+  contradicts(revision: number, forkId: string): boolean {
+    return this.#forkIds.contradicts(revision, forkId);
   }
 
-  /** Whether what was found beside the shard's head belongs to another history, no older than this one. */
+  /** Whether what was found beside the shard's head revision belongs to another history, no older than this one. */
   isOtherThan(carried: CarriedChanges): boolean {
     if (this.#index === null) return false;
-    const { epoch, seq, stamp, isLost, afterSeq, stampAtStart } = carried;
+    const { epoch, revision, forkId, isLost, afterRevision, forkIdAtStart } = carried;
     const own = this.#position;
-    const isAtHead = own.epoch === epoch && own.seq === seq && own.stamp === stamp;
+    const isAtHeadRevision =
+      own.epoch === epoch && own.revision === revision && own.forkId === forkId;
     const isOther =
-      (isLost && !isAtHead) || (epoch === own.epoch && this.contradicts(afterSeq, stampAtStart));
+      (isLost && !isAtHeadRevision) ||
+      (epoch === own.epoch && this.contradicts(afterRevision, forkIdAtStart));
     return isOther && epoch >= own.epoch;
   }
 
-  /** Whether this revision is one that is asked for, and its settings are not newer than those of the question. Hot. */
+  /** Whether this revision is one that is asked for, and its settings are not newer than those of the query. Hot. */
   canServe(demand: Demand): boolean {
-    const { scope, minSeq } = demand;
+    const { scope, minRevision } = demand;
     return (
       this.#index !== null &&
-      minSeq <= this.#position.seq &&
+      minRevision <= this.#position.revision &&
       scope.epoch === this.#position.epoch &&
       scope.settingsVersion >= this.#settingsVersion &&
-      (scope.stamp === '' || !this.#stamps.contradicts(minSeq, scope.stamp))
+      (scope.forkId === '' || !this.#forkIds.contradicts(minRevision, scope.forkId))
     );
   }
 
@@ -88,9 +98,9 @@ export class ShardRevision {
   judge(demand: Demand): Verdict {
     if (this.canServe(demand)) return 'serve';
     if (this.#index === null) return 'wait';
-    const { scope, minSeq } = demand;
+    const { scope, minRevision } = demand;
     if (scope.epoch < this.#position.epoch) return 'epochOver';
-    if (scope.epoch > this.#position.epoch || minSeq > this.#position.seq) return 'wait';
-    return this.#stamps.contradicts(minSeq, scope.stamp) ? 'diverged' : 'settingsOld';
+    if (scope.epoch > this.#position.epoch || minRevision > this.#position.revision) return 'wait';
+    return this.#forkIds.contradicts(minRevision, scope.forkId) ? 'diverged' : 'settingsOld';
   }
 }

@@ -1,6 +1,6 @@
 import type { PostgresTarget } from '../../store/pool.ts';
 
-/** What a decision worker is told in the hello message. Plain data, and shared memory. */
+/** What a decision worker is reported in the hello message. Plain data, and shared memory. */
 export type WorkerSettings = {
   readonly slot: number;
   readonly database: PostgresTarget;
@@ -25,7 +25,7 @@ export type WorkerSettings = {
   readonly loadTimeoutMs: number;
   /** Of the estimate of the database's time, by which expiry is decided; absent: the machine's is taken. */
   readonly clockMemory?: SharedArrayBuffer | undefined;
-  /** Where this worker tells which shards it holds (held-shards.ts); absent: nobody asks. */
+  /** Where this worker says which shards it holds (held-shards.ts); absent: nobody asks. */
   readonly heldMemory?: SharedArrayBuffer | undefined;
   /** Of the times of batches (batch-times.ts); absent: they are not measured. */
   readonly timesMemory?: SharedArrayBuffer | undefined;

@@ -8,7 +8,7 @@ const CHANGE_BYTES_MAX = 16 * 1024 * 1024;
 const HINTED_SHARDS_MAX = 4_096;
 
 /**
- * What waits to be told to one worker besides requests. Bounded: beyond the bound, changes and
+ * What waits to be notified to one worker besides requests. Bounded: beyond the bound, changes and
  * hints are dropped and replaced by "every shard looks for changes", since a lost one costs
  * latency and never correctness. Hints of one shard are coalesced into the highest.
  */
@@ -16,7 +16,7 @@ export class ControlQueue {
   #messages: ControlMessage[] = [];
   #changeCount = 0;
   #changeBytes = 0;
-  #hints = new Map<string, { readonly shard: ShardKey; seq: number }>();
+  #hints = new Map<string, { readonly shard: ShardKey; revision: number }>();
   #hintAll = false;
 
   get isEmpty(): boolean {
@@ -62,7 +62,7 @@ export class ControlQueue {
     this.#messages.push({ kind: 'carried', carried });
   }
 
-  hint(shard: ShardKey | null, seq: number): void {
+  hint(shard: ShardKey | null, revision: number): void {
     if (shard === null) {
       this.#hintAll = true;
       return;
@@ -70,19 +70,20 @@ export class ControlQueue {
     const key = `${shard.projectId}\0${shard.tenantId}`;
     const known = this.#hints.get(key);
     if (known !== undefined) {
-      known.seq = Math.max(known.seq, seq);
+      known.revision = Math.max(known.revision, revision);
     } else if (this.#hints.size >= HINTED_SHARDS_MAX) {
       this.#hintAll = true;
     } else {
-      this.#hints.set(key, { shard, seq });
+      this.#hints.set(key, { shard, revision });
     }
   }
 
   /** Everything that waits, in order; hints last. Empties the queue. */
   take(): readonly ControlMessage[] {
     const taken = this.#messages;
-    for (const { shard, seq } of this.#hints.values()) taken.push({ kind: 'hint', shard, seq });
-    if (this.#hintAll) taken.push({ kind: 'hint', shard: null, seq: 0 });
+    for (const { shard, revision } of this.#hints.values())
+      taken.push({ kind: 'hint', shard, revision });
+    if (this.#hintAll) taken.push({ kind: 'hint', shard: null, revision: 0 });
     this.clear();
     return taken;
   }

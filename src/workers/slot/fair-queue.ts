@@ -69,7 +69,7 @@ export class FairQueue {
     }
   }
 
-  /** The worker has answered `request`, or was told to forget it; true if more may be sent for that. */
+  /** The worker has answered `request`, or was notified to forget it; true if more may be sent for that. */
   answered(request: PendingRequest): boolean {
     const line = request.shard.lineOf(request.bytes);
     line.sentBytes -= request.bytes;

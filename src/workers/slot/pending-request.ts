@@ -77,7 +77,7 @@ export class ParsedRequest<M extends Method = Method> implements PendingRequest 
     this.scope = scope;
     this.method = method;
     this.args = args;
-    this.bytes = method === 'question' ? 256 + bytesOf(args) : bytesOfQuery(args);
+    this.bytes = method === 'query' ? 256 + bytesOf(args) : bytesOfQuery(args);
     this.onResponse = onResponse;
     this.onError = onError;
   }
@@ -101,7 +101,7 @@ function bytesOfQuery(args: ArgsMap[Method]): number {
 
 const VALUE_BYTES = 16;
 
-/** About what a question takes in memory and in its message: questions carry tuples and contexts of any size. O(values). */
+/** About what a query takes in memory and in its message: queries carry tuples and contexts of any size. O(values). */
 function bytesOf(value: unknown): number {
   if (typeof value === 'string') return VALUE_BYTES + value.length;
   if (typeof value !== 'object' || value === null) return VALUE_BYTES;

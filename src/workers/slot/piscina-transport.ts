@@ -3,7 +3,7 @@ import { MessageChannel } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { Piscina } from 'piscina';
 import { BatchMemory } from '../../protocol/batch-memory.ts';
-import type { BatchRoom } from '../../protocol/batch-memory.ts';
+import type { BatchSpace } from '../../protocol/batch-memory.ts';
 import { BatchTimes } from '../../protocol/batch-times.ts';
 import type {
   AnswerBatch,
@@ -43,7 +43,7 @@ const BATCH_NUMBER_MAX = 2 ** 32 - 1;
 
 /**
  * Workers on threads: one single-thread Piscina per life of a slot, so that a slot is one worker
- * and a lost worker is told from a busy one. (One Piscina for all slots with a load balancer binds
+ * and a lost worker is distinguished from a busy one. (One Piscina for all slots with a load balancer binds
  * tasks too, but starts replacements by itself, and stops starting them for every slot once one
  * failed while booting.) Piscina starts, limits and watches the thread, and takes the greeting;
  * batches then go through a port of our own, since a task of Piscina for each costs 30 µs more.
@@ -133,7 +133,7 @@ class PiscinaTransport implements SlotTransport {
     }
   }
 
-  room(requests: number, bodyBytes: number): BatchRoom | null {
+  space(requests: number, bodyBytes: number): BatchSpace | null {
     if (bodyBytes <= requests * SHARED_BODY_BYTES_MAX)
       return this.#memory.take(requests, bodyBytes);
     if (bodyBytes > SCRATCH_BYTES_MAX) return null;
@@ -176,8 +176,8 @@ class PiscinaTransport implements SlotTransport {
   #postMemory(port: MessagePort, memory: number): void {
     // They are taken into use in order.
     if (memory >= this.#memoriesKnown) {
-      const announced: WorkerMessage = { memory, buffer: this.#memory.buffer(memory) };
-      port.postMessage(announced);
+      const emitted: WorkerMessage = { memory, buffer: this.#memory.buffer(memory) };
+      port.postMessage(emitted);
       this.#memoriesKnown = memory + 1;
     }
     port.postMessage(memory satisfies WorkerMessage);

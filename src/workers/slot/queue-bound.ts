@@ -1,6 +1,12 @@
 import { AppError } from '../../shared/app-error.ts';
 import type { SlotReason } from './slot-reason.ts';
 
+/** Requests queued or in flight, and their bytes, of one worker. */
+export type SlotLimits = {
+  readonly queueDepthMax: number;
+  readonly queueBytesMax: number;
+};
+
 /** The bounds of the queues before the workers. */
 export const QUEUE_BOUNDS = [
   'worker_requests',

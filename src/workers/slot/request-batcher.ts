@@ -1,4 +1,4 @@
-import type { BatchRoom } from '../../protocol/batch-memory.ts';
+import type { BatchSpace } from '../../protocol/batch-memory.ts';
 import type {
   ControlMessage,
   Method,
@@ -17,14 +17,14 @@ const EMPTY_NUMBERS = new Float64Array(0);
 
 /**
  * The message for these requests. Scopes that follow each other and are equal share one entry;
- * bodies are copied once, into the transport's `room` where it has one for raw requests alone, else into a buffer of
+ * bodies are copied once, into the transport's `space` where it has one for raw requests alone, else into a buffer of
  * their own that it may transfer. O(requests + bytes).
  */
 export function batchOfRequests(
   requests: readonly PendingRequest[],
   cancelled: readonly number[],
   control: readonly ControlMessage[],
-  transport: Pick<SlotTransport, 'room'>,
+  transport: Pick<SlotTransport, 'space'>,
 ): RequestBatch {
   const scopes = new ScopeTable();
   const tokens: string[] = [''];
@@ -37,10 +37,10 @@ export function batchOfRequests(
       bodyBytes += request.body.length;
     }
   }
-  const isForRoom =
+  const isForCapacity =
     rawCount > 0 && rawCount === requests.length && cancelled.length === 0 && control.length === 0;
-  const room = isForRoom ? transport.room(rawCount, bodyBytes) : null;
-  const { raw, bodies } = room ?? ownRoom(rawCount, bodyBytes);
+  const space = isForCapacity ? transport.space(rawCount, bodyBytes) : null;
+  const { raw, bodies } = space ?? ownSpace(rawCount, bodyBytes);
   let field = 0;
   let end = 0;
   for (const request of requests) {
@@ -52,12 +52,13 @@ export function batchOfRequests(
       raw[field] = request.id;
       raw[field + 1] = request.opcode;
       raw[field + 2] = scopes.indexOf(scope, expected.projectId, expected.tenantId);
-      raw[field + 3] = scope.minSeq;
+      raw[field + 3] = scope.minRevision;
       raw[field + 4] = scope.deadlineMs;
       raw[field + 5] = end;
       end += body.length;
       raw[field + 6] = end;
       raw[field + 7] = token;
+      raw[field + 8] = scope.isDeadlineStated === true ? 1 : 0;
       field += RAW_FIELDS;
     } else if (request instanceof ParsedRequest) {
       parsed.push(wireOfParsed(request, scopes));
@@ -66,7 +67,7 @@ export function batchOfRequests(
   return { scopes: scopes.entries, tokens, raw, bodies, requests: parsed, cancelled, control };
 }
 
-function ownRoom(rawCount: number, bodyBytes: number): BatchRoom {
+function ownSpace(rawCount: number, bodyBytes: number): BatchSpace {
   return {
     raw: rawCount === 0 ? EMPTY_NUMBERS : new Float64Array(rawCount * RAW_FIELDS),
     bodies:
@@ -79,15 +80,17 @@ function wireOfParsed(request: ParsedRequest, scopes: ScopeTable): WorkerRequest
     readonly requestId: number;
     readonly method: Method;
     readonly scope: number;
-    readonly minSeq: number;
+    readonly minRevision: number;
     readonly deadlineMs: number;
+    readonly isDeadlineStated: boolean;
     readonly args: unknown;
   } = {
     requestId: request.id,
     method: request.method,
     scope: scopes.indexOf(request.scope, '', ''),
-    minSeq: request.scope.minSeq,
+    minRevision: request.scope.minRevision,
     deadlineMs: request.scope.deadlineMs,
+    isDeadlineStated: request.scope.isDeadlineStated === true,
     args: request.args,
   };
   // Method and args were correlated by the constructor of ParsedRequest<M>; the union loses that.
@@ -113,7 +116,7 @@ class ScopeTable {
       last.readBudget === scope.readBudget &&
       last.settingsVersion === scope.settingsVersion &&
       last.epoch === scope.epoch &&
-      last.stamp === scope.stamp &&
+      last.forkId === scope.forkId &&
       last.isHeldOnly === scope.isHeldOnly &&
       this.#lastExpectedProjectId === expectedProjectId &&
       this.#lastExpectedTenantId === expectedTenantId
@@ -121,9 +124,9 @@ class ScopeTable {
       return this.#lastIndex;
     }
     const { projectId, tenantId, modelVersion, readBudget, settingsVersion } = scope;
-    const { epoch, stamp, isHeldOnly } = scope;
+    const { epoch, forkId, isHeldOnly } = scope;
     // Ids hold no U+0000, so the key is unambiguous.
-    const key = `${projectId}\0${tenantId}\0${expectedProjectId}\0${expectedTenantId}\0${modelVersion}\0${readBudget}\0${settingsVersion}\0${epoch}\0${stamp}\0${isHeldOnly}`;
+    const key = `${projectId}\0${tenantId}\0${expectedProjectId}\0${expectedTenantId}\0${modelVersion}\0${readBudget}\0${settingsVersion}\0${epoch}\0${forkId}\0${isHeldOnly}`;
     let index = this.#indexByKey.get(key);
     if (index === undefined) {
       index = this.entries.length;
@@ -134,7 +137,7 @@ class ScopeTable {
         readBudget,
         settingsVersion,
         epoch,
-        stamp,
+        forkId,
         isHeldOnly,
         expectedProjectId,
         expectedTenantId,

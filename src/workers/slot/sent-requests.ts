@@ -7,7 +7,7 @@ const FIRST_CAPACITY = 1_024;
  * rehashed every few dozen of them, and V8 leaves in each table a pointer to the next one. Once a table lies in the old
  * generation (after any full collection under load) each of its successors is kept, with the requests that it held, until
  * the next full collection, which begins it anew: that was 600 bytes promoted for each Check. Capacity is at least
- * twice what it holds, and is not given back: 8 bytes a place. O(1), ids being mostly consecutive.
+ * twice what it holds, and is not released: 8 bytes a place. O(1), ids being mostly consecutive.
  */
 export class SentRequests {
   #places: (PendingRequest | null)[] = emptyPlaces(FIRST_CAPACITY);

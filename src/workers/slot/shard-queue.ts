@@ -132,8 +132,8 @@ export class ShardLine {
   }
 
   /**
-   * Whether a request behind `pendingBytes` would wait longer than `timeLeftMs`, as the last one that told did, or its
-   * share of that where it stood behind more, or as one does that stands behind no more. While nobody waits to tell, it is not refused but tells
+   * Whether a request behind `pendingBytes` would wait longer than `timeLeftMs`, as the last one that reported did, or its
+   * share of that where it stood behind more, or as one does that stands behind no more. While nobody waits to say, it is not refused but says
    * itself. O(1).
    */
   isTooLong(pendingBytes: number, timeLeftMs: number, nowMs: number): boolean {

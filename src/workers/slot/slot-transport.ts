@@ -1,7 +1,7 @@
-import type { BatchRoom } from '../../protocol/batch-memory.ts';
+import type { BatchSpace } from '../../protocol/batch-memory.ts';
 import type { AnswerBatch, RequestBatch } from '../../protocol/messages.ts';
 
-/** What a transport tells its slot, outside the replies to batches. */
+/** What a transport notifies its slot, outside the replies to batches. */
 export type SlotEvents = {
   /** Deferred answers, statistics and wanted models, by a message of their own. */
   readonly onAnswers: (answers: AnswerBatch) => void;
@@ -17,7 +17,7 @@ export interface SlotTransport {
   /** Resolves when the worker said hello with our protocol version. Errors: rejects when it cannot start. */
   start(events: SlotEvents): Promise<void>;
   /** Where a batch of raw requests alone is best written, which is then the next one sent; or null. */
-  room(requests: number, bodyBytes: number): BatchRoom | null;
+  space(requests: number, bodyBytes: number): BatchSpace | null;
   /** The reply to one batch. Errors: rejects when the worker is lost meanwhile. */
   send(batch: RequestBatch): Promise<AnswerBatch>;
   /** The id of the request that was under evaluation when last written, or 0. Readable after a crash. */

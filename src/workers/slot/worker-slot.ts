@@ -3,27 +3,21 @@ import type {
   AnswerBatch,
   ControlMessage,
   WorkerReport,
-  WorkerResponse,
   WorkerStats,
 } from '../../protocol/messages.ts';
-import {
-  ANSWER_ALLOWED,
-  ANSWER_BODY,
-  ANSWER_DENIED,
-  ANSWER_FALLBACK,
-  ANSWER_LARGE_BODY,
-} from '../../protocol/messages.ts';
 import type { BudgetRefusal } from '../../protocol/read-figures.ts';
-import type { CallOrigin, RawAnswer } from '../../protocol/shard-client.ts';
-import { AppError, errorFromData } from '../../shared/app-error.ts';
+import type { CallOrigin } from '../../protocol/shard-client.ts';
+import { AppError } from '../../shared/app-error.ts';
 import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { BatchStages } from '../../shared/stage-times.ts';
+import { Acknowledgements } from './acknowledgements.ts';
+import { deliverParsed, deliverRaw } from './answer-delivery.ts';
 import { ControlQueue } from './control-queue.ts';
 import { FairQueue } from './fair-queue.ts';
-import { ParsedRequest, RawRequest } from './pending-request.ts';
-import { type QueueBound, refusalOf } from './queue-bound.ts';
+import { type QueueBound, refusalOf, type SlotLimits } from './queue-bound.ts';
 import { batchOfRequests } from './request-batcher.ts';
+import { RestartPace } from './restart-pace.ts';
 import { SentRequests } from './sent-requests.ts';
 import type { PendingRequest, ShardQueue } from './shard-queue.ts';
 import type { SlotReason } from './slot-reason.ts';
@@ -39,24 +33,9 @@ const WAIT_SHARE_MAX = 0.75;
 const SWEEP_MS = 50;
 /** The worker answers an expired request itself; the client only when that did not come. */
 const DEADLINE_GRACE_MS = 100;
-const BOOTSTRAP_FAILURES_MAX = 2;
 /** A batch takes some slices; a worker that is silent this long with one at hand is stuck. */
 const SILENT_MS_MAX = 30_000;
-const RESTART_DELAY_FIRST_MS = 50;
-const RESTART_DELAY_MAX_MS = 5_000;
-/** A worker that lived longer than this restarts at once. */
-const STABLE_AFTER_MS = 10_000;
-
-const ALLOWED: RawAnswer = { kind: 'allowed' };
-const DENIED: RawAnswer = { kind: 'denied' };
-const FALLBACK: RawAnswer = { kind: 'fallback' };
-
-export type SlotLimits = {
-  readonly queueDepthMax: number;
-  readonly queueBytesMax: number;
-};
-
-/** What a slot tells the pool. */
+/** What a slot notifies the pool. */
 export type SlotReports = {
   readonly onStats: (slot: number, stats: WorkerStats) => void;
   readonly onReport: (slot: number, report: WorkerReport) => void;
@@ -84,12 +63,13 @@ export class WorkerSlot {
   readonly #reports: SlotReports;
   readonly #clock: Clock;
   readonly #control = new ControlQueue();
-  readonly #acks = new Map<number, { resolve(): void; reject(error: AppError): void }>();
+  readonly #acks = new Acknowledgements();
   readonly #sent = new SentRequests();
   #state: SlotState = 'idle';
   #transport: SlotTransport | null = null;
   readonly #queue = new FairQueue();
   readonly #nowMs: () => number;
+  readonly #onAnswered = (request: PendingRequest): void => this.#finish(request);
   #cancelled: number[] = [];
   #pendingCount = 0;
   #pendingBytes = 0;
@@ -98,12 +78,9 @@ export class WorkerSlot {
   readonly #stages: BatchStages | undefined;
   /** Since when the next batch is waited for, 0 while it is not; only where stages are measured. */
   #scheduledMs = 0;
-  #bootstrapFailures = 0;
-  #restartDelayMs = 0;
-  #readySinceMs = 0;
+  readonly #restarts = new RestartPace();
   /** When the worker last answered, or got a batch while it had none. */
   #heardAtMs = 0;
-  #ackId = 0;
   #sweeper: NodeJS.Timeout | null = null;
   #started: { resolve(): void; reject(error: unknown): void } | null = null;
 
@@ -128,8 +105,8 @@ export class WorkerSlot {
     return this.#state === 'ready';
   }
 
-  /** Whether nothing waits to be told to the worker, and it is there. */
-  get isTold(): boolean {
+  /** Whether nothing waits to be notified to the worker, and it is there. */
+  get isReported(): boolean {
     return this.#state === 'ready' && this.#control.isEmpty;
   }
 
@@ -151,14 +128,8 @@ export class WorkerSlot {
   /** Takes one request, or returns why not. The request is answered exactly once afterwards. */
   enqueue(request: PendingRequest): AppError | null {
     assert(request.shard.slot === this.index, 'a shard has its requests in one slot');
-    if (this.#state === 'stopped')
-      return new AppError<SlotReason>('SHUTTING_DOWN', 'the service is stopping');
-    if (this.#state === 'failed') {
-      return new AppError<SlotReason>(
-        'SHARD_UNAVAILABLE',
-        'the decision worker of this shard cannot start',
-      );
-    }
+    if (this.#state === 'stopped') return stopping();
+    if (this.#state === 'failed') return cannotStart();
     const { shard, bytes, scope } = request;
     const bound = this.boundReached(shard, bytes, scope.deadlineMs);
     if (bound !== null) {
@@ -241,12 +212,10 @@ export class WorkerSlot {
 
   #acknowledged(messageOf: (ackId: number) => ControlMessage): Promise<void> {
     if (this.#state !== 'ready') return Promise.resolve();
-    this.#ackId += 1;
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    this.#acks.set(this.#ackId, { resolve, reject });
-    this.#control.push(messageOf(this.#ackId));
+    const { ackId, done } = this.#acks.next();
+    this.#control.push(messageOf(ackId));
     this.#schedule();
-    return promise;
+    return done;
   }
 
   /** Changes and hints for the shards of this slot. A worker that is not up needs none. */
@@ -263,8 +232,8 @@ export class WorkerSlot {
     this.#transport = null;
     this.#state = 'stopped';
     if (this.#sweeper !== null) clearInterval(this.#sweeper);
-    this.#settleAcks();
-    this.#failAll(new AppError<SlotReason>('SHUTTING_DOWN', 'the service is stopping'));
+    this.#acks.settleAll();
+    this.#failAll(stopping());
     await transport?.stop();
   }
 
@@ -285,8 +254,7 @@ export class WorkerSlot {
       () => {
         if (this.#transport !== transport) return;
         this.#state = 'ready';
-        this.#bootstrapFailures = 0;
-        this.#readySinceMs = this.#clock.monotonicMs();
+        this.#restarts.ready(this.#clock.monotonicMs());
         this.#started?.resolve();
         this.#started = null;
         this.#reports.onReady(this.index);
@@ -303,7 +271,7 @@ export class WorkerSlot {
     this.#batchesInFlight = 0;
     this.#cancelled = [];
     this.#control.clear();
-    this.#settleAcks();
+    this.#acks.settleAll();
     transport.stop().catch((error: unknown) => this.#reports.onLost(this.index, error, null));
     const killer = wasReady ? (this.#sent.get(killerId) ?? null) : null;
     const lost = this.#sent.values();
@@ -314,36 +282,17 @@ export class WorkerSlot {
         new AppError<SlotReason>('WORKER_LOST', 'the decision worker was lost; try again'),
       );
     }
-    if (wasReady) {
-      const livedMs = this.#clock.monotonicMs() - this.#readySinceMs;
-      this.#restartDelayMs =
-        livedMs > STABLE_AFTER_MS
-          ? 0
-          : Math.min(
-              RESTART_DELAY_MAX_MS,
-              Math.max(RESTART_DELAY_FIRST_MS, this.#restartDelayMs * 2),
-            );
-    } else {
-      this.#bootstrapFailures += 1;
-      if (this.#bootstrapFailures >= BOOTSTRAP_FAILURES_MAX) {
-        this.#becomeFailed(cause);
-        return;
-      }
-    }
+    const delayMs = this.#restarts.lost(wasReady, this.#clock.monotonicMs());
+    if (delayMs === undefined) return this.#becomeFailed(cause);
     this.#state = 'waiting to restart';
     setTimeout(() => {
       if (this.#state === 'waiting to restart') this.#launch();
-    }, this.#restartDelayMs);
+    }, delayMs);
   }
 
   #becomeFailed(cause: unknown): void {
     this.#state = 'failed';
-    this.#failAll(
-      new AppError<SlotReason>(
-        'SHARD_UNAVAILABLE',
-        'the decision worker of this shard cannot start',
-      ),
-    );
+    this.#failAll(cannotStart());
     this.#started?.reject(cause);
     this.#started = null;
     this.#reports.onFatal(this.index, cause);
@@ -399,19 +348,14 @@ export class WorkerSlot {
       const origin = this.#sent.get(refusal.requestId)?.scope.origin;
       this.#reports.onBudgetRefused(refusal, origin);
     }
-    if (this.#stages === undefined) this.#rawAnswersArrived(answers);
+    if (this.#stages === undefined) deliverRaw(answers, this.#sent, this.#onAnswered);
     else {
       const mark = this.#stages.mark();
-      this.#rawAnswersArrived(answers);
+      deliverRaw(answers, this.#sent, this.#onAnswered);
       this.#stages.answered(mark, answers.ids.length);
     }
-    for (const response of answers.responses) this.#responseArrived(response);
-    for (const ack of answers.acks) {
-      const waiter = this.#acks.get(ack.ackId);
-      this.#acks.delete(ack.ackId);
-      if (ack.error === undefined) waiter?.resolve();
-      else waiter?.reject(errorFromData(ack.error));
-    }
+    for (const response of answers.responses) deliverParsed(response, this.#sent, this.#onAnswered);
+    this.#acks.arrived(answers.acks);
     for (const { projectId, modelVersion } of answers.modelsWanted) {
       const modelJson = this.#reports.modelJson(projectId, modelVersion);
       this.#control.push(
@@ -423,47 +367,6 @@ export class WorkerSlot {
     }
     if (answers.stats !== null) this.#reports.onStats(this.index, answers.stats);
     for (const report of answers.reports) this.#reports.onReport(this.index, report);
-  }
-
-  #rawAnswersArrived(answers: AnswerBatch): void {
-    const { ids, kinds, bodies, bodyEnds, largeBodies } = answers;
-    let bodyIndex = 0;
-    let bodyStart = 0;
-    let largeIndex = 0;
-    for (let i = 0; i < ids.length; i++) {
-      const kind = kinds[i];
-      let body: Uint8Array | undefined;
-      if (kind === ANSWER_BODY) {
-        const end = bodyEnds[bodyIndex] as number; // one per ANSWER_BODY
-        bodyIndex += 1;
-        body = bodies.subarray(bodyStart, end);
-        bodyStart = end;
-      } else if (kind === ANSWER_LARGE_BODY) {
-        body = largeBodies[largeIndex];
-        largeIndex += 1;
-      }
-      const request = this.#sent.get(ids[i] as number); // below length
-      if (!(request instanceof RawRequest)) continue; // cancelled meanwhile
-      this.#finish(request);
-      if (kind === ANSWER_ALLOWED) request.onAnswer(ALLOWED);
-      else if (kind === ANSWER_DENIED) request.onAnswer(DENIED);
-      else if (kind === ANSWER_FALLBACK) request.onAnswer(FALLBACK);
-      else if (body !== undefined) request.onAnswer({ kind: 'body', body });
-      else request.fail(new AppError<SlotReason>('INTERNAL', 'internal error'));
-    }
-  }
-
-  #responseArrived(response: WorkerResponse): void {
-    const request = this.#sent.get(response.requestId);
-    if (request === undefined) return; // cancelled meanwhile
-    if (response.error === undefined && response.isPart) {
-      if (request instanceof ParsedRequest) request.onResponse(response);
-      return;
-    }
-    this.#finish(request);
-    if (response.error !== undefined) request.fail(errorFromData(response.error));
-    else if (request instanceof ParsedRequest) request.onResponse(response);
-    else request.fail(new AppError<SlotReason>('INTERNAL', 'internal error'));
   }
 
   #finish(request: PendingRequest): void {
@@ -495,12 +398,6 @@ export class WorkerSlot {
     }
   }
 
-  #settleAcks(): void {
-    // The next worker starts without any index or model, and asks for the versions that requests name.
-    for (const waiter of this.#acks.values()) waiter.resolve();
-    this.#acks.clear();
-  }
-
   /** Deadlines of requests that the worker did not answer: queued ones, or held by a busy worker. */
   #sweep(): void {
     this.#endSilentWorker();
@@ -528,7 +425,7 @@ export class WorkerSlot {
   #expire(request: PendingRequest): void {
     this.#finish(request);
     request.fail(
-      this.#state === 'ready'
+      this.#state === 'ready' || request.scope.isDeadlineStated === true
         ? new AppError<SlotReason>('DEADLINE_EXCEEDED', 'the deadline ended before the decision')
         : new AppError<SlotReason>(
             'SHARD_UNAVAILABLE',
@@ -536,4 +433,15 @@ export class WorkerSlot {
           ),
     );
   }
+}
+
+function stopping(): AppError {
+  return new AppError<SlotReason>('SHUTTING_DOWN', 'the service is stopping');
+}
+
+function cannotStart(): AppError {
+  return new AppError<SlotReason>(
+    'SHARD_UNAVAILABLE',
+    'the decision worker of this shard cannot start',
+  );
 }

@@ -1,6 +1,13 @@
 import type { ChildProcess } from 'node:child_process';
-import { onTestFinished } from 'vitest';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { inject, onTestFinished } from 'vitest';
+import { startEmbeddedPostgres } from '../../../src/store/embedded-postgres.ts';
+import type { ServerTarget } from '../../../src/store/pool.ts';
 import { type LogLine, spawnService, watchService } from '../../support/child-service.ts';
+import { urlOf } from '../../support/instance.ts';
+import { createTestDatabase } from '../../support/postgres.ts';
 
 /** A running notification service of the test's own, as a child process. */
 export interface NotifyProcess {
@@ -22,7 +29,30 @@ const LISTENERS = 3;
 export const SERVICE_TOKEN = 'notify-test-token';
 
 /** Takes what ends a process; outside of a test something that calls it when all is done. */
-type WhenDone = (undo: () => void) => void;
+type WhenDone = (undo: () => void | Promise<void>) => void;
+
+/** What starts a service on an empty database of its own, with signing secrets sealed. */
+const SEALED = { NOTIFY_SECRET_KEYS: 'a-key-of-these-tests' };
+
+/**
+ * The settings of an empty database, removed when the test ends: of the server that the run has, or in a file `x.host.test.ts`,
+ * which has none, of an embedded one.
+ */
+export async function freshDatabase(
+  whenDone: WhenDone = onTestFinished,
+): Promise<Readonly<Record<string, string>>> {
+  const shared: unknown = inject('postgres');
+  if (shared !== undefined) {
+    const database = await createTestDatabase({ template: 'none', poolMax: 1 });
+    whenDone(() => database.drop());
+    return { ...SEALED, DATABASE_URL: urlOf(database.target as ServerTarget) };
+  }
+  const dataDirectory = await mkdtemp(join(tmpdir(), 'gatehouse-notify-test-'));
+  whenDone(() => rm(dataDirectory, { recursive: true, force: true }));
+  const server = await startEmbeddedPostgres({ dataDirectory });
+  whenDone(() => server.stop());
+  return { ...SEALED, DATABASE_URL: urlOf(server.target) };
+}
 
 /** Starts `src/notify/main.ts` without waiting for anything. '' unsets a setting. */
 export function spawnNotify(
@@ -31,7 +61,6 @@ export function spawnNotify(
 ): ChildProcess {
   const child = spawnService(['src/notify/main.ts'], {
     PATH: process.env['PATH'] ?? '',
-    NOTIFY_STORE_DRIVER: 'memory',
     NOTIFY_HOST: '127.0.0.1',
     NOTIFY_INTERNAL_PORT: '0',
     NOTIFY_CLIENT_PORT: '0',
@@ -51,13 +80,14 @@ export function spawnNotify(
 
 /**
  * Starts the service on free ports of the loopback and waits until all three listen; killed when the
- * test ends. Errors: throws with its last lines when it ends first.
+ * test ends. Without DATABASE_URL in `env` it has a database of its own. Errors: throws with its last lines when it ends first.
  */
 export async function startNotify(
   env: Readonly<Record<string, string>> = {},
   whenDone?: WhenDone,
 ): Promise<NotifyProcess> {
-  const child = spawnNotify(env, whenDone);
+  const database = 'DATABASE_URL' in env ? {} : await freshDatabase(whenDone);
+  const child = spawnNotify({ ...database, ...env }, whenDone);
   const urls = new Map<unknown, string>();
   const { rawLog, log, exited, ready } = watchService(child, {
     see: (entry) => {

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { temporaryDir, writeFiles } from '../../support/job-harness.ts';
-import { runCli } from '../face/cli/cli-process.ts';
+import { runCli } from '../cli/cli-process.ts';
 
 const WORKFLOW = `on: workflow_dispatch
 jobs:
@@ -139,7 +139,7 @@ test('a run fetches what is missing when it is told to', async () => {
 
 test('what no job of the run uses is not missing', async () => {
   const project = temporaryDir();
-  const legs = 'strategy: { matrix: { n: [1, 2] } }';
+  const matrixJobs = 'strategy: { matrix: { n: [1, 2] } }';
   const job = (name: string, more = ''): string =>
     `{ runs-on: x, ${more} steps: [{ run: 'true' }, { if: false, uses: o/${name}@v1 }] }`;
   writeFiles(project, {
@@ -147,10 +147,10 @@ test('what no job of the run uses is not missing', async () => {
 jobs:
   first: ${job('first')}
   second: ${job('second', 'needs: first,')}
-  legs: ${job('legs', `${legs},`)}
+  legs: ${job('legs', `${matrixJobs},`)}
   third: ${job('third', 'strategy: { matrix: { n: [3] } },')}
   computed: ${job('computed', "strategy: { matrix: { n: ['${{ github.run_number }}'] } },")}
-  calls: { uses: ./.github/workflows/called.yml, ${legs} }
+  calls: { uses: ./.github/workflows/called.yml, ${matrixJobs} }
   far: { uses: ./.github/workflows/called.yml, with: { what: x } }
 `,
     '.github/workflows/called.yml': `on: { workflow_call: { inputs: { what: { type: string } } } }
@@ -164,7 +164,7 @@ jobs: { inner: ${job('inner')}, other: ${job('other', 'strategy: { matrix: { m: 
     return names.map((name) => name.slice('o/'.length, -'@v1'.length));
   };
   expect(await neededBy('-j', 'second')).toEqual(['first', 'second']);
-  // A job of which no leg is chosen needs nothing.
+  // A job of which no matrix job is chosen needs nothing.
   expect(await neededBy('-j', 'legs', '-j', 'third', '--matrix', 'n:3')).toEqual(['third']);
   // What only the run can tell is looked at, and so is a job that no chosen value is for.
   expect(await neededBy('--matrix', 'n:3')).toEqual([

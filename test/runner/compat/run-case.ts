@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { WorkflowRun } from '../../../src/runner/model/run.ts';
-import type { RunnerParts } from '../../../src/runner/parts/runner-parts.ts';
+import type { RunnerWiring } from '../../../src/runner/wiring/runner-wiring.ts';
 import { AppError } from '../../../src/shared/app-error.ts';
 import type { ActCase } from './act-cases.ts';
 import { fileNamesOf } from './act-workspace.ts';
@@ -18,7 +18,7 @@ const ACTOR = 'nektos/act';
 const FINE = new Set(['success', 'skipped']);
 
 /** Runs every workflow of a case in the runner whose workspace is `makeActWorkspace`, and waits. */
-export async function runCase(parts: RunnerParts, one: ActCase): Promise<CaseOutcome> {
+export async function runCase(parts: RunnerWiring, one: ActCase): Promise<CaseOutcome> {
   const { workspace, runs, secrets } = parts;
   const read = (name: string): string => readFileSync(join(workspace, one.path, name), 'utf8');
   const { secretFile, eventFile } = one;
@@ -50,7 +50,7 @@ function inputsOf(payload: object): Readonly<Record<string, string>> {
   return inputs ?? {};
 }
 
-async function endOf({ runs }: RunnerParts, id: string): Promise<WorkflowRun> {
+async function endOf({ runs }: RunnerWiring, id: string): Promise<WorkflowRun> {
   for (;;) {
     const run = runs.get(id);
     if (run?.completedAt !== undefined) return run;
@@ -58,7 +58,7 @@ async function endOf({ runs }: RunnerParts, id: string): Promise<WorkflowRun> {
   }
 }
 
-async function explain({ runs }: RunnerParts, run: WorkflowRun): Promise<readonly string[]> {
+async function explain({ runs }: RunnerWiring, run: WorkflowRun): Promise<readonly string[]> {
   const errors = runs.annotations(run.id).filter(({ level }) => level === 'error');
   const failed = (await runs.getWithLogs(run.id)).jobs.flatMap((job) =>
     job.steps

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { runJob, temporaryDir, writeFiles } from '../../support/job-harness.ts';
 
 /** Short enough to wait for, long enough to tell the rungs apart. */
-const LADDER = { interruptMs: 400, terminateMs: 400 };
+const KILL_ESCALATION = { interruptMs: 400, terminateMs: 400 };
 
 /** A zombie that nobody collects, as in a container without an init, has ended. */
 function isAlive(pid: number): boolean {
@@ -54,7 +54,7 @@ describe('cancel', () => {
           console.log('ready');
     `,
       {
-        ladder: LADDER,
+        ladder: KILL_ESCALATION,
         onLine: (line, execution) => line === 'ready' && execution.cancel('cancel'),
       },
     );
@@ -77,12 +77,15 @@ describe('cancel', () => {
     `,
       {
         projectDir,
-        ladder: LADDER,
+        ladder: KILL_ESCALATION,
         onLine(line, execution) {
           if (line !== 'ready') return;
           execution.cancel('cancel');
           // Were it stopped, it would be by the time that both rungs have passed.
-          setTimeout(() => writeFiles(projectDir, { go: '' }), 2 * LADDER.interruptMs + 200);
+          setTimeout(
+            () => writeFiles(projectDir, { go: '' }),
+            2 * KILL_ESCALATION.interruptMs + 200,
+          );
         },
       },
     );
@@ -131,7 +134,7 @@ jobs:
         run: echo no
 `,
       {
-        ladder: LADDER,
+        ladder: KILL_ESCALATION,
         onLine: (line, execution) => line === 'ready' && execution.cancel('cancel'),
       },
     );
@@ -160,7 +163,7 @@ runs:
       shell: bash
 `,
         },
-        ladder: LADDER,
+        ladder: KILL_ESCALATION,
         onLine: (line, execution) => line === 'ready' && execution.cancel('cancel'),
       },
     );

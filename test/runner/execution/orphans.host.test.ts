@@ -16,10 +16,10 @@ const onProblem = vi.fn<ProblemReporter>();
 const supervision = createSupervision(onProblem);
 afterAll(() => supervision.close());
 
-const LADDER = { interruptMs: 200, terminateMs: 200 };
+const KILL_ESCALATION = { interruptMs: 200, terminateMs: 200 };
 
 function supervised(steps: string, options: JobOptions = {}): Promise<RecordedJob> {
-  return runJob(steps, { supervision, ladder: LADDER, ...options });
+  return runJob(steps, { supervision, ladder: KILL_ESCALATION, ...options });
 }
 
 type Process = { readonly pid: number; readonly state: string; readonly parent: number };
@@ -88,7 +88,7 @@ describe.skipIf(process.platform !== 'linux')('what a step leaves behind ends wi
     ['its supervisor stopped', (mark) => `setsid ${idler(mark)} & kill -STOP $PPID`],
   ];
 
-  test.each(ways)('%s', { timeout: 60_000 }, async (_, leave) => {
+  test.each(ways)('%s', { timeout: 120_000 }, async (_, leave) => {
     const mark = `mark-${randomUUID()}`;
     const job = await supervised(
       `
@@ -109,7 +109,7 @@ describe.skipIf(process.platform !== 'linux')('what a step leaves behind ends wi
 
   test(
     'a job whose steps kill or stop the parent of all supervisors ends, and the next has one',
-    { timeout: 90_000 },
+    { timeout: 120_000 },
     async () => {
       const mark = `mark-${randomUUID()}`;
       const other = createSupervision(onProblem);
@@ -134,7 +134,7 @@ describe.skipIf(process.platform !== 'linux')('what a step leaves behind ends wi
     },
   );
 
-  test('1,000 orphans leave nothing alive and no zombie', { timeout: 60_000 }, async () => {
+  test('1,000 orphans leave nothing alive and no zombie', { timeout: 120_000 }, async () => {
     const mark = `mark-${randomUUID()}`;
     const before = new Set(zombies().map(({ pid }) => pid));
     const job = await supervised(`
@@ -262,7 +262,7 @@ test.skipIf(process.platform !== 'linux')('what cannot be started says why', asy
 });
 
 describe.skipIf(process.platform !== 'linux')('kill -9 of the runner', () => {
-  test('ends its jobs, orphans without an environment too', { timeout: 60_000 }, async () => {
+  test('ends its jobs, orphans without an environment too', { timeout: 120_000 }, async () => {
     const mark = `mark-${randomUUID()}`;
     const workspace = makeWorkspace({
       '.github/workflows/leave.yml': `on: workflow_dispatch\njobs:\n  one:\n    runs-on: x\n    steps:\n      - run: |\n          setsid ${idler(mark)} &\n          sleep 1000\n`,

@@ -82,11 +82,11 @@ function inodesBelow(dir: string): ReadonlyMap<string, number> {
 
 describe.each(['worktree', 'copy'] as const)('in a %s', (strategy) => {
   test('50 legs that all make the same folder do not meet', { timeout: 180_000 }, async () => {
-    const legs = Array.from({ length: 50 }, (_, index) => index + 1);
+    const matrixJobs = Array.from({ length: 50 }, (_, index) => index + 1);
     const bench = await benchOf(
       `  t:
     runs-on: x
-    strategy: { matrix: { n: [${legs.join(', ')}] } }
+    strategy: { matrix: { n: [${matrixJobs.join(', ')}] } }
     steps:
       - ${CHECKOUT}
       - run: |
@@ -100,9 +100,9 @@ describe.each(['worktree', 'copy'] as const)('in a %s', (strategy) => {
       8,
     );
     const { run, log } = await runIt(bench, { strategy });
-    expect(conclusions(run), log).toEqual(legs.map(() => 'success'));
+    expect(conclusions(run), log).toEqual(matrixJobs.map(() => 'success'));
     const paths = run.jobs.map(({ sandbox }) => sandbox?.path ?? '');
-    expect(new Set(paths).size).toBe(legs.length);
+    expect(new Set(paths).size).toBe(matrixJobs.length);
     for (const [index, path] of paths.entries()) {
       expect(path).toBe(join(run.sandbox?.path ?? '', `t.${index + 1}`, basename(project)));
     }

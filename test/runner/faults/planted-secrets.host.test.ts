@@ -169,4 +169,4 @@ test('planted secrets are in nothing that the runner wrote or answered', async (
     const content = statSync(path).isDirectory() ? '' : contentOf(path);
     expect(tracesIn(path + content), path).toEqual([]);
   }
-}, 60_000);
+}, 120_000);

@@ -147,7 +147,7 @@ async function killOnce(project: RunnerProject, afterMs: number): Promise<number
 
 describe(`kill -9 of a runner (SEED=${SEED})`, () => {
   test(
-    'what was announced is kept, nothing is left in progress, queued runs go on',
+    'what was announced is kept, nothing is left in progress, queued runs go on (C3)',
     async () => {
       const random = randomFrom(SEED);
       await using project = await createRunnerProject(WORKFLOWS);

@@ -250,7 +250,7 @@ jobs:
     ['m:1/c', 'success'],
     ['m:2/a', 'cancelled'],
     ['m:2/b', 'skipped'],
-    // Its leg as a whole was cancelled, not the run: always() does not resist that.
+    // Its matrix job as a whole was cancelled, not the run: always() does not resist that.
     ['m:2/c', 'cancelled'],
   ]);
   const { run } = await bench.service.start({ workflow: 'one' });

@@ -40,7 +40,7 @@ async function started(bench: Bench, id: string): Promise<void> {
   await bench.events.when((event) => event.type === 'job.started' && event.runId === id);
 }
 
-test('one of a group goes on, one waits, a newcomer takes the place of the one that waits', async () => {
+test('one of a group goes on, one waits, a newcomer takes the place of the one that waits (C2)', async () => {
   const executor = new ScriptedExecutor();
   await using bench = await benchOf(executor, 'concurrency: deploy');
   const first = await start(bench, 'first');
@@ -112,7 +112,7 @@ test('groups of jobs: the others of the run go on, the evicted one is cancelled'
   expect((await bench.events.completed(third)).status).toBe('completed');
 });
 
-test('the same group at the top and at a job is told instead of waiting for ever', async () => {
+test('the same group at the top and at a job is told instead of waiting for ever (C2)', async () => {
   const executor = new ScriptedExecutor();
   await using bench = await benchOf(executor, 'concurrency: Same', 'concurrency: same');
   const id = await start(bench, 'never');

@@ -37,7 +37,7 @@ test('runs in progress and queued runs are limited; beyond them QUEUE_FULL', asy
   for (const run of bench.service.list({ limit: 10 })) await bench.events.completed(run.id);
 });
 
-test('jobs in progress are limited over all runs, and runs take turns', async () => {
+test('jobs in progress are limited over all runs, and runs take turns (C1)', async () => {
   const executor = new ScriptedExecutor();
   await using bench = await createBench({
     executor,

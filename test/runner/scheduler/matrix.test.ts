@@ -35,7 +35,7 @@ test('legs have ids in order, names with their values, and the contexts of the l
     steps: [{ run: ok }]
 `);
   const { run: queued } = await bench.service.start({ workflow: 'w' });
-  // Legs that need no evaluation are there from the start, with the ids that they keep.
+  // Matrix jobs that need no evaluation are there from the start, with the ids that they keep.
   expect(queued.jobs.map((job) => [job.id, job.name])).toEqual([
     ['t:1', 't (ubuntu-22.04, 22)'],
     ['t:2', 't (ubuntu-24.04, 20)'],
@@ -235,7 +235,7 @@ test.each([
   [{ c: ['1'] }, 'failure', ['list success', 't skipped'], ['(a: 1), (a: 2)']],
 ])(
   'of a matrix that only the run knows %j leaves what it names, else the run fails',
-  async (matrix, conclusion, jobs, legs) => {
+  async (matrix, conclusion, jobs, matrixJobs) => {
     await using bench = await benchOf(EVALUATED);
     const { run: queued } = await bench.service.start({ workflow: 'w', matrix });
     const run = await bench.events.completed(queued.id);
@@ -244,9 +244,9 @@ test.each([
     const messages = bench.service
       .annotations(run.id)
       .map(({ level, message }) => `${level} ${message}`);
-    for (const text of legs) expect(messages.join('\n')).toContain(text);
+    for (const text of matrixJobs) expect(messages.join('\n')).toContain(text);
     expect(messages.some((text) => text.startsWith('error No leg of any matrix'))).toBe(
-      legs.length > 0,
+      matrixJobs.length > 0,
     );
   },
 );

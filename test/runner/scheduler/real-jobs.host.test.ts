@@ -105,16 +105,17 @@ jobs:
 });
 
 test('50 legs of real processes all end, and leave no folder of theirs', async () => {
-  const legs = Array.from({ length: 50 }, (_, index) => index + 1);
+  const matrixJobs = Array.from({ length: 50 }, (_, index) => index + 1);
   await using bench = await benchOf(`
   t:
     runs-on: ubuntu-latest
-    strategy: { matrix: { n: [${legs.join(', ')}] } }
+    strategy: { matrix: { n: [${matrixJobs.join(', ')}] } }
     steps: [{ run: 'echo \${{ matrix.n }}' }]
 `);
   const run = await bench.run('w');
-  expect(run.jobs.map((job) => job.conclusion)).toEqual(legs.map(() => 'success'));
-  for (const leg of legs) expect(bench.events.lines(run.id, `t:${leg}`, 1)).toEqual([String(leg)]);
+  expect(run.jobs.map((job) => job.conclusion)).toEqual(matrixJobs.map(() => 'success'));
+  for (const matrixJob of matrixJobs)
+    expect(bench.events.lines(run.id, `t:${matrixJob}`, 1)).toEqual([String(matrixJob)]);
   expect(bench.problems).toEqual([]);
   await bench.stop();
   const state = join(bench.project.dir, '.runner');

@@ -25,7 +25,7 @@ import { EventRecorder } from './event-recorder.ts';
 import { createRunnerProject, type RunnerProject } from './runner-project.ts';
 
 /** Ladder of cancels that tests wait for: the order is the same, only faster. */
-const FAST_LADDER = { interruptMs: 300, terminateMs: 200 };
+const FAST_KILL_ESCALATION = { interruptMs: 300, terminateMs: 200 };
 
 export type BenchOptions = {
   readonly project?: RunnerProject | undefined;
@@ -159,7 +159,7 @@ async function createRealExecutor(
     artifacts,
     cache: await createCacheStore(join(stateDir, 'cache')),
     environment: process.env,
-    ladder: FAST_LADDER,
+    killEscalation: FAST_KILL_ESCALATION,
     onProblem: report,
   });
 }

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { appendFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { Delivery } from '../../../src/runner/sync/inbox.ts';
+import type { InboxDelivery } from '../../../src/runner/sync/inbox.ts';
 import type { SyncService } from '../../../src/runner/sync/sync-service.ts';
 import { createFixture, type Fixture } from './fixture.ts';
 
@@ -17,7 +17,7 @@ type Sent = {
   readonly event?: string;
 };
 
-function send(sync: SyncService, sent: Sent = {}): Promise<Delivery> {
+function send(sync: SyncService, sent: Sent = {}): Promise<InboxDelivery> {
   const { body = '{"a":1}', secret = SECRET, id = 'd-1', event = 'push' } = sent;
   const rawBody = Buffer.from(body);
   const signature = createHmac('sha256', secret).update(rawBody).digest('hex');
@@ -249,7 +249,7 @@ describe('caches follow events', () => {
     const fixture = await withSecret();
     const { sync, host } = fixture;
     let count = 0;
-    const tell = (event: string, payload: object): Promise<Delivery> =>
+    const tell = (event: string, payload: object): Promise<InboxDelivery> =>
       send(sync, { event, id: `d-${++count}`, body: JSON.stringify(payload) });
     await tell('issues', { action: 'opened', issue, repository });
     expect(sync.entries('issues', {})).toMatchObject([

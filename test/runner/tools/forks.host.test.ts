@@ -6,7 +6,7 @@ import { afterAll, expect, test } from 'vitest';
 import { isBuiltIn } from '../../../src/runner/execution/built-ins/built-in-names.ts';
 import { ActionLibrary } from '../../../src/runner/host/actions/action-library.ts';
 import { createForkIsolation } from '../../../src/runner/host/isolation/fork-isolation.ts';
-import { ToolShelf } from '../../../src/runner/host/tools/tool-shelf.ts';
+import { ToolRegistry } from '../../../src/runner/host/tools/tool-registry.ts';
 import { runJob, temporaryDir, writeFiles } from '../../support/job-harness.ts';
 import { fakeNode, fakeNpm, startFakeRegistry } from './fake-registry.ts';
 
@@ -45,7 +45,7 @@ test.skipIf(whyNot !== undefined)(
       PATH: process.env['PATH'] ?? '',
       npm_config_registry: registry.url,
     };
-    const tools = new ToolShelf({ environment, root: join(home, 'tools'), mayInstall: true });
+    const tools = new ToolRegistry({ environment, root: join(home, 'tools'), mayInstall: true });
     const actions = new ActionLibrary({
       stateDir: join(project, '.runner'),
       origin: { url: 'file:///nowhere' },

@@ -5,20 +5,20 @@ import { mkdirSync, realpathSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { rcompare } from 'semver';
 import { describe, expect, test } from 'vitest';
-import { ToolShelf } from '../../../src/runner/host/tools/tool-shelf.ts';
+import { ToolRegistry } from '../../../src/runner/host/tools/tool-registry.ts';
 import { toolsHere } from '../../../src/runner/host/tools/tool-source.ts';
 import { runJob, temporaryDir } from '../../support/job-harness.ts';
 import { type FakePackage, fakePackageBytes, startFakeRegistry } from './fake-registry.ts';
 
 const GO = programOf('go');
-const [PYTHON] = (await toolsHere(machineShelf('/nowhere').python)).toSorted((a, b) =>
+const [PYTHON] = (await toolsHere(machineRegistry('/nowhere').python)).toSorted((a, b) =>
   rcompare(a.version, b.version),
 );
 
 /** With what is on this machine; it installs nothing. */
-function machineShelf(home: string): ToolShelf {
+function machineRegistry(home: string): ToolRegistry {
   const root = join(home, 'tools');
-  return new ToolShelf({ environment: process.env, root, mayInstall: false });
+  return new ToolRegistry({ environment: process.env, root, mayInstall: false });
 }
 
 function programOf(name: string): string | undefined {
@@ -41,9 +41,9 @@ function homeWith(programs: Readonly<Record<string, string>>): string {
   return home;
 }
 
-function shelfIn(home: string, more: Readonly<Record<string, string>> = {}): ToolShelf {
+function registryIn(home: string, more: Readonly<Record<string, string>> = {}): ToolRegistry {
   const environment = { HOME: home, PATH: `${join(home, 'bin')}:/usr/bin:/bin`, ...more };
-  return new ToolShelf({
+  return new ToolRegistry({
     environment,
     root: join(home, 'tools'),
     mayInstall: more['npm_config_registry'] !== undefined,
@@ -74,7 +74,7 @@ describe('setup-go', () => {
       `
       - { id: go, uses: actions/setup-go@v5, with: { ${input} } }
       - run: echo "it is $(go version), \${{ steps.go.outputs.go-version }}"`,
-      { tools: shelfIn(home()), files },
+      { tools: registryIn(home()), files },
     );
     const name = expected.replace(/\.0$/, '');
     expect(job.text).toContain(`it is go version go${name} linux/amd64, ${expected}`);
@@ -86,7 +86,7 @@ describe('setup-go', () => {
     const text = (version: number): string => `
       - { uses: actions/setup-go@v${version}, with: { go-version-file: go.mod } }
       - run: echo "it is $(go version) [$GOTOOLCHAIN]"`;
-    const tools = shelfIn(home());
+    const tools = registryIn(home());
     const old = await runJob(text(5), { tools, files });
     expect(old.text).toContain('it is go version go1.19 linux/amd64 []');
     const young = await runJob(text(6), { tools, files });
@@ -95,14 +95,14 @@ describe('setup-go', () => {
 
   test('what is not here fails', async () => {
     const job = await runJob('- { uses: actions/setup-go@v5, with: { go-version: 1.3 } }', {
-      tools: shelfIn(home()),
+      tools: registryIn(home()),
     });
     expect(job.outcome.conclusion).toBe('failure');
     expect(job.text).toMatch(/Go '1\.3' is not to be had\. Here: .*1\.20\.14, 1\.20\.3/);
   });
 
   test.skipIf(GO === undefined)('Go of this machine builds', async () => {
-    const tools = shelfIn(temporaryDir(), { PATH: `${dirname(GO ?? '')}:/usr/bin:/bin` });
+    const tools = registryIn(temporaryDir(), { PATH: `${dirname(GO ?? '')}:/usr/bin:/bin` });
     const files = { 'main.go': 'package main\nfunc main() { println("built") }\n' };
     const job = await runJob(
       `
@@ -117,12 +117,12 @@ describe('setup-go', () => {
 describe.skipIf(PYTHON === undefined)('setup-python', () => {
   const version = PYTHON?.version ?? '';
   const minor = version.split('.').slice(0, 2).join('.');
-  const tools = (): ToolShelf => machineShelf(temporaryDir());
+  const tools = (): ToolRegistry => machineRegistry(temporaryDir());
   const setup = `
       - { id: py, uses: actions/setup-python@v5, with: { python-version: '${minor}' } }`;
 
   test('a Python of the machine, which the job may change for itself alone', async () => {
-    const shelf = tools();
+    const registry = tools();
     const files = {
       'own/own_thing.py': 'print("own thing")\n',
     };
@@ -135,7 +135,7 @@ describe.skipIf(PYTHON === undefined)('setup-python', () => {
           python -c 'import own_thing'
           echo "[$pythonLocation] \${{ steps.py.outputs.python-version }}"`;
     for (const _ of [1, 2]) {
-      const job = await runJob(text, { tools: shelf, files });
+      const job = await runJob(text, { tools: registry, files });
       expect(job.outcome.conclusion).toBe('success');
       expect(job.text).toContain(`Python ${version}`);
       expect(job.text).toContain('not there');
@@ -151,7 +151,7 @@ describe.skipIf(PYTHON === undefined)('setup-python', () => {
   }, 120_000);
 
   test('several, a file, a range of PEP 440; and what is not here fails', async () => {
-    const shelf = tools();
+    const registry = tools();
     const files = {
       'pyproject.toml': `[project]\nname = "x"\nrequires-python = ">=3.6,<${Number(version.split('.')[0]) + 1}"\n`,
       '.python-version': `${version}\n`,
@@ -161,7 +161,7 @@ describe.skipIf(PYTHON === undefined)('setup-python', () => {
         `
       - { uses: actions/setup-python@v5, with: { ${input} } }
       - run: python --version`,
-        { tools: shelf, files },
+        { tools: registry, files },
       );
       expect(job.text).toMatch(/^Python 3\./m);
     }
@@ -169,7 +169,7 @@ describe.skipIf(PYTHON === undefined)('setup-python', () => {
       `
       - { uses: actions/setup-python@v5, with: { python-version: '3.2' }, continue-on-error: true }
       - { uses: actions/setup-python@v5, with: { python-version: pypy3.10 }, continue-on-error: true }`,
-      { tools: shelf },
+      { tools: registry },
     );
     expect(bad.steps.map(({ outcome }) => outcome)).toEqual(['failure', 'failure']);
     expect(bad.text).toContain("Python '3.2' is not to be had. Here: ");
@@ -191,12 +191,12 @@ describe('setup-uv', () => {
         `
       - { id: uv, uses: astral-sh/setup-uv@v6, with: { ${input}, python-version: '3.12' } }
       - run: echo "it is $(uv --version), $UV_PYTHON, \${{ steps.uv.outputs.uv-version }}"`,
-        { tools: shelfIn(home()), files: file === '' ? {} : { 'uv.toml': file ?? '' } },
+        { tools: registryIn(home()), files: file === '' ? {} : { 'uv.toml': file ?? '' } },
       );
       expect(job.text).toContain('it is uv 0.4.2 (abc 2026-01-01), 3.12, 0.4.2');
     }
     const bad = await runJob("- { uses: astral-sh/setup-uv@v6, with: { version: '0.9.1' } }", {
-      tools: shelfIn(home()),
+      tools: registryIn(home()),
     });
     expect(bad.text).toContain("uv '0.9.1' is not to be had. Here: 0.4.2");
   });
@@ -216,7 +216,7 @@ describe('pnpm/action-setup', () => {
     mkdirSync(join(home, 'bin'));
     const script = `#!/bin/sh\nexec '${process.execPath}' '${npm}' "$@"\n`;
     writeFileSync(join(home, 'bin/npm'), script, { mode: 0o755 });
-    const tools = shelfIn(home, { npm_config_registry: registry.url });
+    const tools = registryIn(home, { npm_config_registry: registry.url });
     const plain = await runJob(
       `
       - { id: pnpm, uses: pnpm/action-setup@v4, with: { version: 9, run_install: '[{args: [--frozen-lockfile]}]' } }

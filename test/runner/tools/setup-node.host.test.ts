@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, realpathSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { ToolShelf } from '../../../src/runner/host/tools/tool-shelf.ts';
+import { ToolRegistry } from '../../../src/runner/host/tools/tool-registry.ts';
 import { runJob, temporaryDir } from '../../support/job-harness.ts';
 import { type FakeRegistry, fakeNode, fakeNpm, startFakeRegistry } from './fake-registry.ts';
 
@@ -45,8 +45,8 @@ function machineWith(nodes: readonly string[], registry?: FakeRegistry): Machine
   return { home, root: join(home, 'tools'), environment };
 }
 
-function shelfOf({ environment, root }: Machine, mayInstall = true): ToolShelf {
-  return new ToolShelf({ environment, root, mayInstall });
+function registryOf({ environment, root }: Machine, mayInstall = true): ToolRegistry {
+  return new ToolRegistry({ environment, root, mayInstall });
 }
 
 /** No line that a machine has: these are in no distribution. */
@@ -67,13 +67,13 @@ describe('what is on the machine', () => {
     ['16.1.x', 'v16.1.0'],
   ])('%s is %s', async (asked, expected) => {
     const machine = machineWith(['16.1.0', '16.20.2', '18.20.1']);
-    const job = await runJob(setup(asked), { tools: shelfOf(machine, false) });
+    const job = await runJob(setup(asked), { tools: registryOf(machine, false) });
     expect(job.text).toContain(`it is ${expected}, output ${expected}`);
     expect(job.outcome.conclusion).toBe('success');
   });
 
   test('a version of a file, and of each leg of a matrix', async () => {
-    const tools = shelfOf(machineWith(['16.1.0', '18.20.1']), false);
+    const tools = registryOf(machineWith(['16.1.0', '18.20.1']), false);
     const files = {
       '.nvmrc': 'lts/hydrogen\n',
       'a/package.json': '{"engines":{"node":">=16 <17"}}',
@@ -96,7 +96,7 @@ describe('what is on the machine', () => {
   });
 
   test('what cannot be had fails, and says what was asked for and what is here', async () => {
-    const tools = shelfOf(machineWith(['16.1.0', '18.20.1']), false);
+    const tools = registryOf(machineWith(['16.1.0', '18.20.1']), false);
     const job = await runJob(setup('19'), { tools });
     expect(job.outcome.conclusion).toBe('failure');
     expect(job.text).toContain("Node '19' is not to be had");
@@ -116,13 +116,13 @@ describe('what is on the machine', () => {
     const bin = join(machine.home, '.nvm/versions/node/v19.0.0/bin');
     mkdirSync(bin, { recursive: true });
     writeFileSync(join(bin, 'node'), '#!/bin/sh\necho v18.0.0\n', { mode: 0o755 });
-    const job = await runJob(setup('19'), { tools: shelfOf(machine, false) });
+    const job = await runJob(setup('19'), { tools: registryOf(machine, false) });
     expect(job.outcome.conclusion).toBe('failure');
   });
 
   test('what a job installs into its Node no other job sees, nor does it stay', async () => {
     const machine = machineWith(['18.20.1']);
-    const tools = shelfOf(machine, false);
+    const tools = registryOf(machine, false);
     const text = `
       - { uses: actions/setup-node@v4, with: { node-version: 18 } }
       - run: |
@@ -154,7 +154,7 @@ describe('what is installed', () => {
   test('the newest that was asked for, with the npm of its line, once', async () => {
     const registry = await startFakeRegistry(PACKAGES);
     const machine = machineWith(['18.20.1'], registry);
-    const tools = shelfOf(machine);
+    const tools = registryOf(machine);
     for (const _ of [1, 2]) {
       const job = await runJob(`${setup('19')}      - run: npm`, { tools });
       expect(job.text).toContain('it is v19.9.0, output v19.9.0');
@@ -182,7 +182,7 @@ describe('what is installed', () => {
     async (fault) => {
       const registry = await startFakeRegistry(PACKAGES);
       const machine = machineWith(['18.20.1'], registry);
-      const tools = shelfOf(machine);
+      const tools = registryOf(machine);
       registry.fault = fault;
       const job = await runJob(setup('19'), { tools });
       expect(job.outcome.conclusion).toBe('failure');
@@ -198,7 +198,7 @@ describe('what is installed', () => {
   test('of two jobs, and two runners, at the same time one installs it', async () => {
     const registry = await startFakeRegistry(PACKAGES);
     const machine = machineWith(['18.20.1'], registry);
-    const shelves = [shelfOf(machine), shelfOf(machine)];
+    const shelves = [registryOf(machine), registryOf(machine)];
     const jobs = await Promise.all(
       [...shelves, ...shelves].map((tools) => runJob(setup('19'), { tools })),
     );
@@ -219,7 +219,7 @@ jobs:
   a:
     runs-on: ubuntu-latest
     steps:${setup('19')}`;
-    const job = await runJob(text, { tools: shelfOf(machine), files });
+    const job = await runJob(text, { tools: registryOf(machine), files });
     expect(job.text).toContain('it is v19.9.0');
     expect(evil.downloads).toEqual([]);
   });
@@ -227,7 +227,7 @@ jobs:
 
 test('JavaScript actions run on Node 24, which is installed for them', async () => {
   const registry = await startFakeRegistry([fakeNode('24.99.0')]);
-  const tools = shelfOf(machineWith([], registry));
+  const tools = registryOf(machineWith([], registry));
   const action = (using: string): string => `name: x\nruns: { using: ${using}, main: main.js }\n`;
   const files = {
     'old/action.yml': action('node12'),
@@ -251,10 +251,10 @@ test('JavaScript actions run on Node 24, which is installed for them', async () 
 test('a job that waits for that Node goes with its own cancel; the installation goes on', async () => {
   const registry = await startFakeRegistry([fakeNode('24.99.0')]);
   registry.fault = 'held';
-  const tools = shelfOf(machineWith([], registry));
+  const tools = registryOf(machineWith([], registry));
   const [one, two] = [new AbortController(), new AbortController()];
   const first = tools.nodeForActions(20, one.signal);
-  await expect.poll(() => registry.downloads.length, { timeout: 60_000 }).toBe(1);
+  await expect.poll(() => registry.downloads.length, { timeout: 120_000 }).toBe(1);
   const second = tools.nodeForActions(24, two.signal);
   two.abort();
   await expect(second).rejects.toMatchObject({ reason: 'CANCELLED' });

@@ -214,7 +214,7 @@ export type WriteModelRequest = Message<"gatehouse.v1.WriteModelRequest"> & {
   dryRun: boolean;
 
   /**
-   * Activates although stored tuples do not fit: they stay, and count until they are deleted. Audited.
+   * Activates although stored tuples do not fit: they stay, and are passed over. Audited.
    *
    * @generated from field: bool force = 6;
    */

@@ -2,19 +2,19 @@
 // @generated from file gatehouse/v1/tuple_service.proto (package gatehouse.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { RelationTuple, Subject, TupleUpdate } from "../../workspace/v1/authz_service_pb.ts";
 import { file_workspace_v1_authz_service } from "../../workspace/v1/authz_service_pb.ts";
-import type { Message } from "@bufbuild/protobuf";
+import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file gatehouse/v1/tuple_service.proto.
  */
 export const file_gatehouse_v1_tuple_service: GenFile = /*@__PURE__*/
-  fileDesc("CiBnYXRlaG91c2UvdjEvdHVwbGVfc2VydmljZS5wcm90bxIMZ2F0ZWhvdXNlLnYxIm0KC1R1cGxlRmlsdGVyEhEKCW5hbWVzcGFjZRgBIAEoCRIRCglvYmplY3RfaWQYAiABKAkSEAoIcmVsYXRpb24YAyABKAkSJgoHc3ViamVjdBgEIAEoCzIVLndvcmtzcGFjZS52MS5TdWJqZWN0IpcBCgxQcmVjb25kaXRpb24SLwoKbXVzdF9leGlzdBgBIAEoCzIZLmdhdGVob3VzZS52MS5UdXBsZUZpbHRlckgAEjMKDm11c3Rfbm90X2V4aXN0GAIgASgLMhkuZ2F0ZWhvdXNlLnYxLlR1cGxlRmlsdGVySAASGQoPdW5jaGFuZ2VkX3NpbmNlGAMgASgJSABCBgoEa2luZCKzAQoSV3JpdGVUdXBsZXNSZXF1ZXN0EhIKCnByb2plY3RfaWQYASABKAkSEQoJdGVuYW50X2lkGAIgASgJEioKB3VwZGF0ZXMYAyADKAsyGS53b3Jrc3BhY2UudjEuVHVwbGVVcGRhdGUSMQoNcHJlY29uZGl0aW9ucxgEIAMoCzIaLmdhdGVob3VzZS52MS5QcmVjb25kaXRpb24SFwoPaWRlbXBvdGVuY3lfa2V5GAUgASgJIkIKE1dyaXRlVHVwbGVzUmVzcG9uc2USGQoRY29uc2lzdGVuY3lfdG9rZW4YASABKAkSEAoIcmVwbGF5ZWQYAiABKAgisAEKE1N0cmVhbVR1cGxlc1JlcXVlc3QSEgoKcHJvamVjdF9pZBgBIAEoCRIRCgl0ZW5hbnRfaWQYAiABKAkSEwoLYWxsX3RlbmFudHMYAyABKAgSKQoGZmlsdGVyGAQgASgLMhkuZ2F0ZWhvdXNlLnYxLlR1cGxlRmlsdGVyEiIKGmF0X2xlYXN0X2NvbnNpc3RlbmN5X3Rva2VuGAUgASgJEg4KBmN1cnNvchgGIAEoCSKIAQoUU3RyZWFtVHVwbGVzUmVzcG9uc2USKwoGdHVwbGVzGAEgAygLMhsud29ya3NwYWNlLnYxLlJlbGF0aW9uVHVwbGUSDgoGY3Vyc29yGAIgASgJEhkKEWNvbnNpc3RlbmN5X3Rva2VuGAMgASgJEhgKEHJldmlzaW9uX2NoYW5nZWQYBCABKAgicAoTSW1wb3J0VHVwbGVzUmVxdWVzdBIsCgdvcHRpb25zGAEgASgLMhsuZ2F0ZWhvdXNlLnYxLkltcG9ydE9wdGlvbnMSKwoGdHVwbGVzGAIgAygLMhsud29ya3NwYWNlLnYxLlJlbGF0aW9uVHVwbGUiWgoNSW1wb3J0T3B0aW9ucxISCgpwcm9qZWN0X2lkGAEgASgJEhEKCXRlbmFudF9pZBgCIAEoCRIPCgdkcnlfcnVuGAMgASgIEhEKCWltcG9ydF9pZBgEIAEoCSJ7ChRJbXBvcnRUdXBsZXNSZXNwb25zZRIQCghyZWNlaXZlZBgBIAEoAxIPCgd3cml0dGVuGAIgASgDEhEKCXVuY2hhbmdlZBgDIAEoAxIZChFjb25zaXN0ZW5jeV90b2tlbhgEIAEoCRISCgpyZXN1bWVkX2F0GAUgASgDIqQBChNEZWxldGVUdXBsZXNSZXF1ZXN0EhIKCnByb2plY3RfaWQYASABKAkSEQoJdGVuYW50X2lkGAIgASgJEikKBmZpbHRlchgDIAEoCzIZLmdhdGVob3VzZS52MS5UdXBsZUZpbHRlchIPCgdkcnlfcnVuGAQgASgIEhcKD3VuY2hhbmdlZF9zaW5jZRgFIAEoCRIRCgljb3VudF9tYXgYBiABKAMiQAoURGVsZXRlVHVwbGVzUmVzcG9uc2USDQoFY291bnQYASABKAMSGQoRY29uc2lzdGVuY3lfdG9rZW4YAiABKAkipQEKDFdhdGNoUmVxdWVzdBISCgpwcm9qZWN0X2lkGAEgASgJEhEKCXRlbmFudF9pZBgCIAEoCRITCgthbGxfdGVuYW50cxgDIAEoCBIpCgZmaWx0ZXIYBCABKAsyGS5nYXRlaG91c2UudjEuVHVwbGVGaWx0ZXISEwoLc3RhcnRfYWZ0ZXIYBSABKAkSGQoRaGVhcnRiZWF0X3NlY29uZHMYBiABKAUi4QEKDVdhdGNoUmVzcG9uc2USLQoHY2hhbmdlcxgBIAEoCzIaLmdhdGVob3VzZS52MS5UdXBsZUNoYW5nZXNIABIsCgloZWFydGJlYXQYAiABKAsyFy5nYXRlaG91c2UudjEuSGVhcnRiZWF0SAASMwoNbW9kZWxfY2hhbmdlZBgDIAEoCzIaLmdhdGVob3VzZS52MS5Nb2RlbENoYW5nZWRIABImCgZyZXN5bmMYBCABKAsyFC5nYXRlaG91c2UudjEuUmVzeW5jSAASDgoGY3Vyc29yGAUgASgJQgYKBGtpbmQi5AEKDFR1cGxlQ2hhbmdlcxIRCgl0ZW5hbnRfaWQYASABKAkSKgoHdXBkYXRlcxgCIAMoCzIZLndvcmtzcGFjZS52MS5UdXBsZVVwZGF0ZRIZChFjb25zaXN0ZW5jeV90b2tlbhgDIAEoCRIwCgxjb21taXR0ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgsKA3JwYxgFIAEoCRIWCg5hY3RpbmdfdXNlcl9pZBgGIAEoCRISCgpyZXF1ZXN0X2lkGAcgASgJEg8KB2V4cGlyZWQYCCABKAgiMwoJSGVhcnRiZWF0EiYKAmF0GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIfCgxNb2RlbENoYW5nZWQSDwoHdmVyc2lvbhgBIAEoAyI2CgZSZXN5bmMSEQoJdGVuYW50X2lkGAEgASgJEhkKEWNvbnNpc3RlbmN5X3Rva2VuGAIgASgJMq8DCgxUdXBsZVNlcnZpY2USUgoLV3JpdGVUdXBsZXMSIC5nYXRlaG91c2UudjEuV3JpdGVUdXBsZXNSZXF1ZXN0GiEuZ2F0ZWhvdXNlLnYxLldyaXRlVHVwbGVzUmVzcG9uc2USVwoMU3RyZWFtVHVwbGVzEiEuZ2F0ZWhvdXNlLnYxLlN0cmVhbVR1cGxlc1JlcXVlc3QaIi5nYXRlaG91c2UudjEuU3RyZWFtVHVwbGVzUmVzcG9uc2UwARJXCgxJbXBvcnRUdXBsZXMSIS5nYXRlaG91c2UudjEuSW1wb3J0VHVwbGVzUmVxdWVzdBoiLmdhdGVob3VzZS52MS5JbXBvcnRUdXBsZXNSZXNwb25zZSgBElUKDERlbGV0ZVR1cGxlcxIhLmdhdGVob3VzZS52MS5EZWxldGVUdXBsZXNSZXF1ZXN0GiIuZ2F0ZWhvdXNlLnYxLkRlbGV0ZVR1cGxlc1Jlc3BvbnNlEkIKBVdhdGNoEhouZ2F0ZWhvdXNlLnYxLldhdGNoUmVxdWVzdBobLmdhdGVob3VzZS52MS5XYXRjaFJlc3BvbnNlMAFCKFomZ2F0ZWhvdXNlL2FwaS9nYXRlaG91c2UvdjE7Z2F0ZWhvdXNldjFiBnByb3RvMw", [file_google_protobuf_timestamp, file_workspace_v1_authz_service]);
+  fileDesc("CiBnYXRlaG91c2UvdjEvdHVwbGVfc2VydmljZS5wcm90bxIMZ2F0ZWhvdXNlLnYxIm0KC1R1cGxlRmlsdGVyEhEKCW5hbWVzcGFjZRgBIAEoCRIRCglvYmplY3RfaWQYAiABKAkSEAoIcmVsYXRpb24YAyABKAkSJgoHc3ViamVjdBgEIAEoCzIVLndvcmtzcGFjZS52MS5TdWJqZWN0IpcBCgxQcmVjb25kaXRpb24SLwoKbXVzdF9leGlzdBgBIAEoCzIZLmdhdGVob3VzZS52MS5UdXBsZUZpbHRlckgAEjMKDm11c3Rfbm90X2V4aXN0GAIgASgLMhkuZ2F0ZWhvdXNlLnYxLlR1cGxlRmlsdGVySAASGQoPdW5jaGFuZ2VkX3NpbmNlGAMgASgJSABCBgoEa2luZCLcAQoSV3JpdGVUdXBsZXNSZXF1ZXN0EhIKCnByb2plY3RfaWQYASABKAkSEQoJdGVuYW50X2lkGAIgASgJEioKB3VwZGF0ZXMYAyADKAsyGS53b3Jrc3BhY2UudjEuVHVwbGVVcGRhdGUSMQoNcHJlY29uZGl0aW9ucxgEIAMoCzIaLmdhdGVob3VzZS52MS5QcmVjb25kaXRpb24SFwoPaWRlbXBvdGVuY3lfa2V5GAUgASgJEicKBW1vZGVzGAYgAygOMhguZ2F0ZWhvdXNlLnYxLlVwZGF0ZU1vZGUiQgoTV3JpdGVUdXBsZXNSZXNwb25zZRIZChFjb25zaXN0ZW5jeV90b2tlbhgBIAEoCRIQCghyZXBsYXllZBgCIAEoCCLJAQoTU3RyZWFtVHVwbGVzUmVxdWVzdBISCgpwcm9qZWN0X2lkGAEgASgJEhEKCXRlbmFudF9pZBgCIAEoCRITCgthbGxfdGVuYW50cxgDIAEoCBIpCgZmaWx0ZXIYBCABKAsyGS5nYXRlaG91c2UudjEuVHVwbGVGaWx0ZXISIgoaYXRfbGVhc3RfY29uc2lzdGVuY3lfdG9rZW4YBSABKAkSDgoGY3Vyc29yGAYgASgJEhcKD3dpdGhfd3JpdHRlbl9hdBgHIAEoCCK4AQoUU3RyZWFtVHVwbGVzUmVzcG9uc2USKwoGdHVwbGVzGAEgAygLMhsud29ya3NwYWNlLnYxLlJlbGF0aW9uVHVwbGUSDgoGY3Vyc29yGAIgASgJEhkKEWNvbnNpc3RlbmN5X3Rva2VuGAMgASgJEhgKEHJldmlzaW9uX2NoYW5nZWQYBCABKAgSLgoKd3JpdHRlbl9hdBgFIAMoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAioAEKE0ltcG9ydFR1cGxlc1JlcXVlc3QSLAoHb3B0aW9ucxgBIAEoCzIbLmdhdGVob3VzZS52MS5JbXBvcnRPcHRpb25zEisKBnR1cGxlcxgCIAMoCzIbLndvcmtzcGFjZS52MS5SZWxhdGlvblR1cGxlEi4KCndyaXR0ZW5fYXQYAyADKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIloKDUltcG9ydE9wdGlvbnMSEgoKcHJvamVjdF9pZBgBIAEoCRIRCgl0ZW5hbnRfaWQYAiABKAkSDwoHZHJ5X3J1bhgDIAEoCBIRCglpbXBvcnRfaWQYBCABKAkiewoUSW1wb3J0VHVwbGVzUmVzcG9uc2USEAoIcmVjZWl2ZWQYASABKAMSDwoHd3JpdHRlbhgCIAEoAxIRCgl1bmNoYW5nZWQYAyABKAMSGQoRY29uc2lzdGVuY3lfdG9rZW4YBCABKAkSEgoKcmVzdW1lZF9hdBgFIAEoAyKkAQoTRGVsZXRlVHVwbGVzUmVxdWVzdBISCgpwcm9qZWN0X2lkGAEgASgJEhEKCXRlbmFudF9pZBgCIAEoCRIpCgZmaWx0ZXIYAyABKAsyGS5nYXRlaG91c2UudjEuVHVwbGVGaWx0ZXISDwoHZHJ5X3J1bhgEIAEoCBIXCg91bmNoYW5nZWRfc2luY2UYBSABKAkSEQoJY291bnRfbWF4GAYgASgDIkAKFERlbGV0ZVR1cGxlc1Jlc3BvbnNlEg0KBWNvdW50GAEgASgDEhkKEWNvbnNpc3RlbmN5X3Rva2VuGAIgASgJIqUBCgxXYXRjaFJlcXVlc3QSEgoKcHJvamVjdF9pZBgBIAEoCRIRCgl0ZW5hbnRfaWQYAiABKAkSEwoLYWxsX3RlbmFudHMYAyABKAgSKQoGZmlsdGVyGAQgASgLMhkuZ2F0ZWhvdXNlLnYxLlR1cGxlRmlsdGVyEhMKC3N0YXJ0X2FmdGVyGAUgASgJEhkKEWhlYXJ0YmVhdF9zZWNvbmRzGAYgASgFIuEBCg1XYXRjaFJlc3BvbnNlEi0KB2NoYW5nZXMYASABKAsyGi5nYXRlaG91c2UudjEuVHVwbGVDaGFuZ2VzSAASLAoJaGVhcnRiZWF0GAIgASgLMhcuZ2F0ZWhvdXNlLnYxLkhlYXJ0YmVhdEgAEjMKDW1vZGVsX2NoYW5nZWQYAyABKAsyGi5nYXRlaG91c2UudjEuTW9kZWxDaGFuZ2VkSAASJgoGcmVzeW5jGAQgASgLMhQuZ2F0ZWhvdXNlLnYxLlJlc3luY0gAEg4KBmN1cnNvchgFIAEoCUIGCgRraW5kIuQBCgxUdXBsZUNoYW5nZXMSEQoJdGVuYW50X2lkGAEgASgJEioKB3VwZGF0ZXMYAiADKAsyGS53b3Jrc3BhY2UudjEuVHVwbGVVcGRhdGUSGQoRY29uc2lzdGVuY3lfdG9rZW4YAyABKAkSMAoMY29tbWl0dGVkX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBILCgNycGMYBSABKAkSFgoOYWN0aW5nX3VzZXJfaWQYBiABKAkSEgoKcmVxdWVzdF9pZBgHIAEoCRIPCgdleHBpcmVkGAggASgIIjMKCUhlYXJ0YmVhdBImCgJhdBgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiHwoMTW9kZWxDaGFuZ2VkEg8KB3ZlcnNpb24YASABKAMiNgoGUmVzeW5jEhEKCXRlbmFudF9pZBgBIAEoCRIZChFjb25zaXN0ZW5jeV90b2tlbhgCIAEoCSp/CgpVcGRhdGVNb2RlEhsKF1VQREFURV9NT0RFX1VOU1BFQ0lGSUVEEAASFgoSVVBEQVRFX01PREVfQUJTRU5UEAESIwofVVBEQVRFX01PREVfQUJTRU5UX09SX0lERU5USUNBTBACEhcKE1VQREFURV9NT0RFX1BSRVNFTlQQAzKvAwoMVHVwbGVTZXJ2aWNlElIKC1dyaXRlVHVwbGVzEiAuZ2F0ZWhvdXNlLnYxLldyaXRlVHVwbGVzUmVxdWVzdBohLmdhdGVob3VzZS52MS5Xcml0ZVR1cGxlc1Jlc3BvbnNlElcKDFN0cmVhbVR1cGxlcxIhLmdhdGVob3VzZS52MS5TdHJlYW1UdXBsZXNSZXF1ZXN0GiIuZ2F0ZWhvdXNlLnYxLlN0cmVhbVR1cGxlc1Jlc3BvbnNlMAESVwoMSW1wb3J0VHVwbGVzEiEuZ2F0ZWhvdXNlLnYxLkltcG9ydFR1cGxlc1JlcXVlc3QaIi5nYXRlaG91c2UudjEuSW1wb3J0VHVwbGVzUmVzcG9uc2UoARJVCgxEZWxldGVUdXBsZXMSIS5nYXRlaG91c2UudjEuRGVsZXRlVHVwbGVzUmVxdWVzdBoiLmdhdGVob3VzZS52MS5EZWxldGVUdXBsZXNSZXNwb25zZRJCCgVXYXRjaBIaLmdhdGVob3VzZS52MS5XYXRjaFJlcXVlc3QaGy5nYXRlaG91c2UudjEuV2F0Y2hSZXNwb25zZTABQihaJmdhdGVob3VzZS9hcGkvZ2F0ZWhvdXNlL3YxO2dhdGVob3VzZXYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_workspace_v1_authz_service]);
 
 /**
  * Tuples whose fields equal the non-empty fields.
@@ -144,6 +144,14 @@ export type WriteTuplesRequest = Message<"gatehouse.v1.WriteTuplesRequest"> & {
    * @generated from field: string idempotency_key = 5;
    */
   idempotencyKey: string;
+
+  /**
+   * One for each update in their order, or none: all are UPDATE_MODE_UNSPECIFIED then. They cost a look at each
+   * tuple, and no transaction of their own.
+   *
+   * @generated from field: repeated gatehouse.v1.UpdateMode modes = 6;
+   */
+  modes: UpdateMode[];
 };
 
 /**
@@ -228,6 +236,13 @@ export type StreamTuplesRequest = Message<"gatehouse.v1.StreamTuplesRequest"> & 
    * @generated from field: string cursor = 6;
    */
   cursor: string;
+
+  /**
+   * Also say when each tuple was written.
+   *
+   * @generated from field: bool with_written_at = 7;
+   */
+  withWrittenAt: boolean;
 };
 
 /**
@@ -270,6 +285,14 @@ export type StreamTuplesResponse = Message<"gatehouse.v1.StreamTuplesResponse"> 
    * @generated from field: bool revision_changed = 4;
    */
   revisionChanged: boolean;
+
+  /**
+   * When each of the tuples was first written, in their order, if that was asked for. 1970-01-01T00:00:00Z: it is not known,
+   * as of what was written before the service kept it.
+   *
+   * @generated from field: repeated google.protobuf.Timestamp written_at = 5;
+   */
+  writtenAt: Timestamp[];
 };
 
 /**
@@ -298,6 +321,14 @@ export type ImportTuplesRequest = Message<"gatehouse.v1.ImportTuplesRequest"> & 
    * @generated from field: repeated workspace.v1.RelationTuple tuples = 2;
    */
   tuples: RelationTuple[];
+
+  /**
+   * When each of the tuples was written, in their order, or none: now. 1970-01-01T00:00:00Z is now, too. Of a tuple that is
+   * stored already the time stays as it is.
+   *
+   * @generated from field: repeated google.protobuf.Timestamp written_at = 3;
+   */
+  writtenAt: Timestamp[];
 };
 
 /**
@@ -738,6 +769,57 @@ export type Resync = Message<"gatehouse.v1.Resync"> & {
  */
 export const ResyncSchema: GenMessage<Resync> = /*@__PURE__*/
   messageDesc(file_gatehouse_v1_tuple_service, 16);
+
+/**
+ * What an update asks of the tuple that it is about. One that has expired is stored until it is purged. If any update of
+ * a request asks in vain, nothing of the request is written, and the error names the update and the tuple.
+ *
+ * @generated from enum gatehouse.v1.UpdateMode
+ */
+export const UpdateMode = {
+  /**
+   * Nothing: an insert replaces what is stored, a delete of what is not stored does nothing.
+   *
+   * @generated from enum value: UPDATE_MODE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Of an insert: no tuple of this key is stored, also none under another condition.
+   *
+   * @generated from enum value: UPDATE_MODE_ABSENT = 1;
+   */
+  ABSENT: 1,
+
+  /**
+   * Of an insert: no tuple of this key is stored, or the same one: with this expiry, condition and parameters. It
+   * then stays as it is.
+   *
+   * @generated from enum value: UPDATE_MODE_ABSENT_OR_IDENTICAL = 2;
+   */
+  ABSENT_OR_IDENTICAL: 2,
+
+  /**
+   * Of a delete: the tuple is stored.
+   *
+   * @generated from enum value: UPDATE_MODE_PRESENT = 3;
+   */
+  PRESENT: 3,
+} as const;
+
+/**
+ * What an update asks of the tuple that it is about. One that has expired is stored until it is purged. If any update of
+ * a request asks in vain, nothing of the request is written, and the error names the update and the tuple.
+ *
+ * @generated from enum gatehouse.v1.UpdateMode
+ */
+export type UpdateMode = (typeof UpdateMode)[keyof typeof UpdateMode] | UnknownEnum;
+
+/**
+ * Describes the enum gatehouse.v1.UpdateMode.
+ */
+export const UpdateModeSchema: GenEnum<UpdateMode> = /*@__PURE__*/
+  enumDesc(file_gatehouse_v1_tuple_service, 0);
 
 /**
  * Tuples in bulk, and what became of them.

@@ -12,7 +12,7 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file workspace/v1/authz_service.proto.
  */
 export const file_workspace_v1_authz_service: GenFile = /*@__PURE__*/
-  fileDesc("CiB3b3Jrc3BhY2UvdjEvYXV0aHpfc2VydmljZS5wcm90bxIMd29ya3NwYWNlLnYxIkQKClN1YmplY3RTZXQSEQoJbmFtZXNwYWNlGAEgASgJEhEKCW9iamVjdF9pZBgCIAEoCRIQCghyZWxhdGlvbhgDIAEoCSJhCgdTdWJqZWN0EhEKB3VzZXJfaWQYASABKAlIABInCgNzZXQYAiABKAsyGC53b3Jrc3BhY2UudjEuU3ViamVjdFNldEgAEhIKCHdpbGRjYXJkGAMgASgISABCBgoEa2luZCKRAgoNUmVsYXRpb25UdXBsZRISCgpwcm9qZWN0X2lkGAEgASgJEhEKCW5hbWVzcGFjZRgCIAEoCRIRCglvYmplY3RfaWQYAyABKAkSEAoIcmVsYXRpb24YBCABKAkSJgoHc3ViamVjdBgFIAEoCzIVLndvcmtzcGFjZS52MS5TdWJqZWN0EhEKCXRlbmFudF9pZBgGIAEoCRIuCgpleHBpcmVzX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5jb25kaXRpb25fbmFtZRgIIAEoCRIxChBjb25kaXRpb25fcGFyYW1zGAkgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCKbAQoLVHVwbGVVcGRhdGUSKAoCb3AYASABKA4yHC53b3Jrc3BhY2UudjEuVHVwbGVVcGRhdGUuT3ASKgoFdHVwbGUYAiABKAsyGy53b3Jrc3BhY2UudjEuUmVsYXRpb25UdXBsZSI2CgJPcBISCg5PUF9VTlNQRUNJRklFRBAAEg0KCU9QX0lOU0VSVBABEg0KCU9QX0RFTEVURRACImEKDkJhdGNoQ2hlY2tJdGVtEhEKCW5hbWVzcGFjZRgBIAEoCRIRCglvYmplY3RfaWQYAiABKAkSEAoIcmVsYXRpb24YAyABKAkSFwoPc3ViamVjdF91c2VyX2lkGAQgASgJIjIKEEJhdGNoQ2hlY2tSZXN1bHQSDwoHYWxsb3dlZBgBIAEoCBINCgVlcnJvchgCIAEoCSLCAwoLVXNlcnNldFRyZWUSMAoEdHlwZRgBIAEoDjIiLndvcmtzcGFjZS52MS5Vc2Vyc2V0VHJlZS5Ob2RlVHlwZRIQCgh1c2VyX2lkcxgCIAMoCRImCgRzZXRzGAMgAygLMhgud29ya3NwYWNlLnYxLlN1YmplY3RTZXQSKwoIY2hpbGRyZW4YBCADKAsyGS53b3Jrc3BhY2UudjEuVXNlcnNldFRyZWUSKgoIZXhwYW5kZWQYBSABKAsyGC53b3Jrc3BhY2UudjEuU3ViamVjdFNldBIQCgh3aWxkY2FyZBgGIAEoCBIqCgdpbmNsdWRlGAcgASgLMhkud29ya3NwYWNlLnYxLlVzZXJzZXRUcmVlEioKB2V4Y2x1ZGUYCCABKAsyGS53b3Jrc3BhY2UudjEuVXNlcnNldFRyZWUigwEKCE5vZGVUeXBlEhkKFU5PREVfVFlQRV9VTlNQRUNJRklFRBAAEhMKD05PREVfVFlQRV9VTklPThABEhIKDk5PREVfVFlQRV9MRUFGEAISGgoWTk9ERV9UWVBFX0lOVEVSU0VDVElPThADEhcKE05PREVfVFlQRV9FWENMVVNJT04QBCJsCgxTdWJqZWN0R3JhbnQSEQoJdGVuYW50X2lkGAEgASgJEhEKCW5hbWVzcGFjZRgCIAEoCRIRCglvYmplY3RfaWQYAyABKAkSEAoIcmVsYXRpb24YBCABKAkSEQoJdmlhX2dyb3VwGAUgASgJIm8KGldyaXRlUmVsYXRpb25UdXBsZXNSZXF1ZXN0EioKB3VwZGF0ZXMYASADKAsyGS53b3Jrc3BhY2UudjEuVHVwbGVVcGRhdGUSEgoKcHJvamVjdF9pZBgCIAEoCRIRCgl0ZW5hbnRfaWQYAyABKAkiOAobV3JpdGVSZWxhdGlvblR1cGxlc1Jlc3BvbnNlEhkKEWNvbnNpc3RlbmN5X3Rva2VuGAEgASgJIrcBChlSZWFkUmVsYXRpb25UdXBsZXNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIRCglvYmplY3RfaWQYAiABKAkSEAoIcmVsYXRpb24YAyABKAkSFwoPc3ViamVjdF91c2VyX2lkGAQgASgJEhIKCnByb2plY3RfaWQYBSABKAkSEQoJdGVuYW50X2lkGAYgASgJEiIKGmF0X2xlYXN0X2NvbnNpc3RlbmN5X3Rva2VuGAcgASgJIkkKGlJlYWRSZWxhdGlvblR1cGxlc1Jlc3BvbnNlEisKBnR1cGxlcxgBIAMoCzIbLndvcmtzcGFjZS52MS5SZWxhdGlvblR1cGxlIoMCCgxDaGVja1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhEKCW9iamVjdF9pZBgCIAEoCRIQCghyZWxhdGlvbhgDIAEoCRIXCg9zdWJqZWN0X3VzZXJfaWQYBCABKAkSLQoLc3ViamVjdF9zZXQYBSABKAsyGC53b3Jrc3BhY2UudjEuU3ViamVjdFNldBIoCgdjb250ZXh0GAYgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBISCgpwcm9qZWN0X2lkGAcgASgJEhEKCXRlbmFudF9pZBgIIAEoCRIiChphdF9sZWFzdF9jb25zaXN0ZW5jeV90b2tlbhgJIAEoCSIgCg1DaGVja1Jlc3BvbnNlEg8KB2FsbG93ZWQYASABKAgiiwEKEUJhdGNoQ2hlY2tSZXF1ZXN0EhIKCnByb2plY3RfaWQYASABKAkSEQoJdGVuYW50X2lkGAIgASgJEisKBWl0ZW1zGAMgAygLMhwud29ya3NwYWNlLnYxLkJhdGNoQ2hlY2tJdGVtEiIKGmF0X2xlYXN0X2NvbnNpc3RlbmN5X3Rva2VuGAQgASgJIkUKEkJhdGNoQ2hlY2tSZXNwb25zZRIvCgdyZXN1bHRzGAEgAygLMh4ud29ya3NwYWNlLnYxLkJhdGNoQ2hlY2tSZXN1bHQikgEKDUV4cGFuZFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhEKCW9iamVjdF9pZBgCIAEoCRIQCghyZWxhdGlvbhgDIAEoCRISCgpwcm9qZWN0X2lkGAQgASgJEhEKCXRlbmFudF9pZBgFIAEoCRIiChphdF9sZWFzdF9jb25zaXN0ZW5jeV90b2tlbhgGIAEoCSI5Cg5FeHBhbmRSZXNwb25zZRInCgR0cmVlGAEgASgLMhkud29ya3NwYWNlLnYxLlVzZXJzZXRUcmVlIp0BChJMaXN0T2JqZWN0c1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhAKCHJlbGF0aW9uGAIgASgJEhcKD3N1YmplY3RfdXNlcl9pZBgDIAEoCRISCgpwcm9qZWN0X2lkGAQgASgJEhEKCXRlbmFudF9pZBgFIAEoCRIiChphdF9sZWFzdF9jb25zaXN0ZW5jeV90b2tlbhgGIAEoCSIpChNMaXN0T2JqZWN0c1Jlc3BvbnNlEhIKCm9iamVjdF9pZHMYASADKAkiUAoWRGVwcm92aXNpb25Vc2VyUmVxdWVzdBISCgpwcm9qZWN0X2lkGAEgASgJEhEKCXRlbmFudF9pZBgCIAEoCRIPCgd1c2VyX2lkGAMgASgJIjAKF0RlcHJvdmlzaW9uVXNlclJlc3BvbnNlEhUKDWRlbGV0ZWRfY291bnQYASABKAMiQQoaRXhwb3J0U3ViamVjdEdyYW50c1JlcXVlc3QSEgoKcHJvamVjdF9pZBgBIAEoCRIPCgd1c2VyX2lkGAIgASgJIkkKG0V4cG9ydFN1YmplY3RHcmFudHNSZXNwb25zZRIqCgZncmFudHMYASADKAsyGi53b3Jrc3BhY2UudjEuU3ViamVjdEdyYW50MtsFCgxBdXRoelNlcnZpY2USagoTV3JpdGVSZWxhdGlvblR1cGxlcxIoLndvcmtzcGFjZS52MS5Xcml0ZVJlbGF0aW9uVHVwbGVzUmVxdWVzdBopLndvcmtzcGFjZS52MS5Xcml0ZVJlbGF0aW9uVHVwbGVzUmVzcG9uc2USZwoSUmVhZFJlbGF0aW9uVHVwbGVzEicud29ya3NwYWNlLnYxLlJlYWRSZWxhdGlvblR1cGxlc1JlcXVlc3QaKC53b3Jrc3BhY2UudjEuUmVhZFJlbGF0aW9uVHVwbGVzUmVzcG9uc2USQAoFQ2hlY2sSGi53b3Jrc3BhY2UudjEuQ2hlY2tSZXF1ZXN0Ghsud29ya3NwYWNlLnYxLkNoZWNrUmVzcG9uc2USTwoKQmF0Y2hDaGVjaxIfLndvcmtzcGFjZS52MS5CYXRjaENoZWNrUmVxdWVzdBogLndvcmtzcGFjZS52MS5CYXRjaENoZWNrUmVzcG9uc2USQwoGRXhwYW5kEhsud29ya3NwYWNlLnYxLkV4cGFuZFJlcXVlc3QaHC53b3Jrc3BhY2UudjEuRXhwYW5kUmVzcG9uc2USUgoLTGlzdE9iamVjdHMSIC53b3Jrc3BhY2UudjEuTGlzdE9iamVjdHNSZXF1ZXN0GiEud29ya3NwYWNlLnYxLkxpc3RPYmplY3RzUmVzcG9uc2USXgoPRGVwcm92aXNpb25Vc2VyEiQud29ya3NwYWNlLnYxLkRlcHJvdmlzaW9uVXNlclJlcXVlc3QaJS53b3Jrc3BhY2UudjEuRGVwcm92aXNpb25Vc2VyUmVzcG9uc2USagoTRXhwb3J0U3ViamVjdEdyYW50cxIoLndvcmtzcGFjZS52MS5FeHBvcnRTdWJqZWN0R3JhbnRzUmVxdWVzdBopLndvcmtzcGFjZS52MS5FeHBvcnRTdWJqZWN0R3JhbnRzUmVzcG9uc2VCKFomZ2F0ZWhvdXNlL2FwaS93b3Jrc3BhY2UvdjE7d29ya3NwYWNldjFiBnByb3RvMw", [file_google_protobuf_struct, file_google_protobuf_timestamp]);
+  fileDesc("CiB3b3Jrc3BhY2UvdjEvYXV0aHpfc2VydmljZS5wcm90bxIMd29ya3NwYWNlLnYxIkQKClN1YmplY3RTZXQSEQoJbmFtZXNwYWNlGAEgASgJEhEKCW9iamVjdF9pZBgCIAEoCRIQCghyZWxhdGlvbhgDIAEoCSJ4CgdTdWJqZWN0EhEKB3VzZXJfaWQYASABKAlIABInCgNzZXQYAiABKAsyGC53b3Jrc3BhY2UudjEuU3ViamVjdFNldEgAEhIKCHdpbGRjYXJkGAMgASgISAASFQoLd2lsZGNhcmRfb2YYBCABKAlIAEIGCgRraW5kIpECCg1SZWxhdGlvblR1cGxlEhIKCnByb2plY3RfaWQYASABKAkSEQoJbmFtZXNwYWNlGAIgASgJEhEKCW9iamVjdF9pZBgDIAEoCRIQCghyZWxhdGlvbhgEIAEoCRImCgdzdWJqZWN0GAUgASgLMhUud29ya3NwYWNlLnYxLlN1YmplY3QSEQoJdGVuYW50X2lkGAYgASgJEi4KCmV4cGlyZXNfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDmNvbmRpdGlvbl9uYW1lGAggASgJEjEKEGNvbmRpdGlvbl9wYXJhbXMYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0IpsBCgtUdXBsZVVwZGF0ZRIoCgJvcBgBIAEoDjIcLndvcmtzcGFjZS52MS5UdXBsZVVwZGF0ZS5PcBIqCgV0dXBsZRgCIAEoCzIbLndvcmtzcGFjZS52MS5SZWxhdGlvblR1cGxlIjYKAk9wEhIKDk9QX1VOU1BFQ0lGSUVEEAASDQoJT1BfSU5TRVJUEAESDQoJT1BfREVMRVRFEAIiYQoOQmF0Y2hDaGVja0l0ZW0SEQoJbmFtZXNwYWNlGAEgASgJEhEKCW9iamVjdF9pZBgCIAEoCRIQCghyZWxhdGlvbhgDIAEoCRIXCg9zdWJqZWN0X3VzZXJfaWQYBCABKAkiMgoQQmF0Y2hDaGVja1Jlc3VsdBIPCgdhbGxvd2VkGAEgASgIEg0KBWVycm9yGAIgASgJIvYDCgtVc2Vyc2V0VHJlZRIwCgR0eXBlGAEgASgOMiIud29ya3NwYWNlLnYxLlVzZXJzZXRUcmVlLk5vZGVUeXBlEhAKCHVzZXJfaWRzGAIgAygJEiYKBHNldHMYAyADKAsyGC53b3Jrc3BhY2UudjEuU3ViamVjdFNldBIrCghjaGlsZHJlbhgEIAMoCzIZLndvcmtzcGFjZS52MS5Vc2Vyc2V0VHJlZRIqCghleHBhbmRlZBgFIAEoCzIYLndvcmtzcGFjZS52MS5TdWJqZWN0U2V0EhAKCHdpbGRjYXJkGAYgASgIEioKB2luY2x1ZGUYByABKAsyGS53b3Jrc3BhY2UudjEuVXNlcnNldFRyZWUSKgoHZXhjbHVkZRgIIAEoCzIZLndvcmtzcGFjZS52MS5Vc2Vyc2V0VHJlZRIyCgx3aWxkY2FyZHNfb2YYCSABKAsyHC53b3Jrc3BhY2UudjEuVHlwZWRXaWxkY2FyZHMigwEKCE5vZGVUeXBlEhkKFU5PREVfVFlQRV9VTlNQRUNJRklFRBAAEhMKD05PREVfVFlQRV9VTklPThABEhIKDk5PREVfVFlQRV9MRUFGEAISGgoWTk9ERV9UWVBFX0lOVEVSU0VDVElPThADEhcKE05PREVfVFlQRV9FWENMVVNJT04QBCIkCg5UeXBlZFdpbGRjYXJkcxISCgpuYW1lc3BhY2VzGAEgAygJImwKDFN1YmplY3RHcmFudBIRCgl0ZW5hbnRfaWQYASABKAkSEQoJbmFtZXNwYWNlGAIgASgJEhEKCW9iamVjdF9pZBgDIAEoCRIQCghyZWxhdGlvbhgEIAEoCRIRCgl2aWFfZ3JvdXAYBSABKAkibwoaV3JpdGVSZWxhdGlvblR1cGxlc1JlcXVlc3QSKgoHdXBkYXRlcxgBIAMoCzIZLndvcmtzcGFjZS52MS5UdXBsZVVwZGF0ZRISCgpwcm9qZWN0X2lkGAIgASgJEhEKCXRlbmFudF9pZBgDIAEoCSI4ChtXcml0ZVJlbGF0aW9uVHVwbGVzUmVzcG9uc2USGQoRY29uc2lzdGVuY3lfdG9rZW4YASABKAkitwEKGVJlYWRSZWxhdGlvblR1cGxlc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhEKCW9iamVjdF9pZBgCIAEoCRIQCghyZWxhdGlvbhgDIAEoCRIXCg9zdWJqZWN0X3VzZXJfaWQYBCABKAkSEgoKcHJvamVjdF9pZBgFIAEoCRIRCgl0ZW5hbnRfaWQYBiABKAkSIgoaYXRfbGVhc3RfY29uc2lzdGVuY3lfdG9rZW4YByABKAkiSQoaUmVhZFJlbGF0aW9uVHVwbGVzUmVzcG9uc2USKwoGdHVwbGVzGAEgAygLMhsud29ya3NwYWNlLnYxLlJlbGF0aW9uVHVwbGUigwIKDENoZWNrUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEQoJb2JqZWN0X2lkGAIgASgJEhAKCHJlbGF0aW9uGAMgASgJEhcKD3N1YmplY3RfdXNlcl9pZBgEIAEoCRItCgtzdWJqZWN0X3NldBgFIAEoCzIYLndvcmtzcGFjZS52MS5TdWJqZWN0U2V0EigKB2NvbnRleHQYBiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EhIKCnByb2plY3RfaWQYByABKAkSEQoJdGVuYW50X2lkGAggASgJEiIKGmF0X2xlYXN0X2NvbnNpc3RlbmN5X3Rva2VuGAkgASgJIiAKDUNoZWNrUmVzcG9uc2USDwoHYWxsb3dlZBgBIAEoCCKLAQoRQmF0Y2hDaGVja1JlcXVlc3QSEgoKcHJvamVjdF9pZBgBIAEoCRIRCgl0ZW5hbnRfaWQYAiABKAkSKwoFaXRlbXMYAyADKAsyHC53b3Jrc3BhY2UudjEuQmF0Y2hDaGVja0l0ZW0SIgoaYXRfbGVhc3RfY29uc2lzdGVuY3lfdG9rZW4YBCABKAkiRQoSQmF0Y2hDaGVja1Jlc3BvbnNlEi8KB3Jlc3VsdHMYASADKAsyHi53b3Jrc3BhY2UudjEuQmF0Y2hDaGVja1Jlc3VsdCKSAQoNRXhwYW5kUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEQoJb2JqZWN0X2lkGAIgASgJEhAKCHJlbGF0aW9uGAMgASgJEhIKCnByb2plY3RfaWQYBCABKAkSEQoJdGVuYW50X2lkGAUgASgJEiIKGmF0X2xlYXN0X2NvbnNpc3RlbmN5X3Rva2VuGAYgASgJIjkKDkV4cGFuZFJlc3BvbnNlEicKBHRyZWUYASABKAsyGS53b3Jrc3BhY2UudjEuVXNlcnNldFRyZWUinQEKEkxpc3RPYmplY3RzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSEAoIcmVsYXRpb24YAiABKAkSFwoPc3ViamVjdF91c2VyX2lkGAMgASgJEhIKCnByb2plY3RfaWQYBCABKAkSEQoJdGVuYW50X2lkGAUgASgJEiIKGmF0X2xlYXN0X2NvbnNpc3RlbmN5X3Rva2VuGAYgASgJIikKE0xpc3RPYmplY3RzUmVzcG9uc2USEgoKb2JqZWN0X2lkcxgBIAMoCSJQChZEZXByb3Zpc2lvblVzZXJSZXF1ZXN0EhIKCnByb2plY3RfaWQYASABKAkSEQoJdGVuYW50X2lkGAIgASgJEg8KB3VzZXJfaWQYAyABKAkiMAoXRGVwcm92aXNpb25Vc2VyUmVzcG9uc2USFQoNZGVsZXRlZF9jb3VudBgBIAEoAyJBChpFeHBvcnRTdWJqZWN0R3JhbnRzUmVxdWVzdBISCgpwcm9qZWN0X2lkGAEgASgJEg8KB3VzZXJfaWQYAiABKAkiSQobRXhwb3J0U3ViamVjdEdyYW50c1Jlc3BvbnNlEioKBmdyYW50cxgBIAMoCzIaLndvcmtzcGFjZS52MS5TdWJqZWN0R3JhbnQy2wUKDEF1dGh6U2VydmljZRJqChNXcml0ZVJlbGF0aW9uVHVwbGVzEigud29ya3NwYWNlLnYxLldyaXRlUmVsYXRpb25UdXBsZXNSZXF1ZXN0Gikud29ya3NwYWNlLnYxLldyaXRlUmVsYXRpb25UdXBsZXNSZXNwb25zZRJnChJSZWFkUmVsYXRpb25UdXBsZXMSJy53b3Jrc3BhY2UudjEuUmVhZFJlbGF0aW9uVHVwbGVzUmVxdWVzdBooLndvcmtzcGFjZS52MS5SZWFkUmVsYXRpb25UdXBsZXNSZXNwb25zZRJACgVDaGVjaxIaLndvcmtzcGFjZS52MS5DaGVja1JlcXVlc3QaGy53b3Jrc3BhY2UudjEuQ2hlY2tSZXNwb25zZRJPCgpCYXRjaENoZWNrEh8ud29ya3NwYWNlLnYxLkJhdGNoQ2hlY2tSZXF1ZXN0GiAud29ya3NwYWNlLnYxLkJhdGNoQ2hlY2tSZXNwb25zZRJDCgZFeHBhbmQSGy53b3Jrc3BhY2UudjEuRXhwYW5kUmVxdWVzdBocLndvcmtzcGFjZS52MS5FeHBhbmRSZXNwb25zZRJSCgtMaXN0T2JqZWN0cxIgLndvcmtzcGFjZS52MS5MaXN0T2JqZWN0c1JlcXVlc3QaIS53b3Jrc3BhY2UudjEuTGlzdE9iamVjdHNSZXNwb25zZRJeCg9EZXByb3Zpc2lvblVzZXISJC53b3Jrc3BhY2UudjEuRGVwcm92aXNpb25Vc2VyUmVxdWVzdBolLndvcmtzcGFjZS52MS5EZXByb3Zpc2lvblVzZXJSZXNwb25zZRJqChNFeHBvcnRTdWJqZWN0R3JhbnRzEigud29ya3NwYWNlLnYxLkV4cG9ydFN1YmplY3RHcmFudHNSZXF1ZXN0Gikud29ya3NwYWNlLnYxLkV4cG9ydFN1YmplY3RHcmFudHNSZXNwb25zZUIoWiZnYXRlaG91c2UvYXBpL3dvcmtzcGFjZS92MTt3b3Jrc3BhY2V2MWIGcHJvdG8z", [file_google_protobuf_struct, file_google_protobuf_timestamp]);
 
 /**
  * A userset: everyone who holds a relation on an object.
@@ -84,6 +84,14 @@ export type Subject = Message<"workspace.v1.Subject"> & {
      */
     value: boolean;
     case: "wildcard";
+  } | {
+    /**
+     * A namespace: every object of it, whether a tuple names the object or not. Only of a tuple; nobody is it.
+     *
+     * @generated from field: string wildcard_of = 4;
+     */
+    value: string;
+    case: "wildcardOf";
   } | { case: undefined; value?: undefined };
 };
 
@@ -372,6 +380,13 @@ export type UsersetTree = Message<"workspace.v1.UsersetTree"> & {
    * @generated from field: workspace.v1.UsersetTree exclude = 8;
    */
   exclude?: UsersetTree | undefined;
+
+  /**
+   * LEAF: the typed wildcards that are there; absent where there are none.
+   *
+   * @generated from field: workspace.v1.TypedWildcards wildcards_of = 9;
+   */
+  wildcardsOf?: TypedWildcards | undefined;
 };
 
 /**
@@ -437,6 +452,27 @@ export const UsersetTree_NodeTypeSchema: GenEnum<UsersetTree_NodeType> = /*@__PU
   enumDesc(file_workspace_v1_authz_service, 6, 0);
 
 /**
+ * Wildcards of namespaces: every object of each.
+ *
+ * @generated from message workspace.v1.TypedWildcards
+ */
+export type TypedWildcards = Message<"workspace.v1.TypedWildcards"> & {
+  /**
+   * Sorted.
+   *
+   * @generated from field: repeated string namespaces = 1;
+   */
+  namespaces: string[];
+};
+
+/**
+ * Describes the message workspace.v1.TypedWildcards.
+ * Use `create(TypedWildcardsSchema)` to create a new message.
+ */
+export const TypedWildcardsSchema: GenMessage<TypedWildcards> = /*@__PURE__*/
+  messageDesc(file_workspace_v1_authz_service, 7);
+
+/**
  * One grant that a user holds.
  *
  * @generated from message workspace.v1.SubjectGrant
@@ -483,7 +519,7 @@ export type SubjectGrant = Message<"workspace.v1.SubjectGrant"> & {
  * Use `create(SubjectGrantSchema)` to create a new message.
  */
 export const SubjectGrantSchema: GenMessage<SubjectGrant> = /*@__PURE__*/
-  messageDesc(file_workspace_v1_authz_service, 7);
+  messageDesc(file_workspace_v1_authz_service, 8);
 
 /**
  * Request of WriteRelationTuples.
@@ -518,7 +554,7 @@ export type WriteRelationTuplesRequest = Message<"workspace.v1.WriteRelationTupl
  * Use `create(WriteRelationTuplesRequestSchema)` to create a new message.
  */
 export const WriteRelationTuplesRequestSchema: GenMessage<WriteRelationTuplesRequest> = /*@__PURE__*/
-  messageDesc(file_workspace_v1_authz_service, 8);
+  messageDesc(file_workspace_v1_authz_service, 9);
 
 /**
  * Response of WriteRelationTuples.
@@ -539,7 +575,7 @@ export type WriteRelationTuplesResponse = Message<"workspace.v1.WriteRelationTup
  * Use `create(WriteRelationTuplesResponseSchema)` to create a new message.
  */
 export const WriteRelationTuplesResponseSchema: GenMessage<WriteRelationTuplesResponse> = /*@__PURE__*/
-  messageDesc(file_workspace_v1_authz_service, 9);
+  messageDesc(file_workspace_v1_authz_service, 10);
 
 /**
  * Request of ReadRelationTuples.
@@ -602,7 +638,7 @@ export type ReadRelationTuplesRequest = Message<"workspace.v1.ReadRelationTuples
  * Use `create(ReadRelationTuplesRequestSchema)` to create a new message.
  */
 export const ReadRelationTuplesRequestSchema: GenMessage<ReadRelationTuplesRequest> = /*@__PURE__*/
-  messageDesc(file_workspace_v1_authz_service, 10);
+  messageDesc(file_workspace_v1_authz_service, 11);
 
 /**
  * Response of ReadRelationTuples.
@@ -623,7 +659,7 @@ export type ReadRelationTuplesResponse = Message<"workspace.v1.ReadRelationTuple
  * Use `create(ReadRelationTuplesResponseSchema)` to create a new message.
  */
 export const ReadRelationTuplesResponseSchema: GenMessage<ReadRelationTuplesResponse> = /*@__PURE__*/
-  messageDesc(file_workspace_v1_authz_service, 11);
+  messageDesc(file_workspace_v1_authz_service, 12);
 
 /**
  * Request of Check.
@@ -700,7 +736,7 @@ export type CheckRequest = Message<"workspace.v1.CheckRequest"> & {
  * Use `create(CheckRequestSchema)` to create a new message.
  */
 export const CheckRequestSchema: GenMessage<CheckRequest> = /*@__PURE__*/
-  messageDesc(file_workspace_v1_authz_service, 12);
+  messageDesc(file_workspace_v1_authz_service, 13);
 
 /**
  * Response of Check.
@@ -721,7 +757,7 @@ export type CheckResponse = Message<"workspace.v1.CheckResponse"> & {
  * Use `create(CheckResponseSchema)` to create a new message.
  */
 export const CheckResponseSchema: GenMessage<CheckResponse> = /*@__PURE__*/
-  messageDesc(file_workspace_v1_authz_service, 13);
+  messageDesc(file_workspace_v1_authz_service, 14);
 
 /**
  * Request of BatchCheck.
@@ -763,7 +799,7 @@ export type BatchCheckRequest = Message<"workspace.v1.BatchCheckRequest"> & {
  * Use `create(BatchCheckRequestSchema)` to create a new message.
  */
 export const BatchCheckRequestSchema: GenMessage<BatchCheckRequest> = /*@__PURE__*/
-  messageDesc(file_workspace_v1_authz_service, 14);
+  messageDesc(file_workspace_v1_authz_service, 15);
 
 /**
  * Response of BatchCheck.
@@ -784,7 +820,7 @@ export type BatchCheckResponse = Message<"workspace.v1.BatchCheckResponse"> & {
  * Use `create(BatchCheckResponseSchema)` to create a new message.
  */
 export const BatchCheckResponseSchema: GenMessage<BatchCheckResponse> = /*@__PURE__*/
-  messageDesc(file_workspace_v1_authz_service, 15);
+  messageDesc(file_workspace_v1_authz_service, 16);
 
 /**
  * Request of Expand.
@@ -840,7 +876,7 @@ export type ExpandRequest = Message<"workspace.v1.ExpandRequest"> & {
  * Use `create(ExpandRequestSchema)` to create a new message.
  */
 export const ExpandRequestSchema: GenMessage<ExpandRequest> = /*@__PURE__*/
-  messageDesc(file_workspace_v1_authz_service, 16);
+  messageDesc(file_workspace_v1_authz_service, 17);
 
 /**
  * Response of Expand.
@@ -861,7 +897,7 @@ export type ExpandResponse = Message<"workspace.v1.ExpandResponse"> & {
  * Use `create(ExpandResponseSchema)` to create a new message.
  */
 export const ExpandResponseSchema: GenMessage<ExpandResponse> = /*@__PURE__*/
-  messageDesc(file_workspace_v1_authz_service, 17);
+  messageDesc(file_workspace_v1_authz_service, 18);
 
 /**
  * Request of ListObjects.
@@ -917,7 +953,7 @@ export type ListObjectsRequest = Message<"workspace.v1.ListObjectsRequest"> & {
  * Use `create(ListObjectsRequestSchema)` to create a new message.
  */
 export const ListObjectsRequestSchema: GenMessage<ListObjectsRequest> = /*@__PURE__*/
-  messageDesc(file_workspace_v1_authz_service, 18);
+  messageDesc(file_workspace_v1_authz_service, 19);
 
 /**
  * Response of ListObjects.
@@ -938,7 +974,7 @@ export type ListObjectsResponse = Message<"workspace.v1.ListObjectsResponse"> & 
  * Use `create(ListObjectsResponseSchema)` to create a new message.
  */
 export const ListObjectsResponseSchema: GenMessage<ListObjectsResponse> = /*@__PURE__*/
-  messageDesc(file_workspace_v1_authz_service, 19);
+  messageDesc(file_workspace_v1_authz_service, 20);
 
 /**
  * Request of DeprovisionUser.
@@ -973,7 +1009,7 @@ export type DeprovisionUserRequest = Message<"workspace.v1.DeprovisionUserReques
  * Use `create(DeprovisionUserRequestSchema)` to create a new message.
  */
 export const DeprovisionUserRequestSchema: GenMessage<DeprovisionUserRequest> = /*@__PURE__*/
-  messageDesc(file_workspace_v1_authz_service, 20);
+  messageDesc(file_workspace_v1_authz_service, 21);
 
 /**
  * Response of DeprovisionUser.
@@ -994,7 +1030,7 @@ export type DeprovisionUserResponse = Message<"workspace.v1.DeprovisionUserRespo
  * Use `create(DeprovisionUserResponseSchema)` to create a new message.
  */
 export const DeprovisionUserResponseSchema: GenMessage<DeprovisionUserResponse> = /*@__PURE__*/
-  messageDesc(file_workspace_v1_authz_service, 21);
+  messageDesc(file_workspace_v1_authz_service, 22);
 
 /**
  * Request of ExportSubjectGrants.
@@ -1022,7 +1058,7 @@ export type ExportSubjectGrantsRequest = Message<"workspace.v1.ExportSubjectGran
  * Use `create(ExportSubjectGrantsRequestSchema)` to create a new message.
  */
 export const ExportSubjectGrantsRequestSchema: GenMessage<ExportSubjectGrantsRequest> = /*@__PURE__*/
-  messageDesc(file_workspace_v1_authz_service, 22);
+  messageDesc(file_workspace_v1_authz_service, 23);
 
 /**
  * Response of ExportSubjectGrants.
@@ -1043,7 +1079,7 @@ export type ExportSubjectGrantsResponse = Message<"workspace.v1.ExportSubjectGra
  * Use `create(ExportSubjectGrantsResponseSchema)` to create a new message.
  */
 export const ExportSubjectGrantsResponseSchema: GenMessage<ExportSubjectGrantsResponse> = /*@__PURE__*/
-  messageDesc(file_workspace_v1_authz_service, 23);
+  messageDesc(file_workspace_v1_authz_service, 24);
 
 /**
  * The relation-tuple engine. Pure data operations: the user is an argument, not the caller.

@@ -13,7 +13,7 @@ import { readAction } from '../../language/read-action.ts';
 import type { JobIsolation } from '../../model/isolation.ts';
 import type { ActionDefinition } from '../../model/workflow.ts';
 import { ifPresent } from '../../storage/file-errors.ts';
-import type { Frame, JobState } from '../state/job-state.ts';
+import type { StepFrame, JobState } from '../state/job-state.ts';
 import { layForJob } from '../state/job-tool-folders.ts';
 import type { LoadedAction } from '../state/loaded-action.ts';
 
@@ -39,7 +39,7 @@ export async function findAction(
  * Errors: NOT_FOUND, which says where the files belong; INVALID_WORKFLOW for a broken action.yml.
  */
 export async function loadAction(
-  frame: Frame,
+  frame: StepFrame,
   reference: Exclude<ActionReference, { kind: 'image' }>,
 ): Promise<LoadedAction> {
   return reference.kind === 'local'
@@ -48,7 +48,7 @@ export async function loadAction(
 }
 
 async function loadLocal(
-  frame: Frame,
+  frame: StepFrame,
   reference: Extract<ActionReference, { kind: 'local' }>,
 ): Promise<LoadedAction> {
   const { workspace } = frame.job.folders;

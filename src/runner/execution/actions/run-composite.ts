@@ -2,7 +2,7 @@ import { AppError } from '../../../shared/app-error.ts';
 import { evaluateText } from '../../evaluation/evaluate.ts';
 import type { StepDefinition } from '../../model/workflow.ts';
 import { BackgroundSteps } from '../state/background-steps.ts';
-import { type Frame, frameEnv, scopeOf } from '../state/job-state.ts';
+import { type StepFrame, frameEnv, scopeOf } from '../state/job-state.ts';
 import { COMPOSITE_DEPTH_MAX } from '../state/limits.ts';
 import { planSteps } from '../state/step-plan.ts';
 import type { StepRun } from '../state/step-run.ts';
@@ -36,7 +36,7 @@ export function compositeFrame(
   use: ActionUse,
   run: StepRun,
   place: { readonly key: string; readonly ownEnv: Readonly<Record<string, string>> },
-): Frame {
+): StepFrame {
   const { frame, action } = use;
   if (frame.depth >= COMPOSITE_DEPTH_MAX) {
     const text = `Composite actions are nested more than ${COMPOSITE_DEPTH_MAX} deep`;

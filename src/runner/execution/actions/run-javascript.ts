@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { JsonObject } from '../../model/run.ts';
-import type { Frame } from '../state/job-state.ts';
+import type { StepFrame } from '../state/job-state.ts';
 import type { LoadedAction } from '../state/loaded-action.ts';
 import type { StepRun } from '../state/step-run.ts';
 import { createCommandFiles, takeCommandFiles } from '../steps/command-files.ts';
@@ -11,7 +11,7 @@ import { nodeFor } from './node-programs.ts';
 
 /** One use of an action: what its stages have in common. */
 export type ActionUse = {
-  readonly frame: Frame;
+  readonly frame: StepFrame;
   readonly action: LoadedAction;
   readonly inputs: Readonly<Record<string, string>>;
   /** `env` of the step, with everything below it. */

@@ -6,16 +6,11 @@ import type { JsonObject } from '../../model/run.ts';
 import type { Condition, StepDefinition, UsesStepDefinition } from '../../model/workflow.ts';
 import { runBuiltIn } from '../built-ins/built-in-actions.ts';
 import { isBuiltIn } from '../built-ins/built-in-names.ts';
-import { type Frame, scopeOf } from '../state/job-state.ts';
+import { type StepFrame, scopeOf } from '../state/job-state.ts';
 import { COMPOSITE_DEPTH_MAX } from '../state/limits.ts';
 import type { LoadedAction } from '../state/loaded-action.ts';
 import { addPostStep } from '../state/post-steps.ts';
-import {
-  type PlannedStep,
-  planStage,
-  planSteps,
-  type StageDefinition,
-} from '../state/step-plan.ts';
+import { type StepPlan, planStage, planSteps, type StageDefinition } from '../state/step-plan.ts';
 import type { StepRun } from '../state/step-run.ts';
 import { resolveActionInputs } from './action-inputs.ts';
 import { findAction, loadAction } from './action-source.ts';
@@ -51,7 +46,7 @@ const ALWAYS: Omit<Condition, 'at'> = { source: 'always()' };
 
 /** Runs a `uses:` step. Returns whether it succeeded. Errors: those of loading and of evaluation. */
 export async function runUses(
-  frame: Frame,
+  frame: StepFrame,
   run: StepRun,
   definition: UsesStepDefinition,
   scope: Scope,
@@ -82,7 +77,7 @@ export async function runUses(
 }
 
 async function useOf(
-  frame: Frame,
+  frame: StepFrame,
   run: StepRun,
   action: LoadedAction,
   given: Readonly<Record<string, string>>,
@@ -127,8 +122,8 @@ function addPost(
  * those that a remote composite action uses. Local actions have none, as on GitHub.
  */
 export async function preStageOf(
-  frame: Frame,
-  planned: PlannedStep,
+  frame: StepFrame,
+  planned: StepPlan,
 ): Promise<StageDefinition | undefined> {
   const { definition } = planned;
   if (definition.kind !== 'uses' || !(await hasPre(frame, definition.uses, 0))) return undefined;
@@ -153,7 +148,7 @@ export async function preStageOf(
 }
 
 /** Whether an action, or one that it uses, has a `pre`. */
-async function hasPre(frame: Frame, uses: string, depth: number): Promise<boolean> {
+async function hasPre(frame: StepFrame, uses: string, depth: number): Promise<boolean> {
   const action = await loadRemoteQuietly(frame, uses);
   if (action === undefined || depth > COMPOSITE_DEPTH_MAX) return false;
   const { runs } = action.definition;
@@ -168,12 +163,12 @@ async function runInnerPre(
   use: ActionUse,
   run: StepRun,
   steps: readonly StepDefinition[],
-  planned: PlannedStep,
+  planned: StepPlan,
   step: Pick<UsesStep, 'ownEnv'>,
 ): Promise<boolean> {
   const inner = compositeFrame(use, run, { key: planned.key, ownEnv: step.ownEnv });
   run.isComposite = true;
-  const stages: PlannedStep[] = [];
+  const stages: StepPlan[] = [];
   for (const part of planSteps(steps, run.log.number, true)) {
     const stage = await preStageOf(inner, part);
     if (stage !== undefined) stages.push(planStage(part.number, part.name, part.key, stage));
@@ -183,7 +178,10 @@ async function runInnerPre(
 }
 
 /** A remote action that is here. What is wrong with it is said by the step that uses it. */
-async function loadRemoteQuietly(frame: Frame, uses: string): Promise<LoadedAction | undefined> {
+async function loadRemoteQuietly(
+  frame: StepFrame,
+  uses: string,
+): Promise<LoadedAction | undefined> {
   try {
     const reference = parseUses(uses);
     if (reference.kind !== 'remote') return undefined;

@@ -6,10 +6,10 @@ import { runCheckout } from './checkout.ts';
 import { runDownloadArtifact } from './download-artifact.ts';
 import { runUploadArtifact } from './upload-artifact.ts';
 
-type BuiltIn = (call: BuiltInCall) => Promise<boolean>;
+type BuiltInAction = (call: BuiltInCall) => Promise<boolean>;
 
 /** Those that set up tools load much, and are loaded when a job asks for one. */
-const BUILT_INS: Readonly<Record<BuiltInName, BuiltIn>> = {
+const BUILT_INS: Readonly<Record<BuiltInName, BuiltInAction>> = {
   'actions/checkout': runCheckout,
   'actions/upload-artifact': runUploadArtifact,
   'actions/download-artifact': runDownloadArtifact,

@@ -2,12 +2,12 @@ import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { JsonObject } from '../../model/run.ts';
 import type { UsesStepDefinition } from '../../model/workflow.ts';
-import type { Frame } from '../state/job-state.ts';
+import type { StepFrame } from '../state/job-state.ts';
 import type { StepRun } from '../state/step-run.ts';
 
 /** One use of a built-in action. */
 export type BuiltInCall = {
-  readonly frame: Frame;
+  readonly frame: StepFrame;
   readonly run: StepRun;
   /** `with:`, evaluated. */
   readonly given: Readonly<Record<string, string>>;

@@ -1,14 +1,21 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { copyTree } from '../../host/tools/copy-tree.ts';
-import { goWish } from '../../host/tools/go-version.ts';
-import { refuseOtherArchitecture } from '../../host/tools/tool-shelf.ts';
+import { goWish } from '../../host/tools/go-tools.ts';
+import { refuseOtherArchitecture } from '../../host/tools/tool-registry.ts';
 import { findOrGet } from '../../host/tools/tool-source.ts';
 import { newestFirst } from '../../host/tools/tool-version.ts';
 import { layForJob } from '../state/job-tool-folders.ts';
 import { inputOf } from '../steps/step-input.ts';
 import type { BuiltInCall } from './built-in-call.ts';
-import { addBin, askedVersions, flagOf, isFrom, mustShelf, tellCache } from './tool-request.ts';
+import {
+  addBin,
+  askedVersions,
+  flagOf,
+  isFrom,
+  mustToolRegistry,
+  reportCache,
+} from './tool-request.ts';
 
 /**
  * actions/setup-go: the version asked for, found on this machine or got from the module proxy. Programs
@@ -20,18 +27,18 @@ export async function runSetupGo(call: BuiltInCall): Promise<boolean> {
   refuseOtherArchitecture(inputOf(given, 'architecture'));
   const inputs = { version: 'go-version', file: 'go-version-file', usual: [] };
   const { versions, from } = await askedVersions(call, 'go', inputs);
-  tellCache(call, 'cache');
+  reportCache(call, 'cache');
   const [asked] = versions;
   if (asked === undefined) {
     run.log.warn('No version is asked for: steps use the Go that they find on this host');
     return true;
   }
-  const shelf = mustShelf(call);
+  const registry = mustToolRegistry(call);
   const needsList = asked.trim() === 'oldstable';
-  const releases = needsList ? newestFirst(await shelf.go.available(run.signal)) : [];
+  const releases = needsList ? newestFirst(await registry.go.available(run.signal)) : [];
   const wish = goWish(asked, releases);
   const isLatestWanted = flagOf(call, 'check-latest');
-  const tool = await findOrGet(shelf.go, { wish, isLatestWanted, signal: run.signal });
+  const tool = await findOrGet(registry.go, { wish, isLatestWanted, signal: run.signal });
   const { isolation } = frame.job.request;
   const dir =
     isolation === undefined

@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { AppError } from '../../../shared/app-error.ts';
 import { nodeWish } from '../../host/tools/node-version.ts';
-import { refuseOtherArchitecture } from '../../host/tools/tool-shelf.ts';
+import { refuseOtherArchitecture } from '../../host/tools/tool-registry.ts';
 import { findOrGet } from '../../host/tools/tool-source.ts';
 import { layForJob } from '../state/job-tool-folders.ts';
 import { inputOf } from '../steps/step-input.ts';
 import type { BuiltInCall } from './built-in-call.ts';
-import { addBin, askedVersions, flagOf, mustShelf, tellCache } from './tool-request.ts';
+import { addBin, askedVersions, flagOf, mustToolRegistry, reportCache } from './tool-request.ts';
 
 /** What actions/setup-node sets where nobody gave a token, so that npm's settings can be read. */
 const NO_TOKEN = 'XXXXX-XXXXX-XXXXX-XXXXX';
@@ -23,7 +23,7 @@ export async function runSetupNode(call: BuiltInCall): Promise<boolean> {
   refuseOtherArchitecture(inputOf(given, 'architecture'));
   const inputs = { version: 'node-version', file: 'node-version-file', usual: [] };
   const { versions, from } = await askedVersions(call, 'node', inputs);
-  tellCache(call, 'cache');
+  reportCache(call, 'cache');
   const [asked] = versions;
   if (asked === undefined) {
     const version = await versionOnPath(call);
@@ -32,13 +32,13 @@ export async function runSetupNode(call: BuiltInCall): Promise<boolean> {
     await setRegistry(call);
     return true;
   }
-  const shelf = mustShelf(call);
+  const registry = mustToolRegistry(call);
   const wish = nodeWish(asked, Date.now());
   const isLatestWanted = flagOf(call, 'check-latest');
-  const tool = await findOrGet(shelf.node, { wish, isLatestWanted, signal: run.signal });
+  const tool = await findOrGet(registry.node, { wish, isLatestWanted, signal: run.signal });
   const missing: string[] = [];
   const dir = await layForJob(frame.job, `node-${tool.version}`, async (making) => {
-    missing.push(...(await shelf.node.lay(tool, making, run.signal)));
+    missing.push(...(await registry.node.lay(tool, making, run.signal)));
   });
   for (const what of missing) run.log.warn(`Node ${tool.version} is without ${what}`);
   addBin(call, dir);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { AppError } from '../../../shared/app-error.ts';
 import { copyTree } from '../../host/tools/copy-tree.ts';
-import type { ToolShelf } from '../../host/tools/tool-shelf.ts';
+import type { ToolRegistry } from '../../host/tools/tool-registry.ts';
 import {
   pickVersion,
   newestWish,
@@ -17,7 +17,7 @@ import { processEnvironment } from '../steps/step-env.ts';
 import { inputOf } from '../steps/step-input.ts';
 import { judgeExit, runStepProcess } from '../steps/step-process.ts';
 import { type BuiltInCall, pathOf } from './built-in-call.ts';
-import { mustShelf, readJobFile, tellCache } from './tool-request.ts';
+import { mustToolRegistry, readJobFile, reportCache } from './tool-request.ts';
 
 type Install = { readonly args: readonly string[]; readonly cwd: string };
 
@@ -28,11 +28,11 @@ type Install = { readonly args: readonly string[]; readonly cwd: string };
 export async function runSetupPnpm(call: BuiltInCall): Promise<boolean> {
   const { run, frame } = call;
   const asked = await askedPnpm(call);
-  tellCache(call, 'cache');
-  const shelf = mustShelf(call);
-  const version = await versionFor(call, shelf, asked);
+  reportCache(call, 'cache');
+  const registry = mustToolRegistry(call);
+  const version = await versionFor(call, registry, asked);
   const dir = await layForJob(frame.job, `pnpm-${version}`, async (making) => {
-    const from = await packageDir(call, shelf, version, asked.integrity);
+    const from = await packageDir(call, registry, version, asked.integrity);
     await copyTree(from, join(making, 'lib/pnpm'));
     mkdirSync(join(making, 'bin'), { mode: 0o755 });
     for (const [name, file] of [
@@ -59,9 +59,9 @@ export async function runSetupPnpm(call: BuiltInCall): Promise<boolean> {
   return true;
 }
 
-type Asked = { readonly wish: VersionWish; readonly integrity?: string | undefined };
+type AskedVersion = { readonly wish: VersionWish; readonly integrity?: string | undefined };
 
-async function askedPnpm(call: BuiltInCall): Promise<Asked> {
+async function askedPnpm(call: BuiltInCall): Promise<AskedVersion> {
   const given = inputOf(call.given, 'version');
   const file = inputOf(call.given, 'package_json_file', 'package.json');
   const path = pathOf(call, file);
@@ -91,12 +91,16 @@ async function askedPnpm(call: BuiltInCall): Promise<Asked> {
   return { wish, integrity };
 }
 
-async function versionFor(call: BuiltInCall, shelf: ToolShelf, { wish }: Asked): Promise<string> {
-  const here = shelf.cache.versionsOf('pnpm');
+async function versionFor(
+  call: BuiltInCall,
+  registry: ToolRegistry,
+  { wish }: AskedVersion,
+): Promise<string> {
+  const here = registry.cache.versionsOf('pnpm');
   // The registry may have a newer one, but what is here is what was asked for.
   const known = wish.isNewest ? undefined : pickVersion(here, wish);
   if (known !== undefined) return known;
-  const refused = shelf.refused ?? shelf.npm.whyNot;
+  const refused = registry.refused ?? registry.npm.whyNot;
   const list = here.length === 0 ? 'none' : here.join(', ');
   const prefix = `pnpm '${wish.text}' is not to be had. Here: ${list}. It cannot be installed: `;
   if (refused !== undefined)
@@ -104,7 +108,7 @@ async function versionFor(call: BuiltInCall, shelf: ToolShelf, { wish }: Asked):
   try {
     const place = { signal: call.run.signal };
     const found = pickVersion(
-      await shelf.withScratch((dir) => shelf.npm.versionsOf('pnpm', { dir, ...place })),
+      await registry.withScratch((dir) => registry.npm.versionsOf('pnpm', { dir, ...place })),
       wish,
     );
     if (found !== undefined) return found;
@@ -118,19 +122,19 @@ async function versionFor(call: BuiltInCall, shelf: ToolShelf, { wish }: Asked):
 /** One that a checksum of the project is for is kept by it: another project may name another. */
 async function packageDir(
   call: BuiltInCall,
-  shelf: ToolShelf,
+  registry: ToolRegistry,
   version: string,
   integrity: string | undefined,
 ): Promise<string> {
   const { signal } = call.run;
   const make = (staging: string): Promise<void> =>
-    shelf.withScratch(async (dir) => {
+    registry.withScratch(async (dir) => {
       await rm(staging, { recursive: true, force: true });
-      await shelf.npm.unpack({ name: 'pnpm', version }, staging, { dir, signal }, integrity);
+      await registry.npm.unpack({ name: 'pnpm', version }, staging, { dir, signal }, integrity);
     });
-  if (integrity === undefined) return await shelf.cache.place('pnpm', version, make, signal);
+  if (integrity === undefined) return await registry.cache.place('pnpm', version, make, signal);
   const digest = Buffer.from(integrity).toString('hex').slice(-24);
-  return await shelf.cache.place('pnpm-checked', `${version}-${digest}`, make, signal);
+  return await registry.cache.place('pnpm-checked', `${version}-${digest}`, make, signal);
 }
 
 /** `run_install`: true, null, one object or a list of `{recursive, cwd, args}`. Errors: INVALID_VALUE. */

@@ -2,12 +2,12 @@ import { join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import { layPython } from '../../host/tools/lay-python.ts';
 import { pythonWish } from '../../host/tools/python-version.ts';
-import { refuseOtherArchitecture, type ToolShelf } from '../../host/tools/tool-shelf.ts';
+import { refuseOtherArchitecture, type ToolRegistry } from '../../host/tools/tool-registry.ts';
 import { findOrGet } from '../../host/tools/tool-source.ts';
 import { layForJob } from '../state/job-tool-folders.ts';
 import { inputOf } from '../steps/step-input.ts';
 import type { BuiltInCall } from './built-in-call.ts';
-import { addBin, askedVersions, flagOf, mustShelf, tellCache } from './tool-request.ts';
+import { addBin, askedVersions, flagOf, mustToolRegistry, reportCache } from './tool-request.ts';
 
 /**
  * actions/setup-python: CPython in the versions asked for, found on this machine or installed, as the job's
@@ -24,14 +24,14 @@ export async function runSetupPython(call: BuiltInCall): Promise<boolean> {
   const usual = ['.python-version'];
   const inputs = { version: 'python-version', file: 'python-version-file', usual };
   const { versions, from } = await askedVersions(call, 'python', inputs);
-  tellCache(call, 'cache');
+  reportCache(call, 'cache');
   if (versions.length === 0) {
     run.log.warn('No version is asked for: steps use the Python that they find on this host');
     return true;
   }
-  const shelf = mustShelf(call);
+  const registry = mustToolRegistry(call);
   const made: { readonly version: string; readonly dir: string }[] = [];
-  for (const asked of versions) made.push(await oneVersion(call, shelf, asked, from));
+  for (const asked of versions) made.push(await oneVersion(call, registry, asked, from));
   const [first] = made;
   if (first === undefined) return true;
   if (flagOf(call, 'update-environment', true)) {
@@ -46,14 +46,14 @@ export async function runSetupPython(call: BuiltInCall): Promise<boolean> {
 
 async function oneVersion(
   call: BuiltInCall,
-  shelf: ToolShelf,
+  registry: ToolRegistry,
   asked: string,
   from: string,
 ): Promise<{ readonly version: string; readonly dir: string }> {
   const { run, frame } = call;
   const wish = pythonWish(asked, flagOf(call, 'allow-prereleases'));
   const isLatestWanted = flagOf(call, 'check-latest');
-  const tool = await findOrGet(shelf.python, { wish, isLatestWanted, signal: run.signal });
+  const tool = await findOrGet(registry.python, { wish, isLatestWanted, signal: run.signal });
   const dir = await layForJob(frame.job, `python-${tool.version}`, (making, final) =>
     layPython(tool, { making, final }, run.signal),
   );

@@ -13,7 +13,7 @@ import { processEnvironment } from '../steps/step-env.ts';
 import { inputOf } from '../steps/step-input.ts';
 import { judgeExit, runStepProcess } from '../steps/step-process.ts';
 import { type BuiltInCall, pathOf } from './built-in-call.ts';
-import { askedVersions, flagOf, mustShelf, tellCache } from './tool-request.ts';
+import { askedVersions, flagOf, mustToolRegistry, reportCache } from './tool-request.ts';
 
 /**
  * astral-sh/setup-uv: the uv asked for by input, `uv.toml` or pyproject.toml, else the newest that can be
@@ -29,9 +29,9 @@ export async function runSetupUv(call: BuiltInCall): Promise<boolean> {
     const text = 'it is of an archive that is not what is installed here: leave it out';
     throw new AppError('INVALID_VALUE', `checksum: ${text}`, { field: 'checksum' });
   }
-  tellCache(call, 'enable-cache');
+  reportCache(call, 'enable-cache');
   const [asked] = versions;
-  const shelf = mustShelf(call);
+  const registry = mustToolRegistry(call);
   const tool = await toolFor(call, asked);
   const { isolation } = frame.job.request;
   const dir =
@@ -40,7 +40,7 @@ export async function runSetupUv(call: BuiltInCall): Promise<boolean> {
       : await layForJob(frame.job, `uv-${tool.version}`, (making) => copyTree(tool.prefix, making));
   // A folder of the system holds other programs, too: what is in front of the PATH is uv alone.
   const bin =
-    isolation === undefined && !tool.prefix.startsWith(shelf.cache.root)
+    isolation === undefined && !tool.prefix.startsWith(registry.cache.root)
       ? await layForJob(frame.job, `uv-${tool.version}`, (making) => aloneIn(tool, making))
       : dir;
   run.environment.addPath(bin);
@@ -58,7 +58,7 @@ export async function runSetupUv(call: BuiltInCall): Promise<boolean> {
 }
 
 async function toolFor(call: BuiltInCall, asked: string | undefined): Promise<ToolAtHand> {
-  const { uv } = mustShelf(call);
+  const { uv } = mustToolRegistry(call);
   const { signal } = call.run;
   const wish = asked === undefined ? wishFor('*', '*', 'version') : uvWish(asked);
   return await findOrGet(uv, { wish, isLatestWanted: asked === undefined, signal });

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import { readApart } from '../../host/isolation/open-apart.ts';
-import type { ToolShelf } from '../../host/tools/tool-shelf.ts';
+import type { ToolRegistry } from '../../host/tools/tool-registry.ts';
 import { type VersionedTool, versionsInFile } from '../../host/tools/version-files.ts';
 import { inputOf } from '../steps/step-input.ts';
 import { linesOf, pathOf, type BuiltInCall } from './built-in-call.ts';
@@ -11,7 +11,7 @@ import { linesOf, pathOf, type BuiltInCall } from './built-in-call.ts';
 const FILE_BYTES_MAX = 1024 * 1024;
 
 /** Errors: BACKEND_UNAVAILABLE where jobs run without tools. */
-export function mustShelf(call: BuiltInCall): ToolShelf {
+export function mustToolRegistry(call: BuiltInCall): ToolRegistry {
   const { tools } = call.frame.job.dependencies;
   if (tools !== undefined) return tools;
   throw new AppError('BACKEND_UNAVAILABLE', 'This runner is set up without tools');
@@ -89,7 +89,7 @@ export function flagOf(call: BuiltInCall, name: string, fallback = false): boole
 }
 
 /** Package managers keep what they downloaded in the home folder, which outlives the job here. */
-export function tellCache(call: BuiltInCall, name: string): void {
+export function reportCache(call: BuiltInCall, name: string): void {
   call.run.outputs.set('cache-hit', 'false');
   const asked = inputOf(call.given, name);
   if (asked === '' || asked === 'false') return;

@@ -138,7 +138,7 @@ class FileCacheStore implements CacheStore {
       if (size > this.#bytesMax) {
         throw new AppError('RESULT_TOO_LARGE', `Caches have at most ${this.#bytesMax} bytes`);
       }
-      await this.#makeRoom(size);
+      await this.#makeSpace(size);
       const createdAt = new Date().toISOString();
       const entry: CacheEntry = { id, key: request.key, version, size, createdAt };
       await rename(temporary, this.#archive(id));
@@ -166,7 +166,7 @@ class FileCacheStore implements CacheStore {
     return undefined;
   }
 
-  async #makeRoom(bytes: number): Promise<void> {
+  async #makeSpace(bytes: number): Promise<void> {
     let total = bytes;
     for (const entry of this.#entries.values()) total += entry.size;
     for (const entry of this.#entries.values()) {

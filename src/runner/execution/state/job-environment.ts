@@ -1,4 +1,4 @@
-type Change =
+type VariableChange =
   | { readonly kind: 'value'; readonly name: string; readonly value: string }
   | { readonly kind: 'path'; readonly folder: string };
 
@@ -11,7 +11,7 @@ export class JobEnvironment {
   #values: Record<string, string>;
   /** The one added last comes first. */
   #paths: string[];
-  readonly #changes: Change[] = [];
+  readonly #changes: VariableChange[] = [];
 
   constructor(values: Readonly<Record<string, string>>, paths: readonly string[] = []) {
     this.#values = { ...values };

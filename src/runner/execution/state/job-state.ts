@@ -21,7 +21,7 @@ import type { LoadedAction } from './loaded-action.ts';
 import { ProgramFinder } from './program-finder.ts';
 import { runnerVariables } from './runner-context.ts';
 import { LogBudget } from './step-log.ts';
-import type { PlannedStep, StageDefinition } from './step-plan.ts';
+import type { StepPlan, StageDefinition } from './step-plan.ts';
 import type { StepRun } from './step-run.ts';
 
 /** Folders of one job, absolute. */
@@ -40,13 +40,13 @@ export type PostStep = {
   readonly name: string;
   /** Of the step that left it; they share STATE_*. */
   readonly key: string;
-  readonly frame: Frame;
+  readonly frame: StepFrame;
   readonly definition: StageDefinition;
 };
 
 export type RunSteps = (
-  frame: Frame,
-  steps: readonly PlannedStep[],
+  frame: StepFrame,
+  steps: readonly StepPlan[],
   parent?: StepRun,
 ) => Promise<void>;
 
@@ -168,7 +168,7 @@ export class JobState {
  * A list of steps and what they see: the job itself, or one use of a composite action. What a frame's
  * steps do to each other (`steps`, `hasFailure`) stays within it.
  */
-export type Frame = {
+export type StepFrame = {
   readonly job: JobState;
   /** 0 for the job, 1 for a composite action that it uses… */
   readonly depth: number;
@@ -195,13 +195,13 @@ export type Frame = {
 };
 
 /** What status functions answer within a frame. */
-export function statusOf(frame: Frame): StatusView {
+export function statusOf(frame: StepFrame): StatusView {
   return { isCancelled: frame.job.isCancelled, hasFailure: frame.hasFailure };
 }
 
 /** What expressions of a frame's steps see. `env` is the step's. */
 export function scopeOf(
-  frame: Frame,
+  frame: StepFrame,
   env: Readonly<Record<string, string>>,
   github: JsonObject = frame.github,
 ): Scope {
@@ -229,13 +229,13 @@ function hashingOf({ request: { isolation } }: JobState): Pick<Scope, 'hashFiles
   };
 }
 
-function jobStatus(frame: Frame): string {
+function jobStatus(frame: StepFrame): string {
   if (frame.job.isCancelled) return 'cancelled';
   return frame.hasFailure ? 'failure' : 'success';
 }
 
 /** `env` as a frame's steps start with: the job's, then that of the steps which use the action. */
-export function frameEnv(frame: Frame): Readonly<Record<string, string>> {
+export function frameEnv(frame: StepFrame): Readonly<Record<string, string>> {
   if (frame.depth === 0) return frame.environment.values;
   return { ...frame.environment.values, ...frame.overrides };
 }

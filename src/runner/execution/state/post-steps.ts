@@ -1,9 +1,9 @@
-import type { Frame } from './job-state.ts';
+import type { StepFrame } from './job-state.ts';
 import type { StageDefinition } from './step-plan.ts';
 
 /** Leaves a stage to the end of the job, unless the step `key` of the frame left one already. */
 export function addPostStep(
-  frame: Frame,
+  frame: StepFrame,
   key: string,
   post: { readonly name: string; readonly definition: StageDefinition },
 ): void {

@@ -35,7 +35,7 @@ export type StageDefinition = {
 };
 
 /** A step in the order shown. Parallel groups are laid out: their steps, then a wait for them. */
-export type PlannedStep = {
+export type StepPlan = {
   /** From 1 within the job; steps of composite actions have that of the step that uses it. */
   readonly number: number;
   readonly definition: Exclude<StepDefinition, { kind: 'parallel' }> | StageDefinition;
@@ -52,10 +52,10 @@ export function planSteps(
   steps: readonly StepDefinition[],
   first: number,
   isFixed = false,
-): PlannedStep[] {
-  const plan: PlannedStep[] = [];
+): StepPlan[] {
+  const plan: StepPlan[] = [];
   const add = (
-    definition: PlannedStep['definition'],
+    definition: StepPlan['definition'],
     isBackground: boolean,
     id: string | undefined = definition.id,
   ): string => {
@@ -87,7 +87,7 @@ export function planStage(
   name: string,
   key: string,
   definition: StageDefinition,
-): PlannedStep {
+): StepPlan {
   return { number, definition, id: undefined, key, name: shortened(name), isBackground: false };
 }
 
@@ -100,7 +100,7 @@ function withCondition(
 }
 
 /** What a step is called without `name:` (as on GitHub). */
-function defaultName(definition: PlannedStep['definition']): string {
+function defaultName(definition: StepPlan['definition']): string {
   switch (definition.kind) {
     case 'run':
       return nameOfScript(shownTemplate(definition.run));
@@ -118,7 +118,7 @@ function defaultName(definition: PlannedStep['definition']): string {
   }
 }
 
-function provisionalName(definition: PlannedStep['definition']): string {
+function provisionalName(definition: StepPlan['definition']): string {
   const given = definition.name === undefined ? undefined : shownTemplate(definition.name);
   return shortened(given ?? defaultName(definition));
 }

@@ -22,11 +22,11 @@ import {
 import type { JobState } from '../state/job-state.ts';
 import type { StepRun } from '../state/step-run.ts';
 
-type Kind = 'env' | 'output' | 'path' | 'state' | 'summary';
+type CommandFileKind = 'env' | 'output' | 'path' | 'state' | 'summary';
 
-/** The files through which one step tells the runner things: fresh ones for each step. */
+/** The files through which one step notifies the runner things: fresh ones for each step. */
 export type CommandFiles = {
-  readonly paths: Readonly<Record<Kind, string>>;
+  readonly paths: Readonly<Record<CommandFileKind, string>>;
   /** GITHUB_ENV and its like. */
   readonly variables: Readonly<Record<string, string>>;
 };
@@ -43,7 +43,7 @@ let counter = 0;
 export function createCommandFiles(job: JobState): CommandFiles {
   counter += 1;
   const { isolation } = job.request;
-  const make = (kind: Kind): string => {
+  const make = (kind: CommandFileKind): string => {
     const path = join(job.folders.commands, `${kind}_${counter}`);
     // An earlier step may have guessed the name and put a link there.
     rmSync(path, { force: true });
@@ -86,7 +86,7 @@ export async function takeCommandFiles(
 ): Promise<boolean> {
   let isFine = true;
   const { isolation } = job.request;
-  const take = async (kind: Kind, use: (text: string) => void): Promise<void> => {
+  const take = async (kind: CommandFileKind, use: (text: string) => void): Promise<void> => {
     const path = files.paths[kind];
     try {
       if ((lstatSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) return;

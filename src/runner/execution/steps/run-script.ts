@@ -4,7 +4,7 @@ import { evaluateText } from '../../evaluation/evaluate.ts';
 import type { Scope } from '../../model/execution.ts';
 import type { JsonObject } from '../../model/run.ts';
 import type { RunDefaults, RunStepDefinition, Template } from '../../model/workflow.ts';
-import type { Frame } from '../state/job-state.ts';
+import type { StepFrame } from '../state/job-state.ts';
 import type { StepRun } from '../state/step-run.ts';
 import { createCommandFiles, takeCommandFiles } from './command-files.ts';
 import { resolveShell } from './shells.ts';
@@ -15,7 +15,7 @@ let scriptCounter = 0;
 
 /** Runs a `run:` step. Returns whether it succeeded. Errors: those of evaluation and resolveShell. */
 export async function runScript(
-  frame: Frame,
+  frame: StepFrame,
   run: StepRun,
   definition: RunStepDefinition,
   scope: Scope,
@@ -56,7 +56,7 @@ export async function runScript(
 /** The step's own value, else that of the nearest defaults. */
 async function firstText(
   own: Template | undefined,
-  frame: Frame,
+  frame: StepFrame,
   pick: (defaults: RunDefaults) => Template | undefined,
   scope: Scope,
 ): Promise<string | undefined> {

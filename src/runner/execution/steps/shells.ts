@@ -11,13 +11,13 @@ export type Shell = {
   readonly contents: (script: string) => string;
 };
 
-type BuiltIn = { readonly args: string; readonly extension: string };
+type BuiltInShell = { readonly args: string; readonly extension: string };
 
 /**
  * The shells of the documentation (docs.github.com, workflow syntax, jobs.<id>.steps[*].shell); `node`
  * is ours. A name with arguments of its own keeps them.
  */
-const BUILT_INS: Readonly<Record<string, BuiltIn>> = {
+const BUILT_INS: Readonly<Record<string, BuiltInShell>> = {
   bash: { args: '--noprofile --norc -e -o pipefail {0}', extension: '.sh' },
   sh: { args: '-e {0}', extension: '.sh' },
   pwsh: { args: `-command ". '{0}'"`, extension: '.ps1' },

@@ -17,7 +17,7 @@ export type StepProcess = {
 
 /**
  * Runs a program for a step: its output goes through workflow commands and masks to the log, a stop of
- * the step climbs the ladder. What its commands set is kept in `run`.
+ * the step starts the kill escalation. What its commands set is kept in `run`.
  *
  * @returns how it ended; `hasFailed` when a command of its output went wrong. Resolves once its process
  * group is gone, if it was stopped.
@@ -52,7 +52,7 @@ export async function runStepProcess(
     ...(isolation === undefined ? program : isolation.wrap({ ...program, env })),
     trackingId: job.trackingId,
     onChunk: (chunk: Buffer) => splitter.push(chunk),
-    ladder: job.dependencies.ladder,
+    killEscalation: job.dependencies.killEscalation,
   };
   const running = await startSupervised(request, job.supervisor);
   let climbing: Promise<void> | undefined;

@@ -242,7 +242,7 @@ export class ActionLibrary implements ActionSupply {
   }
 }
 
-type OwnRepository = { readonly repository: string; readonly ref: string };
+type ProjectRepository = { readonly repository: string; readonly ref: string };
 
 /** One way through all that some files use. */
 class Walk {
@@ -275,7 +275,7 @@ class Walk {
   /** `own`: the repository whose file this is, for `$/` and for workflows beside it. */
   async follow(
     uses: readonly string[],
-    own: OwnRepository | undefined,
+    own: ProjectRepository | undefined,
     depth: number,
   ): Promise<void> {
     for (const text of uses) {
@@ -329,7 +329,7 @@ class Walk {
 
   async #followLocal(
     { path, isOwnRepository }: Extract<ActionReference, { kind: 'local' }>,
-    own: OwnRepository | undefined,
+    own: ProjectRepository | undefined,
     depth: number,
   ): Promise<void> {
     if (depth > DEPTH_MAX || path.split('/').includes('..')) return;
@@ -348,7 +348,7 @@ class Walk {
   /** A workflow, or the folder of an action. What cannot be read is a problem of the job that uses it. */
   async #followFile(
     { file, shown }: { readonly file: string; readonly shown: string },
-    own: OwnRepository | undefined,
+    own: ProjectRepository | undefined,
     depth: number,
   ): Promise<void> {
     let text: string | undefined;

@@ -9,12 +9,12 @@ import {
 } from '../../../shared/native-spawn.ts';
 
 /** Why a program was ended before its time: it wrote too much, took too long, or its caller left. */
-export type StopReason = 'output' | 'timeout' | 'abort';
+export type CaptureStop = 'output' | 'timeout' | 'abort';
 
 export type Captured = {
   /** Null when a signal ended it. */
   readonly exitCode: number | null;
-  readonly stopped: StopReason | undefined;
+  readonly stopped: CaptureStop | undefined;
   readonly stdout: Buffer;
   readonly stderr: Buffer;
 };
@@ -54,9 +54,9 @@ async function capture(
   [stdoutFd, stderrFd]: readonly [number, number],
   { timeoutMs, outputBytesMax, signal }: CaptureRequest,
 ): Promise<Captured> {
-  let stopped: StopReason | undefined;
+  let stopped: CaptureStop | undefined;
   let hasEnded = false;
-  const stop = (why: StopReason): void => {
+  const stop = (why: CaptureStop): void => {
     stopped ??= why;
     if (!hasEnded) process.kill(-child.pid, 'SIGTERM');
   };
@@ -80,7 +80,7 @@ async function capture(
   return { exitCode, stopped, stdout, stderr };
 }
 
-/** What comes until the end of the pipe; beyond `bytesMax` it is thrown away and told once. */
+/** What comes until the end of the pipe; beyond `bytesMax` it is thrown away and reported once. */
 function readAll(fd: number, bytesMax: number, onTooMuch: () => void): Promise<Buffer> {
   const socket = new Socket({ fd, readable: true, writable: false });
   const chunks: Buffer[] = [];

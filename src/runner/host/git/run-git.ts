@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { AppError } from '../../../shared/app-error.ts';
-import { captureNative, type StopReason } from './capture-native.ts';
+import { captureNative, type CaptureStop } from './capture-native.ts';
 
 const TIMEOUT_MS_DEFAULT = 60_000;
 const OUTPUT_BYTES_MAX_DEFAULT = 64 * 1024 * 1024;
@@ -193,7 +193,7 @@ function startFailure(command: string, error: unknown, timeoutMs: number): AppEr
   return new AppError('GIT_FAILED', `git ${command} could not be run`, { command }, error);
 }
 
-function stoppedError(command: string, why: StopReason, timeoutMs: number): AppError {
+function stoppedError(command: string, why: CaptureStop, timeoutMs: number): AppError {
   if (why === 'output') {
     return new AppError('RESULT_TOO_LARGE', `git ${command} wrote too much`, { command });
   }

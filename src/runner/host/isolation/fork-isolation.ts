@@ -10,8 +10,8 @@ import { startProcess } from '../process/run-process.ts';
 import { withoutUser } from '../sandbox/git-settings.ts';
 import { removeTree } from '../sandbox/remove-tree.ts';
 import { lookAt } from '../sandbox/small-file.ts';
-import { systemProgram } from './system-programs.ts';
 import { endProcessesOf } from './user-processes.ts';
+import { systemProgram } from './wrappers.ts';
 import { otherUser, otherUserApart, ownNamespaces, type Wrapper } from './wrappers.ts';
 
 /** Outside of the project, whose folders others may not enter. */

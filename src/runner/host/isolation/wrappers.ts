@@ -1,17 +1,29 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ProgramStart } from '../../model/isolation.ts';
-import { SYSTEM_PATH, systemProgram } from './system-programs.ts';
+import { lookAt } from '../sandbox/small-file.ts';
+
+/**
+ * Never the PATH of the runner or a step: what is found here is run before a job has lost the rights of
+ * the runner.
+ */
+const FOLDERS: readonly string[] = ['/usr/bin', '/bin', '/usr/sbin', '/sbin'];
+const SYSTEM_PATH = FOLDERS.join(':');
+
+/** Where a program of the system lies; undefined when there is none. */
+export function systemProgram(name: string): string | undefined {
+  return FOLDERS.map((folder) => `${folder}/${name}`).find((path) => lookAt(path)?.isFile());
+}
 
 const SCRIPT = fileURLToPath(new URL('./enter-namespaces.sh', import.meta.url));
 
 /** What a job has of the machine: its files are those of `uid`, below `dir`. */
-export type Place = { readonly dir: string; readonly uid: number };
+export type WrapperPlace = { readonly dir: string; readonly uid: number };
 
 /** One way to start programs apart. */
 export type Wrapper = {
   readonly needs: readonly string[];
-  wrap(place: Place, program: ProgramStart): ProgramStart;
+  wrap(place: WrapperPlace, program: ProgramStart): ProgramStart;
 };
 
 /** As another user, without any right of the one who starts it. For a runner that is root and may do no more. */

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 /** Marks that nobody asked for any more are dropped, the oldest first. */
 const MARKS_MAX = 10_000;
 
-/** A moment, told by the processes born so far. */
+/** A moment, reported by the processes born so far. */
 export type BirthMark = {
   /** The number of the process that was born last. */
   readonly newestPid: number;

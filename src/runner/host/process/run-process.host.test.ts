@@ -140,13 +140,13 @@ describe('startProcess', () => {
 });
 
 describe('interrupt', () => {
-  const ladder = { interruptMs: 60_000, terminateMs: 60_000 };
+  const killEscalation = { interruptMs: 60_000, terminateMs: 60_000 };
 
   test('ends with SIGINT and does not wait for the rest of the ladder', async () => {
     const { running, text } = run(
       `trap 'echo got INT; exit 9' INT; echo up; while :; do sleep 0.01; done`,
       {
-        ladder,
+        killEscalation,
       },
     );
     await until(() => text().includes('up'));
@@ -159,7 +159,7 @@ describe('interrupt', () => {
     const { running, text } = run(
       `trap '' INT; trap 'echo got TERM' TERM; (trap '' INT TERM; echo child; exec sleep 100) &
        echo up; while :; do sleep 0.01; done`,
-      { ladder: { interruptMs: 60, terminateMs: 200 } },
+      { killEscalation: { interruptMs: 60, terminateMs: 200 } },
     );
     await until(() => text().includes('up') && text().includes('child'));
     await running.interrupt();
@@ -171,7 +171,7 @@ describe('interrupt', () => {
     const { running, text } = run(
       `(trap 'sleep 0.3; echo cleaned; exit' TERM; echo child; while :; do sleep 0.01; done) &
        trap 'exit 4' INT; echo up; while :; do sleep 0.01; done`,
-      { ladder: { interruptMs: 500, terminateMs: 60_000 } },
+      { killEscalation: { interruptMs: 500, terminateMs: 60_000 } },
     );
     await until(() => text().includes('up') && text().includes('child'));
     await Promise.all([running.interrupt(), running.interrupt()]);

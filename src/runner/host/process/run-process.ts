@@ -6,10 +6,10 @@ import { type OutputPipe, takeOutputPipe } from './output-pipe.ts';
 import { OutputReader } from './output-reader.ts';
 import { markFirstBirth } from './process-births.ts';
 
-/** The ladder of a cancel: docs.github.com, workflow cancellation reference. */
+/** The kill escalation of a cancel: docs.github.com, workflow cancellation reference. */
 const INTERRUPT_MS = 7_500;
 const TERMINATE_MS = 2_500;
-/** How often the ladder looks whether the group is gone. */
+/** How often the kill escalation looks whether the group is gone. */
 const GROUP_POLL_MS = 20;
 /** Steps die before the runner does when memory runs out. */
 const OOM_SCORE_ADJ = '500';
@@ -25,8 +25,10 @@ export type ProcessRequest = {
   readonly onChunk: (chunk: Buffer) => Promise<void> | undefined;
   /** Becomes RUNNER_TRACKING_ID of the process and all its children; see sweep.ts. */
   readonly trackingId: string;
-  /** Waiting times of the ladder, for those who cannot wait 10 s. */
-  readonly ladder?: { readonly interruptMs: number; readonly terminateMs: number } | undefined;
+  /** Waiting times of the kill escalation, for those who cannot wait 10 s. */
+  readonly killEscalation?:
+    | { readonly interruptMs: number; readonly terminateMs: number }
+    | undefined;
 };
 
 export type ProcessExit = {
@@ -42,13 +44,13 @@ export interface RunningProcess {
   readonly pid: number | undefined;
   /**
    * Never rejects. Resolves after the last chunk was taken; a grandchild that holds the pipe open
-   * delays it by at most a second (by the rest of the ladder after an interrupt), and what it writes
+   * delays it by at most a second (by the rest of the kill escalation after an interrupt), and what it writes
    * afterwards is discarded.
    */
   readonly exit: Promise<ProcessExit>;
   /**
    * SIGINT, 7.5 s, SIGTERM, 2.5 s, SIGKILL to the whole process group. Resolves as soon as the group is
-   * gone, or the last signal was sent. Calling it twice climbs one ladder.
+   * gone, or the last signal was sent. Calling it twice starts one kill escalation.
    */
   interrupt(): Promise<void>;
   /** SIGKILL to the whole process group, now. */
@@ -204,7 +206,7 @@ export function watchLeader(
     interrupt: () =>
       (climbing ??= climb(
         group,
-        request.ladder ?? {
+        request.killEscalation ?? {
           interruptMs: INTERRUPT_MS,
           terminateMs: TERMINATE_MS,
         },
@@ -213,7 +215,7 @@ export function watchLeader(
   };
 }
 
-/** A missing folder and a missing program are both ENOENT and named alike: tell them apart. */
+/** A missing folder and a missing program are both ENOENT and named alike: distinguish them. */
 export function explainStart(error: Error, request: Pick<ProcessRequest, 'cwd'>): Error {
   if ('code' in error && error.code === 'ENOENT' && !existsSync(request.cwd)) {
     return new Error('The working directory does not exist', { cause: error });
@@ -257,14 +259,14 @@ function createGroup(pid: number | undefined): ProcessGroup {
 
 async function climb(
   group: ProcessGroup,
-  ladder: { readonly interruptMs: number; readonly terminateMs: number },
+  killEscalation: { readonly interruptMs: number; readonly terminateMs: number },
 ): Promise<void> {
   group.signal('SIGINT');
-  if (await isGoneWithin(group, ladder.interruptMs)) {
+  if (await isGoneWithin(group, killEscalation.interruptMs)) {
     return;
   }
   group.signal('SIGTERM');
-  if (await isGoneWithin(group, ladder.terminateMs)) {
+  if (await isGoneWithin(group, killEscalation.terminateMs)) {
     return;
   }
   group.signal('SIGKILL');

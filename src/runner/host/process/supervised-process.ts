@@ -12,7 +12,7 @@ import type { Supervisor } from './supervision.ts';
 import type { ProcessEnd } from './supervisor-channel.ts';
 
 /** A process that is killed ends at once; when its supervisor does not say so by then, it is held up. */
-const END_TOLD_MS = 5_000;
+const END_REPORT_MS = 5_000;
 
 /**
  * As `startProcess`, but below `supervisor`, which is the parent of the process and of all orphans that
@@ -53,10 +53,10 @@ export async function startSupervised(
   };
 }
 
-/** A step may have stopped its supervisor (SIGSTOP): what it does not tell must not hold up the job. */
+/** A step may have stopped its supervisor (SIGSTOP): what it does not say must not hold up the job. */
 function insistOnEnd(end: Promise<ProcessEnd>, supervisor: Supervisor): void {
   supervisor.resume();
-  const timer = setTimeout(() => supervisor.destroy(), END_TOLD_MS);
+  const timer = setTimeout(() => supervisor.destroy(), END_REPORT_MS);
   void end.then(() => clearTimeout(timer));
 }
 

@@ -16,7 +16,7 @@ const FOLDER = '/';
 const EXIT_UNSUITED = 3;
 /** A supervisor that says nothing for so long is held up, by a step or the machine. */
 const ANSWER_MS = 10_000;
-/** Looks for what a warden that does not answer has left below it. */
+/** Looks for what a subreaper that does not answer has left below it. */
 const LAST_PASSES = 100;
 /** Supervisors beyond one that nobody used for so long end. */
 const IDLE_MS = 60_000;
@@ -51,14 +51,14 @@ export interface Supervision {
 /**
  * Linux with glibc: a process for each job at a time, the nearest subreaper (prctl(2)) of all of its
  * processes, below one that is the parent of the supervisors. Both kill what is below them when this
- * process is gone. `report` is told of `runner.unsupervised`, once.
+ * process is gone. `report` is notified of `runner.unsupervised`, once.
  */
 export function createSupervision(report: ProblemReporter): Supervision {
   return new ProcessSupervision(report);
 }
 
 type IdleSupervisor = { readonly supervisor: JobSupervisor; readonly timer: NodeJS.Timeout };
-type Warden = {
+type Subreaper = {
   readonly child: ChildProcess;
   readonly channel: SupervisorChannel;
   /** Processes of the supervisors below it. */
@@ -68,11 +68,11 @@ type Warden = {
 class ProcessSupervision implements Supervision {
   readonly #report: ProblemReporter;
   readonly #idle: IdleSupervisor[] = [];
-  #warden: Promise<Warden | undefined> | undefined;
+  #subreaper: Promise<Subreaper | undefined> | undefined;
   /** One that is starting and that nobody has asked for yet. */
   #warming: Promise<JobSupervisor | undefined> | undefined;
   #isUnsuited = process.platform !== 'linux';
-  #hasTold = false;
+  #hasReported = false;
   #isClosed = false;
 
   constructor(report: ProblemReporter) {
@@ -106,30 +106,30 @@ class ProcessSupervision implements Supervision {
       clearTimeout(timer);
       supervisor.end();
     }
-    const warden = await this.#warden;
-    if (warden === undefined) return;
-    warden.channel.end();
-    await within(warden.channel.closed, ANSWER_MS);
-    warden.child.kill('SIGKILL');
+    const subreaper = await this.#subreaper;
+    if (subreaper === undefined) return;
+    subreaper.channel.end();
+    await within(subreaper.channel.closed, ANSWER_MS);
+    subreaper.child.kill('SIGKILL');
   }
 
   async #start(): Promise<JobSupervisor | undefined> {
     try {
-      // A warden that does not answer was stopped by a step: another one takes its place.
+      // A subreaper that does not answer was stopped by a step: another one takes its place.
       const supervisor = (await this.#startOnce()) ?? (await this.#startOnce());
-      if (supervisor === undefined) this.#tellUnsupervised();
+      if (supervisor === undefined) this.#reportUnsupervised();
       return supervisor;
     } catch (error) {
-      this.#tellUnsupervised(error);
+      this.#reportUnsupervised(error);
       return undefined;
     }
   }
 
   async #startOnce(): Promise<JobSupervisor | undefined> {
-    const warden = await this.#wardenOf();
-    if (warden === undefined) return undefined;
-    const supervisor = await startSupervisor(warden, (ended) => this.#keep(ended));
-    if (supervisor === undefined) await replaceable(warden);
+    const subreaper = await this.#subreaperOf();
+    if (subreaper === undefined) return undefined;
+    const supervisor = await startSupervisor(subreaper, (ended) => this.#keep(ended));
+    if (supervisor === undefined) await replaceable(subreaper);
     return supervisor;
   }
 
@@ -150,13 +150,13 @@ class ProcessSupervision implements Supervision {
     entry.supervisor.end();
   }
 
-  #wardenOf(): Promise<Warden | undefined> {
+  #subreaperOf(): Promise<Subreaper | undefined> {
     if (this.#isUnsuited || this.#isClosed) return Promise.resolve(undefined);
-    this.#warden ??= this.#startWarden();
-    return this.#warden;
+    this.#subreaper ??= this.#startSubreaper();
+    return this.#subreaper;
   }
 
-  async #startWarden(): Promise<Warden | undefined> {
+  async #startSubreaper(): Promise<Subreaper | undefined> {
     const child = spawn(process.execPath, ARGS, {
       cwd: FOLDER,
       env: {},
@@ -171,7 +171,7 @@ class ProcessSupervision implements Supervision {
     child.unref();
     const channel = new SupervisorChannel({ input: child.stdin, output: child.stdout });
     void channel.closed.then(() => {
-      this.#warden = undefined;
+      this.#subreaper = undefined;
     });
     if ((await within(channel.ready, ANSWER_MS)) === true) {
       return { child, channel, supervisors: new Set() };
@@ -180,26 +180,26 @@ class ProcessSupervision implements Supervision {
     return undefined;
   }
 
-  #tellUnsupervised(cause?: unknown): void {
-    if (this.#isClosed || this.#hasTold) return;
-    this.#hasTold = true;
+  #reportUnsupervised(cause?: unknown): void {
+    if (this.#isClosed || this.#hasReported) return;
+    this.#hasReported = true;
     const text = 'processes of jobs have no supervisor; they are found by their environment alone';
     this.#report('runner.unsupervised', new Error(text, { cause }));
   }
 }
 
 async function startSupervisor(
-  warden: Warden,
+  subreaper: Subreaper,
   keep: (supervisor: JobSupervisor) => void,
 ): Promise<JobSupervisor | undefined> {
   const input = takeInputPath();
   const output = takePathPipe();
-  resumed(warden);
+  resumed(subreaper);
   try {
     if (input === undefined || output === undefined) return undefined;
     const channel = new SupervisorChannel({ input: input.writer, output: output.reader });
     const started = await within(
-      warden.channel.start({
+      subreaper.channel.start({
         file: process.execPath,
         args: ARGS,
         cwd: FOLDER,
@@ -215,9 +215,9 @@ async function startSupervisor(
       output.reader.destroy();
       return undefined;
     }
-    warden.supervisors.add(started.pid);
-    void started.end.then(() => warden.supervisors.delete(started.pid));
-    const supervisor = new JobSupervisor(started, channel, warden, keep);
+    subreaper.supervisors.add(started.pid);
+    void started.end.then(() => subreaper.supervisors.delete(started.pid));
+    const supervisor = new JobSupervisor(started, channel, subreaper, keep);
     if ((await within(channel.ready, ANSWER_MS)) === true) return supervisor;
     supervisor.destroy();
     return undefined;
@@ -227,12 +227,12 @@ async function startSupervisor(
 }
 
 /** A step may have stopped it. */
-function resumed({ child, channel }: Warden): void {
+function resumed({ child, channel }: Subreaper): void {
   if (!channel.isClosed) child.kill('SIGCONT');
 }
 
-/** Ends a warden that does not answer, and before it what it should have ended. */
-async function replaceable({ child, channel, supervisors }: Warden): Promise<void> {
+/** Ends a subreaper that does not answer, and before it what it should have ended. */
+async function replaceable({ child, channel, supervisors }: Subreaper): Promise<void> {
   for (let pass = 0; pass < LAST_PASSES && child.pid !== undefined; pass += 1) {
     const alive = descendantsOf(child.pid, supervisors).filter((pid) => !hasEnded(pid));
     if (alive.length === 0) break;
@@ -251,7 +251,7 @@ async function replaceable({ child, channel, supervisors }: Warden): Promise<voi
 class JobSupervisor implements Supervisor {
   readonly #process: StartedProcess;
   readonly #channel: SupervisorChannel;
-  readonly #warden: Warden;
+  readonly #subreaper: Subreaper;
   readonly #keep: (supervisor: JobSupervisor) => void;
   /** What was found when it was ended by somebody else. */
   readonly #lost: Promise<ClearCounts | undefined>;
@@ -260,21 +260,21 @@ class JobSupervisor implements Supervisor {
   constructor(
     own: StartedProcess,
     channel: SupervisorChannel,
-    warden: Warden,
+    subreaper: Subreaper,
     keep: (supervisor: JobSupervisor) => void,
   ) {
     this.#process = own;
     this.#channel = channel;
-    this.#warden = warden;
+    this.#subreaper = subreaper;
     this.#keep = keep;
-    // A step ended it: what it left is the warden's, once the warden knows of its end; that its pipe is
+    // A step ended it: what it left is the subreaper's, once the subreaper knows of its end; that its pipe is
     // closed is known before its children have another parent.
     this.#lost = own.end.then(() => (this.#isEnding ? undefined : this.#clearOrphans()));
   }
 
   /** Whether it may be given another job: also its own end has to be noticed. */
   get isUsable(): boolean {
-    return !this.#channel.isClosed && !this.#warden.channel.isClosed;
+    return !this.#channel.isClosed && !this.#subreaper.channel.isClosed;
   }
 
   async start(
@@ -307,7 +307,7 @@ class JobSupervisor implements Supervisor {
       return { ...counts, isSure: true };
     }
     this.destroy();
-    resumed(this.#warden);
+    resumed(this.#subreaper);
     const lost = await within(this.#lost, ANSWER_MS);
     // Also what was under way when that was looked for.
     const rest = await this.#clearOrphans();
@@ -316,8 +316,8 @@ class JobSupervisor implements Supervisor {
   }
 
   #clearOrphans(): Promise<ClearCounts | undefined> {
-    resumed(this.#warden);
-    return within(this.#warden.channel.clear(true), ANSWER_MS);
+    resumed(this.#subreaper);
+    return within(this.#subreaper.channel.clear(true), ANSWER_MS);
   }
 
   #signal(signal: NodeJS.Signals): void {

@@ -1,7 +1,7 @@
 /**
  * A program of its own: the parent of the processes of one job, and of those that lose their parent
- * below it. It starts what the runner asks for, tells how it ended, and kills all that is left when it is
- * asked to, or when the runner is gone. One more of it, the warden, is the parent of the others: what
+ * below it. It starts what the runner asks for, says how it ended, and kills all that is left when it is
+ * asked to, or when the runner is gone. One more of it, the subreaper, is the parent of the others: what
  * loses its supervisor ends up there.
  */
 import { closeSync, constants, openSync, writeFileSync, writeSync } from 'node:fs';
@@ -40,13 +40,13 @@ const input = new Socket({ fd: OWN_INPUT, readable: true, writable: false });
 input.on('error', () => input.destroy());
 createInterface({ input }).on('line', (line) => handle(JSON.parse(line) as SupervisorRequest));
 input.once('close', () => void end());
-tell({ type: 'ready' });
+report({ type: 'ready' });
 
 function handle(message: SupervisorRequest): void {
   if (message.type === 'start') start(message);
   else
     void clear(message.sparesStarted).then((counts) => {
-      tell({ type: 'cleared', id: message.id, ...counts });
+      report({ type: 'cleared', id: message.id, ...counts });
     });
 }
 
@@ -59,11 +59,11 @@ function start(message: StartMessage): void {
     ? startOnce({ ...message, file: '/bin/sh', args: [file, ...message.args] })
     : first;
   if ('error' in result) {
-    tell({ type: 'refused', id, error: result.error });
+    report({ type: 'refused', id, error: result.error });
     return;
   }
   started.set(result.pid, id);
-  tell({ type: 'started', id, pid: result.pid });
+  report({ type: 'started', id, pid: result.pid });
 }
 
 function startOnce({ file, args, cwd, env, output, input: inputPath }: StartMessage) {
@@ -94,7 +94,7 @@ function reap(): boolean {
     const id = started.get(ended.pid);
     if (id === undefined) continue;
     started.delete(ended.pid);
-    tell({ type: 'ended', id, code: ended.code, signal: ended.signal });
+    report({ type: 'ended', id, code: ended.code, signal: ended.signal });
   }
 }
 
@@ -129,11 +129,11 @@ function kill(pid: number): boolean {
   }
 }
 
-function tell(reply: SupervisorReply): void {
+function report(reply: SupervisorReply): void {
   try {
     writeSync(OWN_OUTPUT, `${JSON.stringify(reply)}\n`);
   } catch {
-    // The runner is gone, which the end of the input tells as well.
+    // The runner is gone, which the end of the input notifies as well.
   }
 }
 

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { startProcess } from './run-process.ts';
 import { sweepProcesses } from './sweep.ts';
 
-/** Pids whose environment carries `id`, as an independent look at /proc tells. */
+/** Pids whose environment carries `id`, as an independent look at /proc says. */
 function carriers(id: string): number[] {
   return readdirSync('/proc')
     .map(Number)

@@ -80,7 +80,7 @@ function isWithin(root: string, target: string): boolean {
   return path !== '..' && !path.startsWith(`..${sep}`) && !isAbsolute(path);
 }
 
-/** A loader of called workflows of a project; tells each file that it looked at, present or not. */
+/** A loader of called workflows of a project; notifies each file that it looked at, present or not. */
 export function createCalledFileLoader(
   folders: { readonly own: string; readonly remote: string },
   looked: (file: string, stamp: string) => void,

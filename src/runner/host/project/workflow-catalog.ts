@@ -16,7 +16,7 @@ import {
 const FOLDER = join('.github', 'workflows');
 
 /** A file that was read, with all files that it was read from. */
-type CacheEntry = {
+type CatalogEntry = {
   readonly file: WorkflowFile;
   readonly stamps: ReadonlyMap<string, string>;
 };
@@ -37,7 +37,7 @@ export function createWorkflowCatalog(
 class FileCatalog implements WorkflowCatalog {
   readonly #projectDir: string;
   readonly #remotesDir: string;
-  #cache = new Map<string, CacheEntry>();
+  #cache = new Map<string, CatalogEntry>();
 
   constructor(projectDir: string, remotesDir: string) {
     this.#projectDir = projectDir;
@@ -46,7 +46,7 @@ class FileCatalog implements WorkflowCatalog {
 
   async list(): Promise<readonly WorkflowFile[]> {
     const names = await this.#fileNames();
-    const next = new Map<string, CacheEntry>();
+    const next = new Map<string, CatalogEntry>();
     for (const name of names) {
       next.set(name, await this.#entry(name));
     }
@@ -92,12 +92,12 @@ class FileCatalog implements WorkflowCatalog {
     return names;
   }
 
-  async #entry(fileName: string): Promise<CacheEntry> {
+  async #entry(fileName: string): Promise<CatalogEntry> {
     const known = this.#cache.get(fileName);
     return known !== undefined && (await this.#isFresh(known)) ? known : await this.#read(fileName);
   }
 
-  async #isFresh({ stamps }: CacheEntry): Promise<boolean> {
+  async #isFresh({ stamps }: CatalogEntry): Promise<boolean> {
     for (const [path, stamp] of stamps) {
       if ((await stampOfProjectFile(this.#projectDir, path)) !== stamp) {
         return false;
@@ -106,7 +106,7 @@ class FileCatalog implements WorkflowCatalog {
     return true;
   }
 
-  async #read(fileName: string): Promise<CacheEntry> {
+  async #read(fileName: string): Promise<CatalogEntry> {
     const path = join(FOLDER, fileName);
     const filePath = join(this.#projectDir, path);
     const content = await readProjectFile(this.#projectDir, path);

@@ -27,7 +27,7 @@ export async function checkOutLfs(git: Git, rootDir: string, isWanted: boolean):
   throw new AppError('INVALID_VALUE', why, { field: 'lfs' });
 }
 
-/** Written again from the commit, by a git-lfs that is told to leave them. */
+/** Written again from the commit, by a git-lfs that is notified to leave them. */
 async function leavePointers(git: Git, rootDir: string, files: readonly string[]): Promise<void> {
   const whole = files.filter((name) => !isPointer(join(rootDir, name)));
   if (whole.length === 0) return;

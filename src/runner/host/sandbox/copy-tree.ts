@@ -40,10 +40,10 @@ export async function copyTree(from: string, to: string): Promise<void> {
   }
 }
 
-type Entries = { readonly folders: readonly string[]; readonly files: readonly string[] };
+type TreeEntries = { readonly folders: readonly string[]; readonly files: readonly string[] };
 
 /** Undefined when there are more than so many. */
-async function entriesBelow(dir: string, countMax: number): Promise<Entries | undefined> {
+async function entriesBelow(dir: string, countMax: number): Promise<TreeEntries | undefined> {
   const folders = [''];
   const files: string[] = [];
   // It grows while it is gone through.
@@ -57,7 +57,11 @@ async function entriesBelow(dir: string, countMax: number): Promise<Entries | un
   return { folders, files };
 }
 
-async function copyEntries(from: string, to: string, entries: Entries | undefined): Promise<void> {
+async function copyEntries(
+  from: string,
+  to: string,
+  entries: TreeEntries | undefined,
+): Promise<void> {
   // Also those that hold nothing: git wants some of them.
   for (const folder of entries?.folders ?? []) await mkdir(join(to, folder), { recursive: true });
   await copyFiles(from, to, entries?.files ?? []);

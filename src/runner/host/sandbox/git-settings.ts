@@ -7,7 +7,7 @@ import { lookAt } from './small-file.ts';
 export type GitSetting = { readonly key: string; readonly value: string };
 
 /**
- * The settings of a repository that a git directory of a run takes over: how files are written (line
+ * The settings of a repository that a git directory of a run adopts: how files are written (line
  * endings, links, LFS), which of them are there, where they come from. Nothing that runs a program of the
  * user but LFS, names a person, or lets somebody in. Names: git-config(1), git-lfs-config(5).
  */
@@ -23,7 +23,7 @@ const TAKEN: readonly RegExp[] = [
   /^branch\..+\.(?:remote|merge)$/s,
   /^url\..+\.insteadof$/s,
 ];
-/** Taken over where steps may push. */
+/** Adopted where steps may push. */
 const TAKEN_TO_PUSH: readonly RegExp[] = [/^remote\..+\.pushurl$/s, /^url\..+\.pushinsteadof$/s];
 /** Scopes of `git config --show-scope` that belong to the repository. */
 const OWN_SCOPES: ReadonlySet<string> = new Set(['local', 'worktree']);

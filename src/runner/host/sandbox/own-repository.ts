@@ -92,7 +92,7 @@ export async function makeOwnRepository(request: OwnRepositoryRequest): Promise<
 
 /**
  * Gives a run the index of the project, so that what is staged there is staged here. Its time of change is
- * how git knows which files changed too soon after it for their own time to tell.
+ * how git knows which files changed too soon after it for their own time to say.
  */
 export async function copyIndex(repository: Repository, gitDir: string): Promise<void> {
   const names = await readdir(repository.gitDir);

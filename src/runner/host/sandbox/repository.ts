@@ -1,5 +1,6 @@
 import { lstatSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
+import type { Git } from '../git/run-git.ts';
 
 /** Where git keeps the project, found by looking at files alone: no process is started. */
 export type Repository = {
@@ -57,4 +58,15 @@ function quietly<T>(action: () => T): T | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** The repository that the project belongs to, if any: a folder that the repository around it does not track is a project of its own. */
+export async function findOwnRepository(
+  projectDir: string,
+  git: Git,
+): Promise<Repository | undefined> {
+  const repository = await findRepository(projectDir);
+  if (repository === undefined || repository.prefix === '') return repository;
+  const tracked = await git.tryRun(['ls-files', '-z', '--cached', '--', '.']);
+  return tracked.exitCode === 0 && tracked.stdout.length > 0 ? repository : undefined;
 }

@@ -7,7 +7,7 @@ import type { Repository } from './repository.ts';
 /** Of the request that names the revision. */
 const FIELD = 'sandbox.ref';
 
-export type Revision = { readonly ref: string; readonly sha: string };
+export type ProjectRevision = { readonly ref: string; readonly sha: string };
 
 export const NO_SHA = '0'.repeat(40);
 const SHA = /^[0-9a-f]{40}(?:[0-9a-f]{24})?$/;
@@ -19,7 +19,7 @@ const SHA_PREFIX = /^[0-9a-f]{4,64}$/i;
  * branch counts as the branch that it tracks; any other revision is named by its id.
  * Errors: INVALID_REF.
  */
-export async function resolveRef(git: Git, ref: string): Promise<Revision> {
+export async function resolveRef(git: Git, ref: string): Promise<ProjectRevision> {
   mustRef(ref, FIELD);
   // Behind the closing `--` nothing is taken for the name of a file; `mustRef` refused options.
   const { stdout } = await git.tryRun([
@@ -53,7 +53,10 @@ async function ambiguousName(git: Git, ref: string): Promise<string> {
  * the repository (broken, or owned by somebody else). Cost: two small files; git is asked only about
  * what they do not say (packed or other ref storage, no commit yet).
  */
-export async function resolveHead(git: Git, repository: Repository): Promise<Revision | undefined> {
+export async function resolveHead(
+  git: Git,
+  repository: Repository,
+): Promise<ProjectRevision | undefined> {
   const written = await readHead(repository);
   if (written !== undefined) return written;
   const { exitCode, stdout } = await git.tryRun([
@@ -70,7 +73,7 @@ export async function resolveHead(git: Git, repository: Repository): Promise<Rev
 }
 
 /** HEAD as gitrepository-layout(5) keeps it in plain files: an id, or a branch whose file holds one. */
-async function readHead({ gitDir, commonDir }: Repository): Promise<Revision | undefined> {
+async function readHead({ gitDir, commonDir }: Repository): Promise<ProjectRevision | undefined> {
   const head = (await readSmall(join(gitDir, 'HEAD'))) ?? '';
   if (SHA.test(head)) return { ref: head, sha: head };
   const branch = BRANCH_HEAD.exec(head)?.[1];

@@ -21,11 +21,11 @@ const KEPT_PREFIX = '.kept-';
 const RUNNERS_OWN = '0-runner';
 const NAME_CHARACTERS_MAX = 60;
 const HASH_CHARACTERS = 8;
-/** Letter case does not tell files apart there. */
+/** Letter case does not distinguish files there. */
 const PLAIN_NAME = process.platform === 'linux' ? /^[\w.-]+$/ : /^[a-z0-9_.-]+$/;
 
 /**
- * The name of a job's folder: `key.2` for a leg, `caller.key` for a job of a called workflow. Keys hold
+ * The name of a job's folder: `key.2` for a matrix job, `caller.key` for a job of a called workflow. Keys hold
  * no dot, and begin with no digit, so that each id has its own. A colon would split PATH.
  */
 function jobFolderName(jobId: string): string {
@@ -109,7 +109,7 @@ export class RunFolder {
     return join(this.snapshot, this.#prefix);
   }
 
-  /** Told once the snapshot is filled. */
+  /** Reported once the snapshot is filled. */
   set innerLinks(links: readonly string[]) {
     this.#innerLinks = links;
   }

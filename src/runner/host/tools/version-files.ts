@@ -13,7 +13,7 @@ const TOOL_VERSIONS_NAMES: Readonly<Record<VersionedTool, readonly string[]>> = 
 };
 
 /**
- * The versions that a file names for a tool, by the kind of file that its name tells. None when it names
+ * The versions that a file names for a tool, by the kind of file that its name says. None when it names
  * none. `options.prefersToolchain`: of a go.mod, its `toolchain` before its `go`.
  * Errors: INVALID_VALUE for a file that cannot be understood.
  */

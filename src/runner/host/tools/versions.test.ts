@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { goSemver, goWish } from './go-version.ts';
+import { goSemver, goWish } from './go-tools.ts';
 import { nodeWish } from './node-version.ts';
 import { pythonWish } from './python-version.ts';
 import { pickVersion } from './tool-version.ts';

@@ -51,7 +51,7 @@ export type PlannedJob = {
   readonly name: string;
   readonly needs: readonly string[];
   readonly matrix?: JsonObject | undefined;
-  /** Id of the graph node: the job's id without the number of its leg. */
+  /** Id of the graph node: the job's id without the number of its matrix job. */
   readonly node: string;
 };
 

@@ -8,7 +8,7 @@ export type RerunRequest = {
 };
 
 /**
- * The jobs that a rerun runs again: all; those that failed or were cancelled; or one (or all legs or
+ * The jobs that a rerun runs again: all; those that failed or were cancelled; or one (or all matrix jobs or
  * called jobs of it). Always with every job that needs one of them, near and far, as on GitHub.
  * Errors: INVALID_REQUEST for an unknown job, or when there is nothing to run again.
  */
@@ -36,7 +36,7 @@ function isAt(wanted: string): (id: string) => boolean {
   return (id) => id === wanted || belongsTo(id, wanted);
 }
 
-/** A leg of `key`, or a job of the workflow that it calls. */
+/** A matrix job of `key`, or a job of the workflow that it calls. */
 function belongsTo(id: string, key: string): boolean {
   return id.startsWith(`${key}:`) || id.startsWith(`${key}/`);
 }
@@ -78,7 +78,7 @@ function markWorkflow(
   return touched.size > 0;
 }
 
-/** `caller/`, or `caller:1/`, `caller:2/`... of the legs that ran. */
+/** `caller/`, or `caller:1/`, `caller:2/`... of the matrix jobs that ran. */
 function prefixesOf(ids: readonly string[], caller: string): readonly string[] {
   const prefixes = ids.flatMap((id) => {
     const end = id.indexOf('/', caller.length);

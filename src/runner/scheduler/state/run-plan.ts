@@ -1,12 +1,17 @@
 import { AppError } from '../../../shared/app-error.ts';
-import { chosenLegs, expandMatrix, legName, type MatrixChoice } from '../../language/matrix.ts';
+import {
+  chosenMatrixJobs,
+  expandMatrix,
+  matrixJobName,
+  type MatrixChoice,
+} from '../../language/matrix.ts';
 import { hasExpression, jsonFromTemplate } from '../../language/template-access.ts';
 import type { JsonObject } from '../../model/run.ts';
 import type { JobDefinition, Workflow } from '../../model/workflow.ts';
 import type { PlannedJob } from './journal-records.ts';
 
-/** Behind the key of a job, in the id of a leg. */
-const LEG = /:\d+$/;
+/** Behind the key of a job, in the id of a matrix job. */
+const MATRIX_JOB = /:\d+$/;
 /** Most characters of a job's name. */
 const NAME_CHARACTERS_MAX = 255;
 
@@ -26,10 +31,10 @@ export function placeBelow(callerId: string, callerName: string): PlanPlace {
 }
 
 /**
- * The jobs of a workflow as far as the file alone tells: the legs of a matrix without expressions, and
- * the jobs of the workflows that are called. What only the run can tell is one job, which its legs will
+ * The jobs of a workflow as far as the file alone says: the matrix jobs of a matrix without expressions, and
+ * the jobs of the workflows that are called. What only the run can say is one job, which its matrix jobs will
  * replace.
- * `matrix` narrows the legs. Errors: INVALID_WORKFLOW beyond `jobsMax`.
+ * `matrix` narrows the matrix jobs. Errors: INVALID_WORKFLOW beyond `jobsMax`.
  */
 export function planOf(
   workflow: Workflow,
@@ -48,15 +53,21 @@ export function planOf(
     for (const job of current.jobs.values()) {
       const node = idPrefix + job.key;
       const needs = needsOf(job, idPrefix);
-      const legs = knownLegs(job, matrix);
-      for (const [index, leg] of (legs ?? [null]).entries()) {
-        const id = leg === null ? node : legId(node, index);
-        const name = namePrefix + plainName(job, leg);
-        const isOpen = job.strategy?.matrix !== undefined && legs === undefined;
+      const matrixJobs = knownMatrixJobs(job, matrix);
+      for (const [index, matrixJob] of (matrixJobs ?? [null]).entries()) {
+        const id = matrixJob === null ? node : matrixJobId(node, index);
+        const name = namePrefix + plainName(job, matrixJob);
+        const isOpen = job.strategy?.matrix !== undefined && matrixJobs === undefined;
         if (job.kind === 'call' && job.missing === undefined && !isOpen)
           visit(job.called, placeBelow(id, name));
         else
-          add({ id, name: shortName(name), needs, node, ...(leg === null ? {} : { matrix: leg }) });
+          add({
+            id,
+            name: shortName(name),
+            needs,
+            node,
+            ...(matrixJob === null ? {} : { matrix: matrixJob }),
+          });
       }
     }
   };
@@ -78,26 +89,26 @@ export function definitionAt(
       if (definition.kind !== 'call') return undefined;
       current = definition.called;
     }
-    definition = current.jobs.get(part.replace(LEG, ''));
+    definition = current.jobs.get(part.replace(MATRIX_JOB, ''));
     if (definition === undefined) return undefined;
   }
   return definition === undefined ? undefined : { definition, workflow: current };
 }
 
-/** The id of a leg of `node`, by its place from 0. */
-export function legId(node: string, index: number): string {
+/** The id of a matrix job of `node`, by its place from 0. */
+export function matrixJobId(node: string, index: number): string {
   return `${node}:${index + 1}`;
 }
 
-/** The legs of a matrix without expressions. One that cannot be fails its job when that has its turn. */
-function knownLegs(
+/** The matrix jobs of a matrix without expressions. One that cannot be fails its job when that has its turn. */
+function knownMatrixJobs(
   job: JobDefinition,
   choice: MatrixChoice | undefined,
 ): readonly JsonObject[] | undefined {
   const matrix = job.strategy?.matrix;
   if (matrix === undefined || hasExpression(matrix)) return undefined;
   try {
-    return chosenLegs(expandMatrix(jsonFromTemplate(matrix)), choice);
+    return chosenMatrixJobs(expandMatrix(jsonFromTemplate(matrix)), choice);
   } catch (error) {
     if (error instanceof AppError) return undefined;
     throw error;
@@ -119,5 +130,5 @@ export function shortName(name: string): string {
 function plainName(job: JobDefinition, matrix: JsonObject | null): string {
   const isGiven = job.name?.kind === 'literal' && job.name.value !== null;
   const name = isGiven ? String(job.name.value) : job.key;
-  return matrix === null ? name : legName(name, matrix);
+  return matrix === null ? name : matrixJobName(name, matrix);
 }

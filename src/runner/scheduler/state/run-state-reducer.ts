@@ -27,7 +27,7 @@ export class RefusedRecord extends Error {
 }
 
 type RecordOf<Type extends RunRecordType> = Extract<RunRecord, { readonly type: Type }>;
-type Handlers = {
+type RecordHandlers = {
   readonly [Type in RunEvent]: (state: RunState, record: RecordOf<Type>) => void;
 };
 
@@ -105,7 +105,7 @@ function withoutWait(run: RunState['run']): RunState['run'] {
   return waitingFor === undefined ? run : rest;
 }
 
-const HANDLERS: Handlers = {
+const HANDLERS: RecordHandlers = {
   'run.approved': (state, record) => {
     if (state.run.waitingFor === undefined) {
       throw new RefusedRecord('run.approved', 'the run does not wait for it');
@@ -272,7 +272,7 @@ function planJobs(state: RunState, record: RecordOf<'jobs.planned'>): void {
   const insert = (): void => {
     for (const job of record.jobs) {
       const known = state.jobs.get(job.id);
-      // A leg that is kept from an earlier attempt stays as it is.
+      // A matrix job that is kept from an earlier attempt stays as it is.
       const isKept = known !== undefined && known.job.status === 'completed';
       const entry = { job: queuedJob(job, state.run.attempt), node: job.node };
       jobs.set(job.id, isKept ? known : entry);

@@ -5,9 +5,9 @@ import type { RunRecordType } from './journal-records.ts';
 export type RunPhase = 'queued' | 'in_progress' | 'cancelling' | 'finished';
 
 /** The phase after the event; `refused` when the event cannot happen there. */
-type Outcome<Phase> = Phase | 'refused';
+type EndedJob<Phase> = Phase | 'refused';
 type Table<Phase extends string, Event extends string> = Readonly<
-  Record<Phase, Readonly<Record<Event, Outcome<Phase>>>>
+  Record<Phase, Readonly<Record<Event, EndedJob<Phase>>>>
 >;
 
 /** `run.queued` and `snapshot` make a state instead of changing one. */

@@ -4,31 +4,39 @@
  * States: a run is queued, in_progress, cancelling or finished; a job and a step are queued, in_progress
  * or completed. Events: the records of journal-records.ts. Transitions: run-state-transitions.ts.
  *
- * Invariants (each named test is in run-state.test.ts):
- * I1  A run leaves `finished` by a rerun only; `queued` is entered by creation and rerun only. [I1]
- * I2  A finished run has completed jobs only; a completed job has completed steps only. [I2]
- * I3  A job in progress lies in a run that was started and is not finished. [I3]
- * I4  A step in progress lies in a job in progress. [I4]
+ * Invariants:
+ * I1  A run leaves `finished` by a rerun only; `queued` is entered by creation and rerun only.
+ *     [run-state.test.ts]
+ * I2  A finished run has completed jobs only; a completed job has completed steps only.
+ *     [run-state.test.ts]
+ * I3  A job in progress lies in a run that was started and is not finished. [run-state.test.ts]
+ * I4  A step in progress lies in a job in progress. [run-state.test.ts]
  * I5  A conclusion stands exactly on what is finished or completed; completedAt >= startedAt, and
- *     durationMs is their difference. [I5]
- * I6  attempt grows by one with each rerun, and no job's attempt is beyond the run's. [I6]
+ *     durationMs is their difference. [run-state.test.ts]
+ * I6  attempt grows by one with each rerun, and no job's attempt is beyond the run's.
+ *     [run-state.test.ts]
  * I7  The conclusion of a finished run follows from the results of its jobs and from whether cancel
- *     was asked for (concludeRun), but for a run that could not be started. [I7]
+ *     was asked for (concludeRun), but for a run that could not be started. [run-state.test.ts]
  * I8  Applying the records of a journal to nothing gives the state of the run that wrote them, for
- *     each prefix. Recovery is this. [I8]
- * I9  A refused record changes nothing. [I9]
- * I10 Job ids are unique, and steps stand in the order of their numbers, which are unique. [I10]
+ *     each prefix. Recovery is this. [run-state.test.ts]
+ * I9  A refused record changes nothing. [run-state.test.ts]
+ * I10 Job ids are unique, and steps stand in the order of their numbers, which are unique.
+ *     [run-state.test.ts]
  *
- * Of the events (test/runner/scheduler/announcements.test.ts):
- * I11 What is announced is on disk, and get() shows what is on disk only. [I11]
- * I12 Per run: run.started < job.started < step.started < step.log* < step.completed < job.completed <
- *     run.completed; what was skipped is completed without having been started. [I12]
+ * Of the events:
+ * I11 What is emitted is on disk, and get() shows what is on disk only.
+ *     [test/runner/scheduler/announcements.test.ts]
+ * I12 Per run: run.started < job.started < step.started < step.log* < step.completed <
+ *     job.completed < run.completed; what was skipped is completed without having been started.
+ *     [test/runner/scheduler/announcements.test.ts]
  *
- * Constraints on many runs (test/runner/scheduler/):
- * C1  At most so many runs and jobs are in progress, and runs take turns. [limits.test.ts]
- * C2  Of a concurrency group one member goes on; nobody waits for itself or in a circle. [concurrency.test.ts]
- * C3  After kill -9 at any instant: what was announced stands, nothing is in progress, queued runs go
- *     on. [test/runner/faults/scheduler-kill.host.test.ts]
+ * Constraints on many runs:
+ * C1  At most so many runs and jobs are in progress, and runs take turns.
+ *     [test/runner/scheduler/limits.test.ts]
+ * C2  Of a concurrency group one member goes on; nobody waits for itself or in a circle.
+ *     [test/runner/scheduler/concurrency.test.ts]
+ * C3  After kill -9 at any instant: what was emitted stands, nothing is in progress, queued runs
+ *     go on. [test/runner/faults/scheduler-kill.host.test.ts]
  */
 import type {
   Annotation,

@@ -3,7 +3,7 @@ import type { JsonObject, JsonValue } from '../../model/run.ts';
 import type { WorkflowTrigger } from '../../model/workflow.ts';
 import { objectOf, textAt } from './payload.ts';
 
-/** Does the trigger name the workflow that a `workflow_run` tells of? Other events name none. */
+/** Does the trigger name the workflow that a `workflow_run` reports? Other events name none. */
 export function isAfter({ workflows }: WorkflowTrigger, payload: JsonObject): boolean {
   if (workflows === undefined) return true;
   const name = textAt(payload, 'workflow', 'name') ?? textAt(payload, 'workflow_run', 'name');

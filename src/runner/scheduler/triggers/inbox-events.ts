@@ -9,8 +9,33 @@ import type { ApprovedAuthors } from './approved-authors.ts';
 import { authorOf, subjectOf, type EventSubject } from './event-subject.ts';
 import { filteredEventOf, isAfter } from './filtered-event.ts';
 import { findCommit } from './find-commit.ts';
-import { needsApproval, type ForkApproval } from './fork-policy.ts';
 import { inputTexts, textAt } from './payload.ts';
+
+/** RUNNER_FORK_APPROVAL: which runs of forks wait for somebody to approve them. */
+type ForkApproval = 'always' | 'first-time' | 'refuse';
+
+/** Accounts that the host knows to have had something taken into the repository, or to belong to it. */
+const KNOWN_ASSOCIATIONS: ReadonlySet<string> = new Set([
+  'OWNER',
+  'MEMBER',
+  'COLLABORATOR',
+  'CONTRIBUTOR',
+]);
+
+/**
+ * Whether a run of a fork waits for approval. `first-time`: not when the host says that the author has
+ * contributed before or belongs to the repository, nor when a run of theirs was approved here.
+ */
+function needsApproval(
+  approval: ForkApproval,
+  payload: JsonObject,
+  wasApproved: (authorId: string) => boolean,
+): boolean {
+  if (approval !== 'first-time') return true;
+  const author = authorOf(payload);
+  if (author === undefined) return true;
+  return !KNOWN_ASSOCIATIONS.has(author.association) && !wasApproved(author.id);
+}
 
 /** Why a workflow that an event selects was not started. */
 export type StartProblem = {
@@ -48,7 +73,10 @@ export type InboxOptions = {
 };
 
 /** What the runs of one event have in common. */
-type Start = Pick<StartRequest, 'event' | 'payload' | 'isSelected' | 'actor' | 'inputs' | 'fork'>;
+type EventStart = Pick<
+  StartRequest,
+  'event' | 'payload' | 'isSelected' | 'actor' | 'inputs' | 'fork'
+>;
 
 /**
  * Starts the workflows whose triggers an event of the code host matches (GitHub, "Events that trigger
@@ -123,7 +151,7 @@ export class InboxEvents {
 
   async #startAll(
     catalog: WorkflowCatalog,
-    start: Start & { readonly event: string; readonly payload: JsonObject },
+    start: EventStart & { readonly event: string; readonly payload: JsonObject },
     commit: EventCommit | undefined,
   ): Promise<EventRuns> {
     const { event, payload } = start;
@@ -155,7 +183,7 @@ export class InboxEvents {
 function startOf(
   event: string,
   payload: JsonObject,
-): Start & { readonly event: string; readonly payload: JsonObject } {
+): EventStart & { readonly event: string; readonly payload: JsonObject } {
   return {
     event,
     payload,

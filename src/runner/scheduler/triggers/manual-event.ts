@@ -50,14 +50,14 @@ export type ManualEvent = {
   readonly warnings: readonly string[];
 };
 
-/** What the project tells of itself. */
+/** What the project reports itself. */
 export type EventSource = {
   readonly identity: EventFacts['identity'];
   readonly sandboxes: Pick<SandboxFactory, 'resolve'>;
   readonly history?: ProjectHistory | undefined;
 };
 
-type Revision = { readonly ref: string; readonly sha: string };
+type EventRevision = { readonly ref: string; readonly sha: string };
 
 /**
  * The event name and payload of a start by hand, checked. Undefined payload: none was given.
@@ -89,7 +89,7 @@ export async function manualEvent(
   source: EventSource,
   workflow: Workflow,
   request: StartRequest,
-  revision: Revision,
+  revision: EventRevision,
   actor: string,
 ): Promise<ManualEvent> {
   const { event, payload } = checkedEvent(request);
@@ -120,7 +120,7 @@ async function factsOf(
   { history, sandboxes, identity }: EventSource,
   event: string,
   trigger: WorkflowTrigger | undefined,
-  { ref, sha }: Revision,
+  { ref, sha }: EventRevision,
   actor: string,
 ): Promise<EventFacts> {
   const here = ref.startsWith('refs/heads/') ? ref.slice('refs/heads/'.length) : 'main';
@@ -167,7 +167,7 @@ async function filteredOf(
     ref,
   }: {
     readonly trigger: WorkflowTrigger | undefined;
-    readonly revision: Revision;
+    readonly revision: EventRevision;
     readonly ref: string;
   },
 ): Promise<FilteredEvent> {
@@ -186,7 +186,7 @@ async function changedPathsOf(
   event: string,
   document: JsonObject,
   { payload, sandbox }: StartRequest,
-  { sha }: Revision,
+  { sha }: EventRevision,
 ): Promise<readonly string[] | undefined> {
   if (history === undefined) return undefined;
   if (isPullRequestEvent(event)) {
@@ -217,7 +217,10 @@ async function changedPathsOf(
   return [...committed, ...((await history.uncommittedPaths()) ?? [])];
 }
 
-type Problem = { readonly message: string; readonly metadata: Readonly<Record<string, string>> };
+type EventProblem = {
+  readonly message: string;
+  readonly metadata: Readonly<Record<string, string>>;
+};
 
 function problemOf(
   { fileName }: Workflow,
@@ -225,7 +228,7 @@ function problemOf(
   trigger: WorkflowTrigger | undefined,
   filtered: FilteredEvent,
   document: JsonObject,
-): Problem | undefined {
+): EventProblem | undefined {
   if (trigger === undefined) {
     return { message: `${fileName} has no trigger ${event}`, metadata: { field: 'event', event } };
   }
@@ -241,7 +244,7 @@ function cronProblem(
   fileName: string,
   { crons = [] }: WorkflowTrigger,
   schedule: string | undefined,
-): Problem | undefined {
+): EventProblem | undefined {
   if (crons.some(({ cron }) => cron === schedule)) return undefined;
   const message = `${fileName} has no schedule '${schedule ?? ''}', but ${crons.map(({ cron }) => `'${cron}'`).join(', ')}`;
   return { message, metadata: { field: 'payload.schedule', event: 'schedule', filter: 'cron' } };

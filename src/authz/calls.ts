@@ -1,0 +1,123 @@
+import type { Config } from '../config/options.ts';
+import { type BudgetOptions, createBudgetService } from '../gateway/budgets/budget-service.ts';
+import type { CallOptions } from '../gateway/gateway.ts';
+import { createModelService } from '../gateway/models/model-service.ts';
+import { createQueryService } from '../gateway/queries/query-service.ts';
+import { DecisionMeter } from '../gateway/reads/decision-meter.ts';
+import { ReadScopes } from '../gateway/reads/read-scopes.ts';
+import { createAdminService } from '../gateway/rpc/admin-service.ts';
+import { createAuthzService } from '../gateway/rpc/authz-service.ts';
+import { createGroupService } from '../gateway/rpc/group-service.ts';
+import { createSeatService } from '../gateway/rpc/seat-service.ts';
+import { createWorkspaceService } from '../gateway/rpc/workspace-service.ts';
+import { createTupleHandlers } from '../gateway/tuples/tuple-handlers.ts';
+import type { EventLog } from '../observability/logger.ts';
+import type { WorkerPool } from '../workers/slot/worker-pool.ts';
+import { createFsckRuns } from './fsck-runs.ts';
+import type { Metrics } from './metrics.ts';
+import { createRecorder, modelOptions } from './model-parts.ts';
+import { READ_BUDGET_MIN } from './project-services.ts';
+import type { ReadAccounting } from './read-accounting.ts';
+import { requestLimits } from './request-limits.ts';
+import type { Services } from './services.ts';
+
+/** What calls are answered from. */
+export type CallParts = {
+  readonly workers: WorkerPool;
+  readonly services: Services;
+} & Pick<CallOptions, 'credentials'> &
+  Pick<ReadAccounting, 'ledger'>;
+
+/** What answers calls, over a database, workers and services. */
+export function createCalls(
+  config: Config,
+  log: EventLog,
+  metrics: Metrics,
+  parts: CallParts,
+): CallOptions {
+  const { workers: shards, services, credentials, ledger } = parts;
+  const { projects, positions, index, tuples } = services;
+  const isAlone = (): boolean => services.isAlone();
+  const scopes = new ReadScopes({ projects, positions, index, isAlone });
+  const meter = new DecisionMeter(metrics);
+  const timeoutMsMax = config.requestTimeoutMs;
+  const batchItemsMax = config.maxBatchItems;
+  const recorder = createRecorder(config, metrics, log);
+  return {
+    credentials,
+    bodyBytesMax: config.maxBodyBytes,
+    decodeLimits: requestLimits(config),
+    onMessageRefused: (reason) => metrics.messagesRefused.inc({ reason }),
+    timeoutMsMax,
+    authz: createAuthzService({
+      tuples,
+      shards,
+      scopes,
+      meter,
+      timeoutMsMax,
+      batchItemsMax,
+      recorder,
+    }),
+    admin: createAdminService(projects, (secret) => services.operatorName(secret)),
+    workspace: createWorkspaceService({ ...services, timeoutMsMax }),
+    group: createGroupService({ ...services, timeoutMsMax }),
+    seat: createSeatService({ ...services, timeoutMsMax }),
+    model: createModelService(modelOptions(config, { services, shards, scopes, recorder })),
+    recorder,
+    query: createQueryService({
+      shards,
+      scopes,
+      meter,
+      timeoutMsMax,
+      batchItemsMax,
+      updatesMax: config.maxWriteUpdates,
+      rules: services.rules,
+      versions: services.namedVersions,
+    }),
+    budget: createBudgets(config, { ledger, projects, shards, scopes }),
+    tuple: createTupleHandlers({ ...services, timeoutMsMax }),
+    tupleRoutes: {
+      ...services,
+      bodyBytesMax: config.maxBodyBytes,
+      stallMs: config.streamStallSeconds * 1_000,
+      onStalled: (method) => metrics.stalledStreams.inc({ method }),
+    },
+    writes: tuples,
+    shards,
+    scopes,
+    meter,
+    fsck: createFsckRuns(shards, log),
+    openFgaStores: config.isOpenFgaServed ? services.openFgaStores : undefined,
+    report: (failure) => reportFailure(log, failure),
+  };
+}
+
+function reportFailure(
+  log: EventLog,
+  { requestId, rpc, caller, error }: Parameters<CallOptions['report']>[0],
+): void {
+  const fields = {
+    request_id: requestId,
+    rpc,
+    caller,
+    error: String(error),
+    stack: stackOf(error),
+  };
+  log('error', 'call_failed', fields);
+}
+
+function createBudgets(
+  config: Config,
+  parts: Pick<BudgetOptions, 'ledger' | 'projects' | 'shards' | 'scopes'>,
+): CallOptions['budget'] {
+  return createBudgetService({
+    ...parts,
+    timeoutMsMax: config.requestTimeoutMs,
+    readBudgetDefault: config.maxCheckReads,
+    readBudgetMin: READ_BUDGET_MIN,
+  });
+}
+
+function stackOf(error: unknown): string | undefined {
+  return error instanceof Error ? error.stack : undefined;
+}

@@ -1,0 +1,88 @@
+import { JSON_BYTES } from '../shared/json-bytes.ts';
+import { DEPTH_MAX, fieldTooLarge, malformed, TOKEN_BYTES_MAX } from './decode-limits.ts';
+import type { JsonBounds } from './json-bounds.ts';
+
+/** What a large document may hold whose parts nobody knows beforehand. */
+export type DocumentBounds = JsonBounds & {
+  /** Different names of members: each costs as much as some dozen values. */
+  readonly namesMax: number;
+};
+
+const {
+  QUOTE,
+  BACKSLASH,
+  COMMA,
+  COLON,
+  OPENING_BRACE,
+  CLOSING_BRACE,
+  OPENING_BRACKET,
+  CLOSING_BRACKET,
+  SPACE,
+} = JSON_BYTES;
+/** Bytes between two steps. */
+const STEP_BYTES = 65_536;
+
+/**
+ * Counts what a large JSON document holds before it is parsed, in short steps to be run to their end. What is no JSON is left to the
+ * parser. O(bytes); holds the different names.
+ * Errors: FIELD_TOO_LARGE; BODY_MALFORMED where it is nested deeper than 128 levels or has a number of more than 256 digits.
+ */
+export function* countJson(bytes: Buffer, bounds: DocumentBounds): Generator<void, void> {
+  const { valuesMax, namesMax, bytesMax } = bounds;
+  if (bytes.length > bytesMax) throw fieldTooLarge('the text', bytesMax, 'bytes');
+  const names = new Set<string>();
+  let values = 1;
+  let depth = 0;
+  let wordBytes = 0;
+  let isText = false;
+  let textFrom = 0;
+  let textTo = 0;
+  let stepAt = STEP_BYTES;
+  for (let at = 0; at < bytes.length; at++) {
+    if (at >= stepAt) {
+      stepAt = at + STEP_BYTES;
+      yield;
+    }
+    const byte = bytes[at] ?? 0;
+    if (isText) {
+      if (byte === BACKSLASH) at += 1;
+      else if (byte === QUOTE) {
+        isText = false;
+        textTo = at;
+      }
+      continue;
+    }
+    if (byte <= SPACE) continue;
+    switch (byte) {
+      case QUOTE:
+        isText = true;
+        textFrom = at + 1;
+        break;
+      case COLON:
+        names.add(bytes.toString('latin1', textFrom, textTo));
+        if (names.size > namesMax) throw fieldTooLarge('the text', namesMax, 'different names');
+        break;
+      case OPENING_BRACE:
+      case OPENING_BRACKET:
+        depth += 1;
+        if (depth > DEPTH_MAX) throw malformed(`nested deeper than ${DEPTH_MAX} levels`);
+        values += 1;
+        break;
+      case CLOSING_BRACE:
+      case CLOSING_BRACKET:
+        depth -= 1;
+        break;
+      case COMMA:
+        values += 1;
+        break;
+      default:
+        wordBytes += 1;
+        if (wordBytes > TOKEN_BYTES_MAX) {
+          throw malformed(`a value of more than ${TOKEN_BYTES_MAX} characters`);
+        }
+        continue;
+    }
+    wordBytes = 0;
+    if (values > valuesMax) throw fieldTooLarge('the text', valuesMax, 'values');
+  }
+}

@@ -1,0 +1,225 @@
+import { type RelationTuple, type Subject, tupleIdentity } from '../../model/relation-tuple.ts';
+import type { PairTable } from '../bound/pair-table.ts';
+import type { Steps } from '../general/gate-system.ts';
+import type { BlameGraph, Vertex } from './blame-graph.ts';
+import { everyWalk } from './every-walk.ts';
+import type { ExplainContext } from './explain-ground.ts';
+import { HeldUsersets } from './held-usersets.ts';
+import { admittedTuple, subjectsOfObject } from './remedy-candidates.ts';
+import { relationsRead, RemedyPlaceSearch } from './remedy-places.ts';
+import { sureLeaves } from './sure-remedies.ts';
+import { tupleOfEdge } from './tuple-of-edge.ts';
+
+/** Tuples each of which alone would make a deny an allow. */
+export type Remedies = {
+  readonly tuples: readonly RelationTuple[];
+  /** Others may exist: a bound was reached, or the read budget. */
+  readonly isTruncated: boolean;
+};
+
+/** Most are dropped before they are evaluated: some ten microseconds. */
+const CANDIDATES_PER_YIELD = 32;
+
+type SearchPlace = {
+  readonly namespace: string;
+  readonly objectId: string;
+  readonly relation: string;
+};
+
+/**
+ * Remedies of a deny, each certain from the graph, or verified by a whole evaluation with that tuple added. First tuples that would
+ * hold but for their expiry or condition, then tuples that name the subject, nearest to the object
+ * first. Only where there is none of these, tuples that lead to something the subject holds already.
+ */
+export class RemedySearch {
+  readonly #context: ExplainContext;
+  readonly #graph: BlameGraph;
+  readonly #tried = new Set<string>();
+  readonly #tuples: RelationTuple[] = [];
+  #remediesMax = 0;
+  #candidates = 0;
+  #isTruncated = false;
+  #isBarred = false;
+  /** Enough were found, or the read budget ended. */
+  #isStopped = false;
+
+  constructor(context: ExplainContext, graph: BlameGraph) {
+    this.#context = context;
+    this.#graph = graph;
+  }
+
+  /** Errors: none of the budget. */
+  *search(root: number, remediesMax: number): Steps<Remedies> {
+    this.#remediesMax = remediesMax;
+    const { subject } = this.#context.query;
+    const places = yield* new RemedyPlaceSearch(this.#graph).search(root);
+    for (const edge of places.dormant) {
+      if (this.#isStopped) break;
+      const tuple = tupleOfEdge(this.#context.reader, edge);
+      yield* this.#try(tuple, tuple.subject);
+    }
+    const isSure = yield* this.#sureLeaves(root);
+    const leaves = places.leaves.map((leaf) => this.#graph.at(leaf));
+    for (const [index, { op, entity, relation }] of leaves.entries()) {
+      if (this.#isStopped) break;
+      if (op?.hasThis !== true) continue;
+      const place = this.#context.refOf(entity, relation);
+      const isSureHere = isSure.has(places.leaves[index] as number);
+      yield* this.#try(place, subject, isSureHere);
+      yield* this.#try(place, wildcardFor(subject), isSureHere);
+    }
+    if (this.#tuples.length === 0 && !this.#isStopped) yield* this.#tryLinks(leaves);
+    if (places.isTruncated || this.#isStopped) this.#isTruncated = true;
+    if (this.#tuples.length === 0 && this.#isBarred) this.#isTruncated = true;
+    return { tuples: this.#tuples, isTruncated: this.#isTruncated };
+  }
+
+  /** Of sets it takes more than one tuple to know. */
+  *#sureLeaves(root: number): Steps<ReadonlySet<number>> {
+    const { query, evaluator } = this.#context;
+    if (query.subject.kind !== 'user' || this.#remediesMax === 0) return new Set();
+    return yield* sureLeaves(this.#graph, root, evaluator.depthMax);
+  }
+
+  /** Tuples that lead from a leaf to what the subject holds. */
+  *#tryLinks(leaves: readonly Vertex[]): Steps<void> {
+    const { target } = this.#context;
+    // Of a set nobody knows where it is included.
+    if (target.setEntity !== 0) this.#isTruncated = true;
+    if (target.setEntity !== 0 || leaves.length === 0 || this.#context.isSpent) return;
+    const scope = this.#context.scope();
+    const held = new HeldUsersets(scope);
+    try {
+      yield* held.find(target.userNode);
+    } catch (error) {
+      if (!scope.isExhausted) throw error;
+      this.#isTruncated = true;
+    }
+    this.#context.spend(scope.reads);
+    yield* this.#tryHeld(leaves, held.usersets);
+    if (this.#tuples.length === 0) yield* this.#tryTwofold(leaves, held.usersets);
+  }
+
+  /** Tuples by which a leaf follows from a userset that is held. */
+  *#tryHeld(leaves: readonly Vertex[], usersets: PairTable): Steps<void> {
+    for (let at = 0; at < usersets.size; at++) {
+      const [entity, relation] = [usersets.firstOf(at), usersets.secondOf(at)];
+      const { namespace, objectId, relation: name } = this.#context.refOf(entity, relation);
+      for (const leaf of leaves) {
+        if (this.#isStopped) return;
+        const { walks, hasThis } = leaf.op ?? { walks: [], hasThis: false };
+        if (hasThis) {
+          const subject: Subject = { kind: 'set', namespace, objectId, relation: name };
+          yield* this.#try(this.#context.refOf(leaf.entity, leaf.relation), subject);
+        }
+        for (let i = 0; i < walks.length; i += 2) {
+          if (walks[i + 1] !== relation) continue;
+          const place = this.#context.refOf(leaf.entity, walks[i] as number);
+          const { model } = this.#context.ground;
+          for (const subject of subjectsOfObject(model, place, { namespace, objectId })) {
+            yield* this.#try(place, subject);
+          }
+        }
+      }
+    }
+  }
+
+  /** Tuples that count more than once on the way; those that count themselves where no object is a remedy. */
+  *#tryTwofold(leaves: readonly Vertex[], usersets: PairTable): Steps<void> {
+    for (const isWalked of [true, false]) {
+      for (const { place, subject } of this.#twofold(leaves, usersets, isWalked)) {
+        if (this.#isStopped) return;
+        yield* this.#try(place, subject);
+      }
+      if (this.#tuples.length > 0) return;
+    }
+  }
+
+  /**
+   * Behind the leaf that reads such a tuple another leaf of the same object reads it, too, and the last of them leads to what
+   * is held: without one that does, a tuple more changes nothing. The last one walks (`isWalked`), or the tuple itself counts.
+   */
+  *#twofold(
+    leaves: readonly Vertex[],
+    usersets: PairTable,
+    isWalked: boolean,
+  ): Generator<{ readonly place: SearchPlace; readonly subject: Subject }, void, undefined> {
+    const { ground, evaluator, reader } = this.#context;
+    const walks = everyWalk(evaluator.model);
+    for (let at = 0; at < usersets.size; at++) {
+      const held = this.#context.refOf(usersets.firstOf(at), usersets.secondOf(at));
+      for (const { entity, relation, op } of leaves) {
+        for (const read of relationsRead(relation, op)) {
+          const place = this.#context.refOf(entity, read);
+          if (!isWalked) yield { place, subject: { kind: 'set', ...held } };
+          const behind = walks.get(`${reader.namespaceOf(entity)} ${read}`);
+          if (!isWalked || behind?.has(usersets.secondOf(at)) !== true) continue;
+          const isCounted = op?.hasThis === true && read === relation;
+          for (const subject of subjectsOfObject(ground.model, place, held, isCounted)) {
+            yield { place, subject };
+          }
+        }
+      }
+    }
+  }
+
+  /** Adds the tuple if it is a remedy, unless a bound was reached. If not `isSure`, evaluates the query with it. */
+  *#try(place: SearchPlace, subject: Subject, isSure = false): Steps<void> {
+    const { ground, nowUs, query } = this.#context;
+    const { namespace, objectId, relation } = place;
+    const key = { namespace, objectId, relation, subject };
+    if (++this.#candidates % CANDIDATES_PER_YIELD === 0) yield;
+    // An object itself holds nobody.
+    if (relation === '') return;
+    // A wildcard is for where the model admits it and not the subject itself.
+    const isWildcard = subject.kind === 'wildcard' || subject.kind === 'wildcardOf';
+    if (isWildcard && !this.#isOnlyForAll(place)) return;
+    const tuple = admittedTuple(ground.model, key, nowUs);
+    if (tuple === 'barred') this.#isBarred = true;
+    if (tuple === undefined || tuple === 'barred') return;
+    const identity = tupleIdentity(tuple);
+    if (this.#tried.has(identity)) return;
+    this.#tried.add(identity);
+    if (this.#tuples.length >= this.#remediesMax || this.#context.isSpent) {
+      this.#isStopped = true;
+      return;
+    }
+    // What the request carries counts before what is stored.
+    if (isSure && !this.#context.isContextual(tuple)) {
+      this.#tuples.push(tuple);
+      return;
+    }
+    const { readsLeft } = this.#context;
+    const check = ground.withTuple(tuple).startCheck(query, ground.nowMs, readsLeft);
+    try {
+      while (check.run(0) === 'more') yield;
+    } catch (error) {
+      if ((check.reads ?? 0) <= readsLeft) throw error;
+      this.#context.spend(readsLeft);
+      this.#isStopped = true;
+      return;
+    }
+    this.#context.spend(check.reads ?? 0);
+    if (check.result()) this.#tuples.push(tuple);
+    yield;
+  }
+
+  #isOnlyForAll(place: SearchPlace): boolean {
+    const { ground, nowUs, query } = this.#context;
+    const { namespace, objectId, relation } = place;
+    if (isUserset(query.subject) || ground.model.subjects.size === 0) return false;
+    const key = { namespace, objectId, relation, subject: query.subject };
+    return admittedTuple(ground.model, key, nowUs) === undefined;
+  }
+}
+
+/** No wildcard stands for a userset. */
+function isUserset(subject: Subject): boolean {
+  return subject.kind === 'set' && subject.relation !== '';
+}
+
+/** The wildcard that holds a subject; of a userset it is never tried. */
+function wildcardFor(subject: Subject): Subject {
+  if (subject.kind !== 'set') return { kind: 'wildcard' };
+  return { kind: 'wildcardOf', namespace: subject.namespace };
+}

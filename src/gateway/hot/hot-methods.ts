@@ -1,0 +1,64 @@
+import type { RawMethod } from '../../protocol/shard-client.ts';
+import type { Credential, CredentialSource } from '../callers/caller.ts';
+import { type MethodRule, mustRule } from '../callers/method-rules.ts';
+import type { DecisionRpc } from '../reads/decision-meter.ts';
+import type { ScopeFieldNumbers } from './scope-scan.ts';
+
+/** A method that has a hot path. */
+export type HotMethod = {
+  readonly path: string;
+  /** What a caller needs for it. */
+  readonly rule: MethodRule;
+  readonly method: RawMethod;
+  readonly rpc: DecisionRpc;
+  /** Of a request: a longer one takes the general path, which looks through it in slices. */
+  readonly bytesMax: number;
+  /** Field numbers of the request message in authz_service.proto. */
+  readonly numbers: ScopeFieldNumbers;
+};
+
+/** The methods that the hot path serves. */
+export const HOT_METHODS: readonly HotMethod[] = (
+  [
+    {
+      path: '/workspace.v1.AuthzService/Check',
+      method: 'check',
+      rpc: 'Check',
+      bytesMax: 65_536,
+      numbers: { projectId: 7, tenantId: 8, token: 9 },
+    },
+    {
+      path: '/workspace.v1.AuthzService/BatchCheck',
+      method: 'batchCheck',
+      rpc: 'BatchCheck',
+      bytesMax: 2_097_152,
+      numbers: { projectId: 1, tenantId: 2, token: 4 },
+    },
+    {
+      path: '/workspace.v1.AuthzService/ListObjects',
+      method: 'listObjects',
+      rpc: 'ListObjects',
+      bytesMax: 65_536,
+      numbers: { projectId: 4, tenantId: 5, token: 6 },
+    },
+  ] as const
+).map((hot) => ({ ...hot, rule: mustRule(hot.path) }));
+
+/** Some hundred items, whose parse on the general path takes milliseconds. */
+export const LARGE_BODY_BYTES = 32 * 1024;
+
+/**
+ * Hot. Counts a call of whoever `authorization` names, if it is known, within its rate, and may make the call somewhere;
+ * null for all others: the general path says what is wrong.
+ */
+export function admitted(
+  callers: CredentialSource,
+  rule: MethodRule,
+  authorization: string,
+): Credential | null {
+  const credential = callers.find(authorization);
+  if (credential === null || !credential.caller.canAcquire()) return null;
+  if (!credential.caller.scopes.admitAnywhere(rule)) return null;
+  credential.caller.admits();
+  return credential;
+}

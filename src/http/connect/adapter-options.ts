@@ -1,0 +1,94 @@
+import type { IncomingHttpHeaders } from 'node:http2';
+import type { Registry } from '@bufbuild/protobuf';
+import type { ConnectRouter, Interceptor } from '@connectrpc/connect';
+import type { DecodeLimits } from '../../decoding/decode-limits.ts';
+import type { BodyBudget } from '../body-budget.ts';
+import type { BodyDeadlines } from '../body-deadlines.ts';
+import type { HttpExchange } from '../http-exchange.ts';
+import type { Http2RequestStream } from '../http2/request-stream.ts';
+import type { UnreadAnswers } from '../unread-answers.ts';
+import type { CallFailure, ErrorPolicy } from './adapter-guard.ts';
+import type { MalformedError } from './call-errors.ts';
+import type { CallReport } from './call-record.ts';
+import type { Admitted, CallerPort } from './caller-port.ts';
+import type { ConnectErrors } from './connect-errors.ts';
+
+export type ConnectAdapterOptions = {
+  readonly routes: (router: ConnectRouter) => void;
+  /** What is asked about callers. Without it everybody is let in, and nobody is known. */
+  readonly callers?: CallerPort | undefined;
+  /** How errors look on the wire. */
+  readonly errors: ConnectErrors;
+  /** What is said of a message that cannot be built. */
+  readonly malformed: MalformedError;
+  /** What requests may hold; see docs/ARCHITECTURE.md for what holds without them. */
+  readonly decodeLimits?: DecodeLimits | undefined;
+  /** Notified of each request that holds more, by its reason. */
+  readonly onMessageRefused?: ((reason: string) => void) | undefined;
+  /** Of all request bodies of the process; default one of its own. */
+  readonly bodyBudget?: BodyBudget | undefined;
+  /** Per message, compressed and not. */
+  readonly readMaxBytes: number;
+  /** Per message; default 256 MiB. */
+  readonly writeMaxBytes?: number | undefined;
+  /** Answers shorter than this are not compressed; default 1,024. */
+  readonly compressMinBytes?: number | undefined;
+  /** Ends streams that would never end by themselves, with its reason (an AppError). */
+  readonly drainSignal?: AbortSignal | undefined;
+  /**
+   * Around every handler. Unary calls over gRPC and gRPC-Web show up as streams of one message
+   * (`request.stream`); `request.contextValues.get(kRequestId)` is the request id.
+   */
+  readonly interceptors?: readonly Interceptor[] | undefined;
+  /** Notified of each failure whose text the caller does not get to see. */
+  readonly report: (failure: CallFailure) => void;
+  /** Notified of every failed call that had a handler: its method, what failed, and what is answered. */
+  readonly onFailure?: ErrorPolicy['onFailure'];
+  /** Where answers are held that nobody reads; absent: the adapter has its own, of `UNREAD_BYTES_MAX`. */
+  readonly unread?: UnreadAnswers | undefined;
+  /** Types that google.protobuf.Any may hold in JSON. */
+  readonly registry?: Registry | undefined;
+  /** Deadline of a call whose caller states none, and the longest that one may state. Without it only handlers end a call. */
+  readonly timeoutMsMax?: number | undefined;
+  /** Notified once of each call of a method, refused or not. */
+  readonly onCall?: ((report: CallReport) => void) | undefined;
+  /**
+   * Takes unary calls of Connect as plain HTTP clients write them: any parameters of a content type, any case, and an empty body of
+   * JSON for an empty message. 415 then names the types.
+   */
+  readonly isPlainHttpTaken?: boolean | undefined;
+};
+
+/** Connect, gRPC-Web and gRPC calls on our listener. */
+export interface ConnectAdapter {
+  /** Takes a whole HTTP/1.1 request of any path and verb, synchronously inside its handler. */
+  readonly handleHttp1: (exchange: HttpExchange) => void;
+  /** The same for a request whose credential was checked and whose body was read elsewhere. */
+  readonly handleBuffered: (
+    exchange: HttpExchange,
+    path: string,
+    headers: Headers,
+    body: Uint8Array,
+    requestId: string,
+    admitted: Admitted,
+  ) => void;
+  /**
+   * The same over HTTP/2; `body` is null for one beyond the limit, whose rest is thrown away. `leftMs` is what is left of
+   * the time that the caller stated.
+   */
+  readonly handleBufferedStream: (
+    stream: Http2RequestStream,
+    headers: IncomingHttpHeaders,
+    body: Uint8Array | null,
+    leftMs: number | undefined,
+    admitted: Admitted,
+  ) => void;
+  /** Takes an HTTP/2 request: pass it as `http2.onStream` of the server. */
+  readonly handleHttp2: (
+    stream: Http2RequestStream,
+    headers: IncomingHttpHeaders,
+    bodyDeadlines: BodyDeadlines,
+  ) => void;
+  /** "/package.Service/Method" of every method. */
+  readonly paths: readonly string[];
+}

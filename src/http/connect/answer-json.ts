@@ -1,0 +1,2 @@
+/** How messages are written in JSON, in answers and in the details of errors: every field, under its proto name. */
+export const ANSWER_JSON = { useProtoFieldName: true, alwaysEmitImplicit: true } as const;

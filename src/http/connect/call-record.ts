@@ -1,0 +1,46 @@
+import { type Code, createContextKey } from '@connectrpc/connect';
+import { codeToString } from '@connectrpc/connect/protocol-connect';
+
+/** What is reported of one call of a method, refused or not. */
+export type CallReport = {
+  /** "notify.v1.NotifyService/Notify" */
+  readonly rpc: string;
+  readonly requestId: string;
+  /** `ok` or a Connect code. */
+  readonly code: string;
+  readonly durationMs: number;
+};
+
+/** One call on its way to its answer; reported once. */
+export class CallRecord {
+  readonly #rpc: string;
+  readonly #requestId: string;
+  readonly #onCall: (report: CallReport) => void;
+  readonly #startMs = performance.now();
+  #code = 'ok';
+  #isEnded = false;
+
+  constructor(rpc: string, requestId: string, onCall: (report: CallReport) => void) {
+    this.#rpc = rpc;
+    this.#requestId = requestId;
+    this.#onCall = onCall;
+  }
+
+  /** Notes the code that the caller is answered. */
+  failed(code: Code): void {
+    this.#code = codeToString(code);
+  }
+
+  /** The answer is given, or nobody waits for it. Idempotent. */
+  end(): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    const durationMs = performance.now() - this.#startMs;
+    this.#onCall({ rpc: this.#rpc, requestId: this.#requestId, code: this.#code, durationMs });
+  }
+}
+
+/** Finds the record of a call; null where nobody is notified of calls. */
+export const kCallRecord = createContextKey<CallRecord | null>(null, {
+  description: 'call record',
+});

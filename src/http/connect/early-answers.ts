@@ -1,0 +1,79 @@
+import { Code } from '@connectrpc/connect';
+import type { UniversalHandler } from '@connectrpc/connect/protocol';
+import { AppError } from '../../shared/app-error.ts';
+import type { ErrorPolicy } from './adapter-guard.ts';
+import { refusal } from './adapter-refusal.ts';
+import type { CallRecord } from './call-record.ts';
+import type { Admitted } from './caller-port.ts';
+import type { ConnectReason } from './connect-reason.ts';
+import { isGrpc, UNARY_TYPES_TEXT } from './content-types.ts';
+import type { UniversalResponse } from './universal.ts';
+
+/** What is known of a call by its first lines. */
+export type CallHead = {
+  readonly path: string;
+  readonly requestId: string;
+  readonly contentType: string;
+  readonly method: string;
+  /** Absent where there is no such method, or nobody is notified of calls. */
+  readonly record?: CallRecord | undefined;
+  /** Whether it came by HTTP/1.1, which carries no trailers. */
+  readonly isHttp1: boolean;
+};
+
+/** Answers calls that no handler sees: without a credential, a method, a body that it takes, or any scope for it. */
+export class EarlyAnswers {
+  readonly #policy: ErrorPolicy;
+  readonly #areTypesNamed: boolean;
+
+  constructor(policy: ErrorPolicy, areTypesNamed: boolean) {
+    this.#policy = policy;
+    this.#areTypesNamed = areTypesNamed;
+  }
+
+  /** The answer of a call that no handler sees, which ends its record; or null. */
+  answerTo(
+    head: CallHead,
+    handler: UniversalHandler | undefined,
+    admission: Admitted | AppError,
+  ): UniversalResponse | null {
+    const { path, method, contentType, record } = head;
+    if (admission instanceof AppError) return this.#refused(head, admission);
+    if (handler === undefined) return this.unknown(path, contentType);
+    if (method !== 'POST') return { status: 405 };
+    if (!handler.supportedContentType(contentType) || (head.isHttp1 && isGrpc(contentType))) {
+      record?.failed(Code.InvalidArgument);
+      record?.end();
+      return this.otherType();
+    }
+    // Nothing of what the caller may reach is behind this method: its body need not be read.
+    const error = this.#policy.callers.refusalAnywhere(path, admission);
+    if (error === null) return null;
+    const shown = this.#policy.errors.connectErrorFromAppError(error);
+    this.#policy.onFailure?.(path.slice(1), error, shown);
+    return this.#refused(head, error);
+  }
+
+  #refused({ contentType, record }: CallHead, error: AppError): UniversalResponse {
+    const { errors } = this.#policy;
+    record?.failed(errors.codeOfReason(error.reason));
+    record?.end();
+    return refusal(contentType, error, errors);
+  }
+
+  /** The answer to a content type that a method does not take. */
+  otherType(): UniversalResponse {
+    if (!this.#areTypesNamed) return { status: 415 };
+    return { status: 415, header: new Headers({ 'accept-post': UNARY_TYPES_TEXT }) };
+  }
+
+  /** The answer to a call of a method that is not there. */
+  unknown(path: string, contentType: string): UniversalResponse {
+    const shown = path.length > 200 ? `${path.slice(0, 200)}…` : path;
+    const error = new AppError<ConnectReason>(
+      'METHOD_UNKNOWN',
+      `${shown}: there is no such method`,
+    );
+    return refusal(contentType, error, this.#policy.errors);
+  }
+}

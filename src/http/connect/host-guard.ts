@@ -1,0 +1,45 @@
+import type { IncomingHttpHeaders } from 'node:http2';
+import type { AppError } from '../../shared/app-error.ts';
+import { headerText } from '../header-text.ts';
+import type { HostAllowList } from '../host-allow-list.ts';
+import { type HostGuard, hostRefused } from '../host-guard.ts';
+import { REQUEST_ID_HEADER, requestIdOf } from '../request-id.ts';
+import { respondToExchange } from './adapter-http1.ts';
+import { refuseStream } from './adapter-http2.ts';
+import { refusal } from './adapter-refusal.ts';
+import type { ConnectErrors } from './connect-errors.ts';
+import { isGrpc } from './content-types.ts';
+
+/**
+ * Refuses what is not addressed to `hosts` as permission_denied, in the protocol of the call. `onIncident` is notified of
+ * the name, so that an operator finds `setting`, which admits more.
+ */
+export function createHostGuard(
+  hosts: HostAllowList,
+  setting: string,
+  errors: ConnectErrors,
+  onIncident: (event: string, detail: string) => void,
+): HostGuard {
+  const refused = (host: string): AppError => hostRefused(host, setting, onIncident);
+  return {
+    hosts,
+    refuse: (exchange) => {
+      const requestId = requestIdOf(exchange.header(REQUEST_ID_HEADER));
+      const contentType = exchange.header('content-type');
+      const error = refused(exchange.header('host'));
+      // Over HTTP/1.1 there are no trailers to notify a gRPC client.
+      if (isGrpc(contentType)) errors.sendConnectError(exchange, error, requestId);
+      else void respondToExchange(exchange, refusal(contentType, error, errors), requestId, true);
+    },
+    refuseStream: (stream, headers) => {
+      const requestId = requestIdOf(headerText(headers[REQUEST_ID_HEADER]));
+      const contentType = headers['content-type'] ?? '';
+      const error = refused(authorityOf(headers));
+      void refuseStream(stream, refusal(contentType, error, errors), requestId);
+    },
+  };
+}
+
+function authorityOf(headers: IncomingHttpHeaders): string {
+  return headers[':authority'] ?? headers.host ?? '';
+}

@@ -1,0 +1,79 @@
+import { ENHANCE_YOUR_CALM } from '../http2/protocol.ts';
+import type { Http2RequestStream } from '../http2/request-stream.ts';
+import type { UnreadAnswer, UnreadAnswers } from '../unread-answers.ts';
+
+/** Where a stream does not say what has left, it is written in parts of this size, each of which is progress. */
+const PART_BYTES = 16_384;
+
+/** An answer on its way into a stream of HTTP/2, held in `unread` for as long as it waits for its reader. */
+export class StreamAnswer implements UnreadAnswer {
+  readonly owner: object | undefined;
+  unreadBytes = 0;
+  readonly #stream: Http2RequestStream;
+  readonly #unread: UnreadAnswers | undefined;
+  #writtenBytes = 0;
+
+  constructor(
+    stream: Http2RequestStream,
+    unread: UnreadAnswers | undefined,
+    owner: object | undefined,
+  ) {
+    this.#stream = stream;
+    this.#unread = unread;
+    this.owner = owner;
+  }
+
+  get progress(): number {
+    return this.#stream.sentBytes ?? this.#writtenBytes;
+  }
+
+  drop(): void {
+    // Unlike CANCEL it does not wait for the data that the caller does not take.
+    this.#stream.close(ENHANCE_YOUR_CALM);
+  }
+
+  /** Writes a part of the body; resolves when more may be written, or the stream is over. */
+  async write(bytes: Uint8Array): Promise<void> {
+    const stream = this.#stream;
+    const partBytes = stream.sentBytes === undefined ? PART_BYTES : Math.max(1, bytes.length);
+    for (let from = 0; from < bytes.length; from += partBytes) {
+      if (stream.destroyed || stream.closed) return;
+      const hasCapacity = stream.write(bytes.subarray(from, from + partBytes));
+      this.#writtenBytes += partBytes;
+      if (hasCapacity) continue;
+      this.unreadBytes = bytes.length;
+      this.#unread?.add(this);
+      await drained(stream);
+      this.#unread?.remove(this);
+    }
+  }
+
+  /** Writes the last part of the body and ends the answer. */
+  async end(bytes: Uint8Array): Promise<void> {
+    const stream = this.#stream;
+    if (stream.sentBytes === undefined && bytes.length > PART_BYTES) {
+      await this.write(bytes);
+      if (stream.destroyed || stream.closed) return;
+      stream.end();
+    } else if (bytes.length > 0) stream.end(bytes);
+    else stream.end();
+    if (stream.writableFinished || stream.destroyed) return;
+    this.unreadBytes = Math.min(bytes.length, PART_BYTES);
+    if (stream.sentBytes !== undefined) this.unreadBytes = bytes.length;
+    this.#unread?.add(this);
+    stream.once('finish', () => this.#unread?.remove(this));
+    stream.once('close', () => this.#unread?.remove(this));
+  }
+}
+
+function drained(stream: Http2RequestStream): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      stream.off('drain', done);
+      stream.off('close', done);
+      resolve();
+    };
+    stream.once('drain', done);
+    stream.once('close', done);
+  });
+}

@@ -1,0 +1,114 @@
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import type { Environment } from '../../config/load-options.ts';
+import { validOrExit } from '../../config/valid-or-exit.ts';
+import { packageVersion } from '../../observability/package-version.ts';
+import { AppError } from '../../shared/app-error.ts';
+import type { ErrorReason } from '../model/runner-reason.ts';
+import { loadRunnerSettings, RUNNER_OPTIONS } from '../settings/settings.ts';
+import { parseCommandLine, usage, type CommandLine } from './arguments.ts';
+import { helpText } from './help.ts';
+import type { LocalRunner } from './local-runner.ts';
+import { Terminal } from './terminal.ts';
+
+const EXIT_FAILURE = 1;
+const EXIT_USAGE = 2;
+/** What the caller can put right on the command line or in the workflow. */
+const USAGE_REASONS: ReadonlySet<string> = new Set<ErrorReason>([
+  'INVALID_REQUEST',
+  'INVALID_INPUTS',
+  'INVALID_WORKFLOW',
+  'INVALID_NAME',
+  'INVALID_VALUE',
+  'INVALID_REF',
+  'EVENT_NOT_MATCHED',
+  'WORKFLOW_NOT_FOUND',
+  'AMBIGUOUS_WORKFLOW',
+  'RUN_NOT_FOUND',
+  'SECRET_NOT_FOUND',
+  'CONFIG_INVALID',
+]);
+
+const output = new Terminal(process.stdout, process.env);
+const notes = new Terminal(process.stderr, process.env);
+
+/**
+ * Does what the arguments say and writes to the streams of the process. `environment` holds the settings and
+ * the secrets of jobs; `local` is the runner that works where no other one serves the workspace. Resolves with the exit code: 0, 1 for a run or a call that
+ * failed, 2 for what the caller can put right. Never rejects.
+ */
+export async function runCommandLine(
+  args: readonly string[],
+  environment: Environment,
+  local: LocalRunner,
+): Promise<number> {
+  // A reader that went away (`| head`) wants no more.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    process.exit(error.code === 'EPIPE' ? 0 : EXIT_FAILURE);
+  });
+  let line: CommandLine | undefined;
+  try {
+    line = parseCommandLine(args);
+    if (line.isVersion) {
+      output.line(`gatehouse-runner ${packageVersion()}`);
+      return 0;
+    }
+    if (line.isHelp) {
+      output.line(helpText(line.command));
+      return args.length === 0 ? EXIT_USAGE : 0;
+    }
+    return await execute(line, environment, local);
+  } catch (error) {
+    return report(error, line);
+  }
+}
+
+async function execute(
+  line: CommandLine,
+  environment: Environment,
+  local: LocalRunner,
+): Promise<number> {
+  const named =
+    line.workspace === undefined
+      ? environment
+      : { ...environment, [RUNNER_OPTIONS.workspace.env]: line.workspace };
+  const settings = validOrExit(() => loadRunnerSettings(named));
+  const workspace = resolve(settings.workspace);
+  if (statSync(workspace, { throwIfNoEntry: false })?.isDirectory() !== true) {
+    throw usage(`${settings.workspace} is not a folder`);
+  }
+  if (line.command !== 'list' && !line.isDryRun) local.conceal();
+  // Loaded late: wrong arguments and help are answered at once.
+  const { runCommand } = await import('./commands.ts');
+  // Lines of the log would stand between those of the run; who wants them asks.
+  const isAsked = process.env[RUNNER_OPTIONS.logLevel.env] !== undefined;
+  const logLevel = isAsked ? settings.logLevel : 'error';
+  const version = packageVersion();
+  const context = { settings, logLevel, version, workspace, environment, local };
+  return runCommand(line, context, { output, notes });
+}
+
+/** Says what went wrong, each field on a line of its own; the exit code. */
+function report(error: unknown, line: CommandLine | undefined): number {
+  if (!(error instanceof AppError)) {
+    notes.line(`error: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+    return EXIT_FAILURE;
+  }
+  const { reason, message, metadata } = error;
+  const head = notes.paint('error:', 'red');
+  if (reason === 'INVALID_INPUTS' && Object.keys(metadata).length > 0) {
+    notes.line(`${head} the inputs are wrong`);
+    for (const [name, problem] of Object.entries(metadata)) {
+      notes.line(`  ${notes.paint(notes.foreign(name), 'bold')}: ${notes.foreign(problem)}`);
+    }
+  } else {
+    for (const [index, text] of message.split('; ').entries()) {
+      notes.line(`${index === 0 ? head : '      '} ${notes.foreign(text)}`);
+    }
+  }
+  if (reason === 'INVALID_REQUEST') {
+    notes.line(`See: runner ${line?.command === undefined ? '' : `${line.command} `}--help`);
+  }
+  if (reason === 'UNAUTHORIZED') notes.line('Set RUNNER_API_TOKEN to the token of the runner.');
+  return USAGE_REASONS.has(reason) ? EXIT_USAGE : EXIT_FAILURE;
+}

@@ -1,0 +1,84 @@
+import { LRUCache } from 'lru-cache';
+import type { Pool } from 'pg';
+import { documentVersion } from '../../model/model-shape.ts';
+import { selectModelVersion } from '../../store/sql/model-versions.ts';
+import { storeError } from '../../store/store-error.ts';
+import type { ModelDistributor } from '../ports.ts';
+import { versionUnknown } from './model-version.ts';
+
+export type NamedVersionsOptions = {
+  readonly pool: Pool;
+  readonly distributor: ModelDistributor;
+};
+
+const BYTES_MAX = 64 * 1024 * 1024;
+/** Counted for a version besides its text. */
+const ENTRY_BYTES = 256;
+
+/**
+ * Versions of models that queries name. A version is loaded when it is first named, and given to every worker before
+ * it is answered by. Bounded by bytes, those named longest ago first; one that went is loaded again.
+ */
+export class NamedVersions {
+  readonly #options: NamedVersionsOptions;
+  readonly #jsonByKey = new LRUCache<string, string>({
+    maxSize: BYTES_MAX,
+    sizeCalculation: (json) => ENTRY_BYTES + json.length * 2,
+  });
+  readonly #loading = new Map<string, Promise<void>>();
+  #generation = 0;
+
+  constructor(options: NamedVersionsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Resolves to the model version of a scope, once every worker has it. Any version that was written may be named, in force
+   * or not. Errors: MODEL_VERSION_UNKNOWN, STORE_UNAVAILABLE, those of the distributor.
+   */
+  async distribute(projectId: string, version: number): Promise<number> {
+    const key = keyOf(projectId, documentVersion(version));
+    if (this.#jsonByKey.get(key) === undefined) {
+      let loading = this.#loading.get(key);
+      if (loading === undefined) {
+        loading = this.#load(projectId, version).finally(() => this.#loading.delete(key));
+        this.#loading.set(key, loading);
+      }
+      await loading;
+    }
+    return documentVersion(version);
+  }
+
+  /** The text of a version that was distributed, while it is remembered: for a worker that lost it. */
+  modelOf(projectId: string, modelVersion: number): string | undefined {
+    return this.#jsonByKey.get(keyOf(projectId, modelVersion));
+  }
+
+  /** History may have been lost: numbers of versions may name others from now on. */
+  forgetAll(): void {
+    this.#generation += 1;
+    this.#jsonByKey.clear();
+    this.#loading.clear();
+  }
+
+  async #load(projectId: string, version: number): Promise<void> {
+    const { pool, distributor } = this.#options;
+    const generation = this.#generation;
+    const row = await selectModelVersion(pool, projectId, version).catch((error: unknown) => {
+      throw storeError(error);
+    });
+    if (row === undefined) {
+      const problem = `scope.model_version: project ${projectId} has no version ${version} of its model`;
+      throw versionUnknown(projectId, version, problem, 'scope.model_version');
+    }
+    const modelVersion = documentVersion(version);
+    await distributor.setModel(projectId, modelVersion, row.model_json);
+    // History was lost meanwhile: the number may name another version.
+    if (generation !== this.#generation) return await this.#load(projectId, version);
+    this.#jsonByKey.set(keyOf(projectId, modelVersion), row.model_json);
+  }
+}
+
+function keyOf(projectId: string, modelVersion: number): string {
+  return `${modelVersion} ${projectId}`;
+}

@@ -1,0 +1,25 @@
+import { problemOfTuple } from '../../model/model-admission.ts';
+import type { NamespaceModel } from '../../model/model-shape.ts';
+import type { RelationTuple, TupleChange } from '../../model/relation-tuple.ts';
+import { AppError } from '../../shared/app-error.ts';
+import type { QueryReason } from './query-reason.ts';
+
+/** Where requests of every kind have them. */
+const FIELD = 'scope.contextual_tuples';
+
+/**
+ * A request's tuples as changes to lay over an index. They must fit the model by which the query is decided, as
+ * those that are written must: it is known here for certain. Errors: TUPLE_NOT_ADMITTED naming the field.
+ */
+export function contextualChanges(
+  model: NamespaceModel,
+  tuples: readonly RelationTuple[],
+): readonly TupleChange[] {
+  return tuples.map((tuple, index) => {
+    const problem = problemOfTuple(model, tuple);
+    if (problem === undefined) return { op: 'insert', tuple };
+    const field = `${FIELD}[${index}].${problem.field}`;
+    const message = `${field}: ${problem.message}`;
+    throw new AppError<QueryReason>('TUPLE_NOT_ADMITTED', message, { field });
+  });
+}

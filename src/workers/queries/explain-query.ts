@@ -1,0 +1,45 @@
+import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
+import { ExplainRun } from '../../engine/queries/explain-run.ts';
+import type { QueryArgs, QueryResults } from '../../protocol/queries.ts';
+import { isUnknown } from './known-relation.ts';
+import type { QueryGround, QuerySpec } from './query-spec.ts';
+
+/** Why Check answers as it does. */
+export const explainQuery: QuerySpec<'explain'> = {
+  rpc: 'Explain',
+  // Of a deny everything is read that could have granted, and each remedy is evaluated.
+  isLong: () => true,
+  start: startExplainQuery,
+};
+
+function startExplainQuery(
+  ground: QueryGround,
+  { query: wanted, contextual, context: contextJson, isExact, remediesMax }: QueryArgs['explain'],
+): EvaluationTask<QueryResults['explain']> {
+  const { namespace, objectId, relation, subject } = wanted;
+  const unknownRelation = isUnknown(ground, 'question.', namespace, relation);
+  const query = { namespace, objectId, relation, subject, contextJson, isExact };
+  const { evaluator, model, nowMs, readBudget, context } = ground;
+  const held = contextual.map((tuple) => ({ op: 'insert' as const, tuple }));
+  const explained = {
+    evaluator,
+    // The request's tuples stand above what is stored, so a remedy counts only where they leave it to.
+    withTuple: (tuple: (typeof contextual)[number]) =>
+      ground.over([{ op: 'insert', tuple }, ...held]),
+    model,
+    contextual,
+    nowMs,
+    readBudget,
+  };
+  const run = new ExplainRun(explained, query, remediesMax, context.clock);
+  return {
+    run: (sliceEndMs) => run.run(sliceEndMs),
+    result: () => ({ ...run.result(), unknownRelation }),
+    get backstops() {
+      return run.backstops;
+    },
+    get reads() {
+      return run.reads;
+    },
+  };
+}

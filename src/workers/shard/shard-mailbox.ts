@@ -1,0 +1,199 @@
+import { IndexDamage } from '../../cache/index-damage.ts';
+import type { ShardKey } from '../../model/relation-tuple.ts';
+import { AppError, errorToData } from '../../shared/app-error.ts';
+import { assert } from '../../shared/assert.ts';
+import type { Clock } from '../../shared/clock.ts';
+import type { Job, JobShard } from '../jobs/job.ts';
+import { isInVain } from './load-forecast.ts';
+import {
+  behind,
+  deadlineExceeded,
+  loadsLong,
+  settingsOld,
+  unavailable,
+  waitOver,
+} from './shard-errors.ts';
+import type { ShardJobs } from './shard-jobs.ts';
+import type { ShardRevision, Verdict } from './shard-revision.ts';
+
+/** What a mailbox needs of its shard. */
+export interface MailboxShard extends JobShard {
+  readonly key: ShardKey;
+  /** Whether a change waits for the end of the begun evaluations. */
+  readonly isChangeWaiting: boolean;
+  /** There are short jobs that can run. */
+  shortWork(): void;
+  /** There are long ones, or begun ones. */
+  longWork(): void;
+  /** The last begun evaluation has ended. */
+  resumed(): void;
+  /** Jobs wait for a newer state of the shard: it is swept until none does. */
+  waits(): void;
+  /** A job waits: the shard is loaded, or catches up. */
+  wake(): void;
+  /** The index is of another history than a job: it is loaded anew. */
+  reload(): void;
+  /** An assertion says that the index is damaged. */
+  damaged(error: unknown): void;
+}
+
+type MailboxHost = {
+  readonly clock: Clock;
+  report(event: string, shard: ShardKey, error: unknown): void;
+};
+
+/** The jobs of one shard: which can be served, wait or are refused, which may begin, for how long they run, and what becomes of one that fails. Hot. */
+export class ShardMailbox {
+  readonly #shard: MailboxShard;
+  readonly #host: MailboxHost;
+  readonly #jobs: ShardJobs;
+  readonly #revision: ShardRevision;
+
+  constructor(shard: MailboxShard, host: MailboxHost, jobs: ShardJobs, revision: ShardRevision) {
+    this.#shard = shard;
+    this.#host = host;
+    this.#jobs = jobs;
+    this.#revision = revision;
+  }
+
+  /** Takes a job: it runs soon, waits for a newer state of the shard, or fails. */
+  submit(job: Job): void {
+    const verdict = this.#revision.judge(job);
+    if (verdict === 'serve') this.#admit(job);
+    else if (job.scope.isHeldOnly && verdict !== 'settingsOld') job.fail(behind());
+    else if (verdict === 'wait') {
+      this.#wait(job);
+      this.#shard.wake();
+    } else this.#turnAway(job, verdict);
+  }
+
+  /** Moves waiting jobs that the watermark now allows on, in arrival order. */
+  promote(): void {
+    const isOver = (job: Job): boolean => this.#revision.judge(job) !== 'wait';
+    for (const job of this.#jobs.takeReady(isOver)) {
+      const verdict = this.#revision.judge(job);
+      if (verdict === 'serve') this.#admit(job);
+      else if (verdict === 'wait') this.#wait(job);
+      else this.#turnAway(job, verdict);
+    }
+  }
+
+  /** Fails jobs whose deadline has passed, or passes before the load under way can end, `leftMs` from now. */
+  sweep(nowMs: number, leftMs: number | undefined): void {
+    this.#jobs.failWaiting(
+      (job) => waitOver(job, nowMs, 'the shard was not ready before the deadline'),
+      (job) => job.waitUntilMs <= nowMs,
+    );
+    if (leftMs === undefined) return;
+    this.#jobs.failWaiting(
+      () => loadsLong(leftMs),
+      (job) => isInVain(leftMs, job.waitUntilMs - nowMs),
+    );
+  }
+
+  /** See ShardActor.runShort. */
+  runShort(shareEndMs: number, sliceEndMs: number, mark: (requestId: number) => void): boolean {
+    const { clock } = this.#host;
+    let nowMs = clock.monotonicMs();
+    while (this.#mayStart) {
+      const job = this.#jobs.takeShort();
+      if (job === null) return false;
+      this.#runOne(job, nowMs, sliceEndMs, mark);
+      nowMs = clock.monotonicMs();
+      if (nowMs >= shareEndMs) return this.#mayRunShort;
+    }
+    return false;
+  }
+
+  /** See ShardActor.runLong. */
+  runLong(sliceEndMs: number, mark: (requestId: number) => void): boolean {
+    const { clock } = this.#host;
+    let nowMs = clock.monotonicMs();
+    for (let isFirst = true; ; isFirst = false) {
+      const job = this.#jobs.takeLong(isFirst, this.#mayBegin);
+      if (job === null) break;
+      this.#runOne(job, nowMs, sliceEndMs, mark);
+      nowMs = clock.monotonicMs();
+      if (nowMs >= sliceEndMs) break;
+    }
+    // What waited for the end of a begun evaluation.
+    if (this.#mayRunShort) this.#shard.shortWork();
+    return this.#jobs.hasLong;
+  }
+
+  /** Refuses a job that cannot wait. */
+  #turnAway(job: Job, verdict: Exclude<Verdict, 'serve' | 'wait'>): void {
+    if (verdict === 'epochOver') job.fail(unavailable('the epoch of the shard has changed'));
+    else if (verdict === 'settingsOld') job.fail(settingsOld(this.#revision.settingsVersion));
+    else if (job.hasDropped) {
+      // The index that was loaded for it is of another history again: the job's own is gone.
+      job.fail(unavailable('the history of the shard has changed'));
+    } else {
+      job.hasDropped = true;
+      this.#wait(job);
+      this.#shard.reload();
+    }
+  }
+
+  #wait(job: Job): void {
+    this.#jobs.wait(job);
+    this.#shard.waits();
+  }
+
+  #admit(job: Job): void {
+    this.#jobs.admit(job);
+    if (job.isLong) this.#shard.longWork();
+    else this.#shard.shortWork();
+  }
+
+  get #mayRunShort(): boolean {
+    return this.#jobs.hasShort && this.#mayStart;
+  }
+
+  /** New jobs wait once a change waits for the begun ones: else it would wait for ever. */
+  get #mayStart(): boolean {
+    if (!this.#jobs.hasBegun) return true;
+    return this.#jobs.canAcquire && !this.#shard.isChangeWaiting;
+  }
+
+  readonly #mayBegin = (): boolean => this.#mayStart;
+
+  #runOne(job: Job, nowMs: number, sliceEndMs: number, mark: (requestId: number) => void): void {
+    if (!job.isCancelled && this.#runJob(job, nowMs, sliceEndMs, mark) === 'more') {
+      this.#jobs.suspend(job);
+      this.#shard.longWork();
+    } else if (!this.#jobs.hasBegun) this.#shard.resumed();
+  }
+
+  #runJob(
+    job: Job,
+    nowMs: number,
+    sliceEndMs: number,
+    mark: (requestId: number) => void,
+  ): 'done' | 'more' {
+    if (job.deadlineMs <= performance.timeOrigin + nowMs) {
+      job.fail(deadlineExceeded());
+      return 'done';
+    }
+    // What was committed under newer settings may have come since the job was admitted.
+    if (this.#revision.judge(job) === 'settingsOld') {
+      this.#turnAway(job, 'settingsOld');
+      return 'done';
+    }
+    mark(job.requestId);
+    try {
+      // Also in every later slice: an evaluation ends over the revision that it began with (I4).
+      assert(this.#revision.canServe(job), 'a job runs over a revision that serves it');
+      return job.run(this.#shard, sliceEndMs);
+    } catch (error) {
+      const { key } = this.#shard;
+      if (!(error instanceof AppError)) this.#host.report('evaluation_failed', key, error);
+      const { reason, message, metadata } = errorToData(error);
+      job.fail(new AppError<string>(reason, message, metadata, error));
+      if (error instanceof IndexDamage) this.#shard.damaged(error);
+      return 'done';
+    } finally {
+      mark(0);
+    }
+  }
+}

@@ -1,0 +1,69 @@
+import type { AnswerBatch, WorkerResponse } from '../../protocol/messages.ts';
+import {
+  ANSWER_ALLOWED,
+  ANSWER_BODY,
+  ANSWER_DENIED,
+  ANSWER_FALLBACK,
+  ANSWER_LARGE_BODY,
+} from '../../protocol/messages.ts';
+import type { RawAnswer } from '../../protocol/shard-client.ts';
+import { AppError, errorFromData } from '../../shared/app-error.ts';
+import { ParsedRequest, RawRequest } from './pending-request.ts';
+import type { SentRequests } from './sent-requests.ts';
+import type { PendingRequest } from './shard-queue.ts';
+import type { SlotReason } from './slot-reason.ts';
+
+const ALLOWED: RawAnswer = { kind: 'allowed' };
+const DENIED: RawAnswer = { kind: 'denied' };
+const FALLBACK: RawAnswer = { kind: 'fallback' };
+
+/** Gives the answers of a batch to the callers of raw requests; `finish` counts each as answered before. Hot. */
+export function deliverRaw(
+  answers: AnswerBatch,
+  sent: SentRequests,
+  finish: (request: PendingRequest) => void,
+): void {
+  const { ids, kinds, bodies, bodyEnds, largeBodies } = answers;
+  let bodyIndex = 0;
+  let bodyStart = 0;
+  let largeIndex = 0;
+  for (let i = 0; i < ids.length; i++) {
+    const kind = kinds[i];
+    let body: Uint8Array | undefined;
+    if (kind === ANSWER_BODY) {
+      const end = bodyEnds[bodyIndex] as number; // one per ANSWER_BODY
+      bodyIndex += 1;
+      body = bodies.subarray(bodyStart, end);
+      bodyStart = end;
+    } else if (kind === ANSWER_LARGE_BODY) {
+      body = largeBodies[largeIndex];
+      largeIndex += 1;
+    }
+    const request = sent.get(ids[i] as number); // below length
+    if (!(request instanceof RawRequest)) continue; // cancelled meanwhile
+    finish(request);
+    if (kind === ANSWER_ALLOWED) request.onAnswer(ALLOWED);
+    else if (kind === ANSWER_DENIED) request.onAnswer(DENIED);
+    else if (kind === ANSWER_FALLBACK) request.onAnswer(FALLBACK);
+    else if (body !== undefined) request.onAnswer({ kind: 'body', body });
+    else request.fail(new AppError<SlotReason>('INTERNAL', 'internal error'));
+  }
+}
+
+/** Gives an answer, or a part of one, to the caller of a parsed request; `finish` counts it as answered before. */
+export function deliverParsed(
+  response: WorkerResponse,
+  sent: SentRequests,
+  finish: (request: PendingRequest) => void,
+): void {
+  const request = sent.get(response.requestId);
+  if (request === undefined) return; // cancelled meanwhile
+  if (response.error === undefined && response.isPart) {
+    if (request instanceof ParsedRequest) request.onResponse(response);
+    return;
+  }
+  finish(request);
+  if (response.error !== undefined) request.fail(errorFromData(response.error));
+  else if (request instanceof ParsedRequest) request.onResponse(response);
+  else request.fail(new AppError<SlotReason>('INTERNAL', 'internal error'));
+}

@@ -1,0 +1,60 @@
+import { expect, test } from 'vitest';
+import {
+  type BenchmarkRecord,
+  benchmarkMarkdown,
+} from '../../scripts/benchmarks/benchmark-markdown.ts';
+
+const TRANSCRIBED: BenchmarkRecord = {
+  title: 'Old',
+  command: 'npm run bench -- old; by hand',
+  about: ['What it is.'],
+  date: '2026-11',
+  commit: 'transcribed',
+  machine: 'a machine',
+  load: 'quiet',
+  tables: [{ caption: 'Rows', columns: ['a', 'b'], rows: [['1 | 2', 'x'], ['short']] }],
+};
+const MEASURED: BenchmarkRecord = {
+  title: 'new',
+  command: 'npm run bench -- new',
+  date: '2026-11-26',
+  commit: 'abc123',
+  machine: { node: 'v22.1.0', cpu: 'Some CPU', cores: 2, memoryGiB: 8 },
+  load: { before: 0.5, after: 1.2 },
+  micro: [
+    { name: 'one', yields: 'ns', nsPerOperation: 12, nsFastest: 10, ratio: 0.5, noise: 0.04 },
+  ],
+  programs: [{ name: 'long', yields: 'things', code: 3, results: [{ x: 1 }] }],
+  comparisons: [
+    {
+      name: 'one',
+      ratio: 0.5,
+      baselineRatio: 0.4,
+      change: 1.25,
+      noise: 0.05,
+      verdict: 'slower',
+    },
+  ],
+};
+
+test('a transcribed record shows its source, its captions and whole rows', () => {
+  const page = benchmarkMarkdown([TRANSCRIBED]);
+  expect(page).toContain(
+    '`npm run bench -- old`, by hand\n2026-11, commit transcribed; a machine; quiet.',
+  );
+  expect(page).toContain('Rows:\n\n| a | b |\n|---|---|\n| 1 \\| 2 | x |\n| short |  |\n');
+});
+
+test('a measured record shows machine, load, commit, change and exit code', () => {
+  const page = benchmarkMarkdown([MEASURED]);
+  expect(page).toContain(
+    '2026-11-26, commit abc123; 2 cores of Some CPU, 8 GiB; Node.js 22.1.0; load 0.5 before, 1.2 after.',
+  );
+  expect(page).toContain('| `one` | ns | 12 | 10 | ±4 % | 1.25, slower |');
+  expect(page).toContain('`long`: things. It ended with exit code 3.\n\n```json\n{"x":1}\n```');
+});
+
+test('records follow each other in the given order', () => {
+  const page = benchmarkMarkdown([MEASURED, TRANSCRIBED]);
+  expect(page.indexOf('## new')).toBeLessThan(page.indexOf('## Old'));
+});

@@ -1,0 +1,2 @@
+/* Four times as many random scopes as in the short run. */
+import './every-method.pg.test.ts';

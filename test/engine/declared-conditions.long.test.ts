@@ -1,0 +1,2 @@
+/* Four times as many random worlds. */
+import './declared-conditions.test.ts';

@@ -1,0 +1,2 @@
+/* Four times as many random worlds. */
+import './hot-trees.test.ts';

@@ -1,0 +1,2 @@
+/* Four times as many random worlds. */
+import './overlay-equals-reference.test.ts';

@@ -1,0 +1,2 @@
+/* Twenty-four rounds, instead of six. */
+import './typed-models.host.test.ts';

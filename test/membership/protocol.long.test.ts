@@ -1,0 +1,2 @@
+/* Worlds of more states, and rules whose loss shows only in them. */
+import './protocol.test.ts';

@@ -1,0 +1,2 @@
+/* Claims beside a million deliveries, instead of thirty thousand. */
+import './claim-cost.pg.test.ts';

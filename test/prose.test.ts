@@ -1,0 +1,60 @@
+/* Documents read as plain English: short sentences, verb first, the field's words (CONTRIBUTING.md). */
+import { globSync, readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { bareDocComments, lengthsOf, proseFaults, sentencesOf } from './support/prose.ts';
+
+const GENERATED = new Set([
+  'docs/api.md',
+  'docs/benchmarks.md',
+  'docs/configuration.md',
+  'docs/invariants.md',
+  'docs/limits.md',
+]);
+const DOCUMENTS = ['README.md', 'CONTRIBUTING.md', ...globSync('docs/**/*.md')]
+  .map((path) => path.replaceAll('\\', '/'))
+  .filter((path) => !GENERATED.has(path));
+/** A document; that of the architecture without its table of limits, which is generated from the code. */
+function textOf(path: string): string {
+  const text = readFileSync(path, 'utf8');
+  return path === 'docs/ARCHITECTURE.md' ? text.replace(/\n## Limits\n[^]*$/, '\n') : text;
+}
+const MEDIAN_MAX = 15;
+const P90_MAX = 25;
+/** Lines of all documents that are written by hand: a ceiling that only goes down. */
+const LINES_MAX = 5_689;
+
+test.each(DOCUMENTS)('%s has short sentences', (path) => {
+  const { median, p90 } = lengthsOf(textOf(path));
+  expect(median, 'words of the median sentence').toBeLessThanOrEqual(MEDIAN_MAX);
+  expect(p90, 'words at the 90th percentile').toBeLessThanOrEqual(P90_MAX);
+});
+
+test.each(DOCUMENTS)('%s opens no clause bare and uses no banned word', (path) => {
+  expect(proseFaults(textOf(path))).toEqual([]);
+});
+
+test('documents that are written by hand do not grow', () => {
+  const lines = DOCUMENTS.map((path) => textOf(path).split('\n').length - 1);
+  expect(lines.reduce((sum, one) => sum + one, 0)).toBeLessThanOrEqual(LINES_MAX);
+});
+
+/** A ceiling that only goes down: lower it with each file that is put right. */
+const BARE_DOC_COMMENTS_MAX = 507;
+
+test('doc comments that begin with a bare clause become fewer', () => {
+  const count = globSync('src/**/*.ts')
+    .filter((path) => !path.includes('/gen/'))
+    .reduce((sum, path) => sum + bareDocComments(readFileSync(path, 'utf8')), 0);
+  expect(count).toBeLessThanOrEqual(BARE_DOC_COMMENTS_MAX);
+});
+
+test('faults are found in prose alone', () => {
+  const text = 'As it reads, it is long.\n\n- Ask a question.\n\n`question`\n\n```\nFor it.\n```\n';
+  expect(proseFaults(text).map((fault) => fault.split(' ').slice(0, 3).join(' '))).toEqual([
+    'opens with "As":',
+  ]);
+  expect(proseFaults('It answers a question at once.')).toHaveLength(1);
+  expect(sentencesOf('One two three four. Five six seven eight.')).toHaveLength(2);
+  expect(lengthsOf('One two three four. One two three four five.')).toEqual({ median: 4, p90: 4 });
+  expect(bareDocComments('/** Of a kind. */\n/**\n * With it. */\n/** Official. */')).toBe(2);
+});

@@ -1,0 +1,2 @@
+/* Every way to fail that a plan foresees. */
+import './forecast.host.test.ts';

@@ -1,0 +1,131 @@
+/* The words of the code: the glossary in CONTRIBUTING.md, no banned synonym in src, one name for one type. */
+import { globSync, readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { GLOSSARY, type Term } from './support/glossary.ts';
+import { importsOf } from './support/import-rules.ts';
+import { partsOfName, wordsOfSource } from './support/source-words.ts';
+import { declaredTwice, seenTwice, type TypedFile, typeNamesOf } from './support/type-names.ts';
+
+/** Ceilings that only go down: lower them with each name that is put right. */
+const NAMES_DECLARED_TWICE_MAX = 20;
+const NAMES_SEEN_TWICE_MAX = 12;
+
+const SOURCES = globSync('src/**/*.ts')
+  .map((path) => path.replaceAll('\\', '/'))
+  .filter((path) => !path.startsWith('src/gen/') && !path.endsWith('.test.ts'))
+  .toSorted();
+const textOf = (path: string): string => readFileSync(path, 'utf8');
+const partsByName = new Map<string, readonly string[]>();
+function partsOf(name: string): readonly string[] {
+  let parts = partsByName.get(name);
+  if (parts === undefined) partsByName.set(name, (parts = partsOfName(name)));
+  return parts;
+}
+
+/** What a source says that a row of the glossary bans, each with its place. */
+function faultsOf(path: string, source: string, terms: readonly Term[]): readonly string[] {
+  const rows = terms.filter(
+    ({ where, except = [] }) =>
+      (where?.test(path) ?? true) && !except.some(([excepted]) => excepted.test(path)),
+  );
+  const { names, comments } = wordsOfSource(source);
+  const file = path.replace(/^src\//, '').replaceAll(/[-/.]/g, '_');
+  return rows.flatMap(({ word, names: banned, comments: bannedInComments }) => {
+    const found = names.filter(([name]) => partsOf(name).some((part) => banned?.test(part)));
+    const said = comments.flatMap(([text, line]) => {
+      const match = bannedInComments?.exec(text);
+      return match === null || match === undefined ? [] : [[match[0], line] as const];
+    });
+    const inPath = file.split('_').filter((part) => banned?.test(part));
+    return [...found, ...said, ...inPath.map((part) => [part, 0] as const)].map(
+      ([text, line]) => `${path}:${line}: ${text} (write ${word})`,
+    );
+  });
+}
+
+test('the glossary in CONTRIBUTING.md has every row', () => {
+  const [, section = ''] = textOf('CONTRIBUTING.md').split('\n## Glossary\n');
+  const rows = section
+    .split('\n## ')[0]
+    ?.split('\n')
+    .filter((line) => line.startsWith('|'));
+  expect(rows?.slice(2)).toEqual(
+    GLOSSARY.map(({ word, meaning, not }) => `| ${word} | ${meaning} | \`${not}\` |`),
+  );
+  expect(GLOSSARY.length).toBeGreaterThanOrEqual(30);
+});
+
+test('no name, comment or path of src uses a banned synonym', () => {
+  expect(SOURCES.length).toBeGreaterThan(500);
+  expect(SOURCES.flatMap((path) => faultsOf(path, textOf(path), GLOSSARY))).toEqual([]);
+});
+
+test('every row bans what it names, and every exception is of use', () => {
+  for (const { names, where, except = [], not } of GLOSSARY) {
+    const whole = SOURCES.filter((path) => where?.test(path) ?? true);
+    expect(whole.length, not).toBeGreaterThan(0);
+    for (const [path] of except) {
+      expect(
+        whole.some((source) => path.test(source)),
+        `${not}: ${path.source}`,
+      ).toBe(true);
+    }
+    expect(names, not).toBeDefined();
+  }
+});
+
+test('banned synonyms are found in names, comments, templates and paths, and nowhere else', () => {
+  const terms: readonly Term[] = [
+    { word: 'rung', meaning: '', not: 'step', names: /^steps?$/, comments: /\bsteps?\b/i },
+    { word: 'UNSURE', meaning: '', not: 'MAYBE', names: /^MAYBE$/ },
+  ];
+  const faults = (text: string, path = 'src/x.ts'): number => faultsOf(path, text, terms).length;
+  expect(faults('const stepCount = 1;')).toBe(1);
+  expect(faults('// one step')).toBe(1);
+  expect(faults('const a = `x ${steps.length}`;')).toBe(1);
+  expect(faults('const a = MAYBE;')).toBe(1);
+  expect(faults('', 'src/a/step-of.ts')).toBe(1);
+  expect(faults("const a = 'step'; const b = `step`; const c = stepped; const d = /step/;")).toBe(
+    0,
+  );
+  expect(faults('const maybe = 1;')).toBe(0);
+});
+
+const files: readonly TypedFile[] = SOURCES.map((path) => {
+  const text = textOf(path);
+  return {
+    path,
+    names: typeNamesOf(text),
+    imports: importsOf(path, text).map(({ to }) => to),
+  };
+});
+
+test('few names of types are declared in more than one file', () => {
+  expect(files.flatMap(({ names }) => names).length).toBeGreaterThan(1_000);
+  const twice = [...declaredTwice(files)].map(([name, paths]) => `${name}: ${paths.join(', ')}`);
+  expect(twice.length, twice.join('\n')).toBeLessThanOrEqual(NAMES_DECLARED_TWICE_MAX);
+});
+
+test('few files see two declarations of one name', () => {
+  const seen = seenTwice(files);
+  expect(seen.length, seen.join('\n')).toBeLessThanOrEqual(NAMES_SEEN_TWICE_MAX);
+});
+
+test('names that are declared or seen twice are found', () => {
+  const declared = typeNamesOf('type A = 1;\nexport class B {}\nexport type { C };\n  type D = 2;');
+  expect(declared).toEqual(['A', 'B']);
+  const file = (path: string, names: readonly string[], ...imports: readonly string[]) => ({
+    path,
+    names,
+    imports,
+  });
+  const tree = [
+    file('src/a/x.ts', ['Row'], 'src/a/y.ts'),
+    file('src/a/y.ts', [], 'src/b/z.ts'),
+    file('src/b/z.ts', ['Row', 'Other'], 'src/c/w.ts'),
+    file('src/c/w.ts', ['Row']),
+    file('src/d/v.ts', ['Other']),
+  ];
+  expect([...declaredTwice(tree).keys()]).toEqual(['Row', 'Other']);
+  expect(seenTwice(tree)).toEqual(['Row: src/a/x.ts, src/b/z.ts', 'Row: src/b/z.ts, src/c/w.ts']);
+});

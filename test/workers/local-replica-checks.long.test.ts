@@ -1,0 +1,2 @@
+/* Three seeds, instead of one. */
+import './local-replica-checks.test.ts';

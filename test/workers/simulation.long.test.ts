@@ -1,0 +1,2 @@
+/* Three seeds, instead of one. */
+import './simulation.test.ts';
