@@ -27,6 +27,7 @@ import {
   NOW_MS,
   OBJECTS,
   NAMESPACES,
+  RELATIONS,
   subjects,
   tuples as tupleArbitrary,
   USERS,
@@ -274,7 +275,10 @@ let bruteSearchesLeft = 0;
 function isMendedBy(world: World, tuple: RelationTuple, query: CheckQuery): boolean {
   const { tuples } = withTuple(world, tuple);
   const weighed = weigh(tuples, query.contextJson);
-  const reference = new ReferenceEvaluator(modelOf(world), weighed, ALL_REFS);
+  // Tuples name objects as parents that have none themselves: a remedy may be the first.
+  const { namespace, objectId } = tuple;
+  const added = RELATIONS.map((relation) => ({ namespace, objectId, relation }));
+  const reference = new ReferenceEvaluator(modelOf(world), weighed, [...ALL_REFS, ...added]);
   const values = (target: ReferenceTarget) => reference.values(target);
   return reference.check(query, query.subject, values, query.isExact);
 }
