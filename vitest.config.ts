@@ -21,7 +21,17 @@ function leftOut(length: string | undefined): string[] {
   throw new Error(`TEST_LENGTH is ${length}: it must be short or long`);
 }
 
-const notThese = leftOut(process.env['TEST_LENGTH']);
+const length = process.env['TEST_LENGTH'];
+const notThese = leftOut(length);
+/**
+ * The short tests draw the same random inputs each time, so that a change is red for what it changed. All others draw
+ * new ones, and print the seed. A seed that is given counts for both.
+ */
+const seeds =
+  length === 'short'
+    ? ['SEED', 'FAULT_SEED', 'HOSTILE_SEED'].map((name) => [name, process.env[name] ?? '1'])
+    : [];
+const setupFiles = ['test/support/cpu-meter.ts', 'test/support/fuzz-seed.ts'];
 
 export default defineConfig({
   test: {
@@ -32,7 +42,12 @@ export default defineConfig({
     execArgv: ['--import', fileURLToPath(new URL('scripts/source-cache.mjs', import.meta.url))],
     // Child processes and threads of the tests have it from their environment.
     // Nothing is installed behind the back of a test: those about that say so.
-    env: { DEBUG_ASSERTIONS: '1', RUNNER_INSTALL_TOOLS: 'false' },
+    env: {
+      DEBUG_ASSERTIONS: '1',
+      RUNNER_INSTALL_TOOLS: 'false',
+      ...(Object.fromEntries(seeds) as Record<string, string>),
+    },
+    setupFiles,
     reporters: ['default', './scripts/summary-reporter.ts'],
     testTimeout: 30_000,
     hookTimeout: PROCESSES_MS,
@@ -45,7 +60,7 @@ export default defineConfig({
           name: 'unit',
           include: [ALL],
           exclude: [PG, HOST, LONG_UNIT, ...notThese],
-          setupFiles: ['test/support/unit-guard.ts'],
+          setupFiles: [...setupFiles, 'test/support/unit-guard.ts'],
           // A process for each file took half of the time. Tests that only compute share one.
           isolate: false,
         },
@@ -56,7 +71,7 @@ export default defineConfig({
           name: 'unit-long',
           include: [LONG_UNIT],
           exclude: notThese,
-          setupFiles: ['test/support/unit-guard.ts'],
+          setupFiles: [...setupFiles, 'test/support/unit-guard.ts'],
         },
       },
       {

@@ -1,17 +1,26 @@
 import type { Reporter, TestModule, Vitest } from 'vitest/node';
 import { readAllowedSkips, reasonOfSkip } from './allowed-skips.ts';
+import { overCpuBound } from './cpu-bound.ts';
 
 const SLOWEST_SHOWN = 20;
+/** What a file outside of the long run may take. */
+const CPU_SECONDS_MAX = 15;
 
 type Skip = { readonly name: string; readonly reason: string | undefined };
 
 /**
  * Ends a run with its slowest files, with every skipped test and why it may be skipped, and with the plain
  * line `N passed, N failed` (and `N skipped` where there are any). A file that could not run counts as
- * one failure. A skip that test/allowed-skips.json does not allow makes the run fail.
+ * one failure. A skip that test/allowed-skips.json does not allow makes the run fail, and so does a file outside of
+ * the long run that takes too much CPU.
  */
 export default class SummaryReporter implements Reporter {
+  readonly #cpuSecondsMax: number;
   #vitest: Vitest | undefined;
+
+  constructor({ cpuSecondsMax = CPU_SECONDS_MAX }: { readonly cpuSecondsMax?: number } = {}) {
+    this.#cpuSecondsMax = cpuSecondsMax;
+  }
 
   onInit(vitest: Vitest): void {
     this.#vitest = vitest;
@@ -35,11 +44,26 @@ export default class SummaryReporter implements Reporter {
     // Whoever asks for tests by name skips all others on purpose.
     const isWhole = this.#vitest?.config.testNamePattern === undefined;
     if (isWhole) tellSlowest(modules);
+    if (isWhole && failed === 0) this.#tellCostly(modules);
     // Of a file that fails, tests are skipped for that reason alone.
     const ofGood = skipped.filter(({ module }) => module.ok());
     const names = ofGood.map(({ module, name }) => `${module.relativeModuleId} > ${name}`);
     if (isWhole) tellSkips(names);
     process.stdout.write(`\n${passed} passed, ${failed} failed${tail}\n`);
+  }
+
+  #tellCostly(modules: readonly TestModule[]): void {
+    const costs = modules.map((module) => {
+      return { file: module.relativeModuleId, cpuSeconds: module.meta().cpuSeconds ?? 0 };
+    });
+    const root = this.#vitest?.config.root ?? process.cwd();
+    const over = overCpuBound(costs, this.#cpuSecondsMax, root);
+    if (over.length === 0) return;
+    const lines = over.map((one) => `${one.cpuSeconds.toFixed(1).padStart(7)} s  ${one.file}`);
+    process.stdout.write(
+      `\nMore than ${this.#cpuSecondsMax} s of CPU on the average of two runs: split these files, or move what is long to x.long.test.ts\n${lines.join('\n')}\n`,
+    );
+    process.exitCode = 1;
   }
 }
 
@@ -47,12 +71,24 @@ function tellSlowest(modules: readonly TestModule[]): void {
   if (modules.length <= SLOWEST_SHOWN) return;
   const rows = modules.map((module) => {
     const { collectDuration, duration } = module.diagnostic();
-    return { file: module.relativeModuleId, seconds: (collectDuration + duration) / 1000 };
+    const cpu = module.meta().cpuSeconds;
+    return { file: module.relativeModuleId, seconds: (collectDuration + duration) / 1000, cpu };
   });
   const slowest = rows.toSorted((a, b) => b.seconds - a.seconds).slice(0, SLOWEST_SHOWN);
-  const lines = slowest.map(({ file, seconds }) => `${seconds.toFixed(1).padStart(7)} s  ${file}`);
+  const lines = slowest.map(({ file, seconds, cpu }) => {
+    return `${seconds.toFixed(1).padStart(7)} s ${(cpu?.toFixed(1) ?? '').padStart(7)} s of CPU  ${file}`;
+  });
   process.stdout.write(`\nSlowest files\n${lines.join('\n')}\n`);
+  for (const [kind, ofKind] of Object.entries(Object.groupBy(modules, kindOf))) {
+    const sum = (ofKind ?? []).reduce(
+      (total, module) => total + (module.meta().cpuSeconds ?? 0),
+      0,
+    );
+    process.stdout.write(`${kind}: ${ofKind?.length} files, ${sum.toFixed(0)} s of CPU\n`);
+  }
 }
+
+const kindOf = ({ project }: TestModule): string => project.name;
 
 function tellSkips(names: readonly string[]): void {
   if (names.length === 0) return;

@@ -3,8 +3,14 @@ import { resolve } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { CaseFolder } from './support/vitest-run.ts';
 
-const folder = new CaseFolder({ reporters: [resolve('scripts/summary-reporter.ts')] });
-afterAll(() => folder.remove());
+const REPORTER = resolve('scripts/summary-reporter.ts');
+const setupFiles = [resolve('test/support/cpu-meter.ts')];
+const folder = new CaseFolder({ reporters: [REPORTER], setupFiles });
+const strict = new CaseFolder({ reporters: [[REPORTER, { cpuSecondsMax: 0.5 }]], setupFiles });
+afterAll(() => {
+  folder.remove();
+  strict.remove();
+});
 
 const lastLine = (output: string): string => output.trimEnd().split('\n').at(-1) ?? '';
 
@@ -50,6 +56,35 @@ test('the slowest 20 files of many, slowest first', () => {
   folder.write('many-slow.case.js', slow);
   const { output } = folder.run('many');
   const lines = output.slice(output.indexOf('Slowest files')).trim().split('\n');
-  expect(lines[1]).toMatch(/^ +[1-9]\d*\.\d s {2}many-slow\.case\.js$/);
+  expect(lines[1]).toMatch(/^ +[1-9]\d*\.\d s +\d+\.\d s of CPU {2}many-slow\.case\.js$/);
   expect(lines.filter((line) => line.endsWith('.case.js'))).toHaveLength(20);
+});
+
+/** Takes a second of CPU. */
+const BUSY =
+  'const { user } = process.cpuUsage(); while (process.cpuUsage().user - user < 1e6) for (let i = 0; i < 1e7; i++);';
+
+test('a file that takes too much CPU fails the run, with advice', () => {
+  strict.write('busy.case.js', `test('a', () => { ${BUSY} });`);
+  strict.write(
+    'busy-not.case.js',
+    "test('a', () => new Promise((done) => setTimeout(done, 1500)));",
+  );
+  const { status, output } = strict.run('busy');
+  expect(output).toContain('More than 0.5 s of CPU on the average of two runs: split these files');
+  expect(output).toMatch(/^ +1\.\d s {2}busy\.case\.js$/m);
+  expect(output).not.toMatch(/ s {2}busy-not\.case\.js$/m);
+  expect(lastLine(output)).toBe('2 passed, 0 failed');
+  expect(status).toBe(1);
+});
+
+test('CPU of a child counts as its file’s', () => {
+  strict.write(
+    'child.case.js',
+    `import { spawnSync } from 'node:child_process';
+test('a', () => { spawnSync(process.execPath, ['-e', ${JSON.stringify(BUSY)}]); });`,
+  );
+  const { status, output } = strict.run('child');
+  expect(output).toMatch(/^ +1\.\d s {2}child\.case\.js$/m);
+  expect(status).toBe(1);
 });
