@@ -151,7 +151,10 @@ const condition = fc.record(
   {
     parameters: fc.dictionary(
       anyName,
-      fc.oneof(fc.constantFrom('int', 'list<string>', 'map<list<any>>'), fc.string()),
+      fc.oneof(
+        fc.constantFrom('int', 'list<string>', 'map<list<any>>', 'or', 'list<with>'),
+        fc.string(),
+      ),
       { maxKeys: 4 },
     ),
     expression,
@@ -185,6 +188,13 @@ describe('both ways', () => {
     expect(parseGate(DRIVE).document).toEqual(DOCUMENT);
     expect(parseGate(printGate(DOCUMENT)).document).toEqual(DOCUMENT);
     expect(formatGate(DRIVE)).toBe(DRIVE);
+  });
+
+  test.each(['or', 'list<or>', 'map<list<this>>'])('a reserved word as a type: %s', (type) => {
+    const conditions = { c: { parameters: { p: type }, expression: 'true' } };
+    const text = printGate({ conditions, namespaces: {} });
+    expect(text).toContain(`p: "${type}"`);
+    expect(parseGate(text).document).toEqual({ conditions, namespaces: {} });
   });
 
   test('JSON → gate → JSON is equal, and the text is formatted', () => {

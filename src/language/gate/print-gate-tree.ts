@@ -61,7 +61,9 @@ function printCondition(condition: ConditionStatement): string {
 }
 
 function printParameter({ name, type }: Parameter): string {
-  const isPlain = TYPE.test(type) && type.split('<').length === type.split('>').length;
+  const isBalanced = type.split('<').length === type.split('>').length;
+  const isReserved = type.split(/[<>]/).some((word) => RESERVED.has(word));
+  const isPlain = TYPE.test(type) && isBalanced && !isReserved;
   return `${nameText(name)}: ${isPlain ? type : JSON.stringify(type)}`;
 }
 
