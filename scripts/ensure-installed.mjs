@@ -1,14 +1,13 @@
 // Installs the dependencies when something that package-lock.json names is missing or of another
 // version. Runs before `start`, `test` and `check`, also under a Node.js older than the one that the
 // dependencies bring; so it is plain JavaScript without dependencies. It never asks the network when
-// everything is there. Whoever installed, `npm ci --ignore-scripts` by hand as well: binaries that others
-// packed are compared with what is recorded of them before any of them runs.
+// everything is there. Own builds of binaries are put in their places.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { linkNode, linkRunner } from './link-commands.mjs';
-import { verifyBinariesOrExit } from './supply-chain/verify-binaries.mjs';
+import { hasOwnBuilds, verifyBinariesOrExit } from './supply-chain/verify-binaries.mjs';
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');
 const NODE_MAJOR = 22;
@@ -116,11 +115,8 @@ function prepareDatabase() {
 }
 
 const reason = missing();
-if (reason !== undefined) {
-  install(reason);
-  process.stderr.write('Comparing the binaries with what is recorded of them …\n');
-}
-verifyBinariesOrExit(ROOT);
+if (reason !== undefined) install(reason);
+if (hasOwnBuilds(ROOT)) verifyBinariesOrExit(ROOT);
 requireNode();
 linkRunner();
 if (reason !== undefined) {

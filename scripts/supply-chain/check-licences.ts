@@ -3,7 +3,7 @@
  * licences.json. Those that are only for development, or beside one database, may not come with the service.
  */
 import { existsSync, readFileSync } from 'node:fs';
-import { readBinaryRecord } from './binary-record.ts';
+import { readRecord } from './verify-binaries.mjs';
 
 type Locked = { readonly license?: string; readonly dev?: boolean; readonly version?: string };
 
@@ -46,7 +46,7 @@ for (const [path, { license, dev, version }] of Object.entries(lock.packages)) {
     problems.push(`${what}: package-lock.json says ${license}, its package.json ${own}`);
   }
 }
-for (const [name, { upstream, bundled = [] }] of Object.entries(readBinaryRecord())) {
+for (const [name, { upstream, bundled = [] }] of Object.entries(readRecord())) {
   check(`${name}: ${upstream.name}`, upstream.licence, 'service');
   for (const library of bundled) check(`${name}: ${library.name}`, library.licence, 'beside');
 }

@@ -1,6 +1,20 @@
-/** The SHA-256 of a file, in hexadecimal. */
-export function sha256Of(path: string): string;
-/** All that lies below a folder of a package, by path with slashes from the package, in order. */
-export function listFiles(packageRoot: string, folder: string): string[];
-/** One digest for many files: of lines as `sha256sum` prints them, in the order of the paths. */
-export function digestOfAll(packageRoot: string, paths: readonly string[]): string;
+/** What binaries.json says of one package. */
+type BinaryPackage = {
+  readonly upstream: { readonly name: string; readonly licence: string };
+  /** Libraries of others in the package. */
+  readonly bundled?: readonly { readonly name: string; readonly licence: string }[];
+  /** Folders in which nothing else may lie. */
+  readonly roots: readonly string[];
+  /** SHA-256 by path. */
+  readonly files: Readonly<Record<string, string>>;
+  /** One digest of all other files below the roots. */
+  readonly rest?: string;
+};
+
+/** binaries.json. */
+export function readRecord(): Record<string, BinaryPackage>;
+/** A sentence for each thing that is wrong below `root`. Errors: a malformed own-binaries.json throws with the field's path. */
+export function verifyBinaries(
+  root: string,
+  record?: Readonly<Record<string, Pick<BinaryPackage, 'roots' | 'files' | 'rest'>>>,
+): readonly string[];

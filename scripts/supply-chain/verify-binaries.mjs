@@ -1,7 +1,14 @@
 /**
  * Compares the third-party binaries of node_modules with what binaries.json records of them, and puts own builds
- * (own-binaries.json, docs/dependencies.md) in their places before. Plain JavaScript without dependencies, for a
- * Node.js as old as 20: it runs before anything that it verifies does.
+ * (own-binaries.json, docs/dependencies.md) in their places before. Runs in `npm run check`, while an image is built, and
+ * before each start where there are own builds. Plain JavaScript without dependencies, for a Node.js as old as 20.
+ *
+ *     node scripts/supply-chain/verify-binaries.mjs
+ *     node scripts/supply-chain/verify-binaries.mjs --record NAME=FOLDER …
+ *
+ * The second records anew the files of unpacked packages after a change of their versions: NAME is a key of
+ * binaries.json, FOLDER what `npm pack` and `tar` made. Version, archive and comparison with upstream are for a
+ * person to look up and write.
  */
 import { createHash } from 'node:crypto';
 import {
@@ -24,12 +31,13 @@ import { fileURLToPath } from 'node:url';
 
 const RECORD = fileURLToPath(new URL('binaries.json', import.meta.url));
 const OWN = 'own-binaries.json';
-/** Below node_modules, so that an installation that begins anew forgets it. */
-const SEEN = join('.cache', 'gatehouse', 'verified-binaries.json');
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+/** What is executed or loaded; of packages with thousands of files the others have one digest. */
+const BINARY = /\/bin\/[^/]+$|\.(node|so|dylib)(\.|$)|\.dylib$/;
 const SHA256 = /^[0-9a-f]{64}$/;
 
 /** The SHA-256 of a file, in hexadecimal. Reads it in pieces. */
-export function sha256Of(path) {
+function sha256Of(path) {
   const hash = createHash('sha256');
   const buffer = Buffer.allocUnsafe(1 << 20);
   const file = openSync(path, 'r');
@@ -45,7 +53,7 @@ export function sha256Of(path) {
 }
 
 /** All that lies below a folder of a package, by path with slashes from the package, in order. */
-export function listFiles(packageRoot, folder) {
+function listFiles(packageRoot, folder) {
   const from = join(packageRoot, folder);
   if (!existsSync(from)) return [];
   return readdirSync(from, { recursive: true, withFileTypes: true })
@@ -56,38 +64,45 @@ export function listFiles(packageRoot, folder) {
 }
 
 /** One digest for many files: of lines as `sha256sum` prints them, in the order of the paths. */
-export function digestOfAll(packageRoot, paths, digestOf = sha256Of) {
-  const lines = paths.map((path) => `${digestOf(join(packageRoot, path))}  ${path}\n`);
+function digestOfAll(packageRoot, paths) {
+  const lines = paths.map((path) => `${sha256Of(join(packageRoot, path))}  ${path}\n`);
   return createHash('sha256').update(lines.join('')).digest('hex');
+}
+
+/** binaries.json. Errors: those of the file system and of JSON. */
+export function readRecord() {
+  return JSON.parse(readFileSync(RECORD, 'utf8'));
+}
+
+/** Does `root` have own builds? */
+export function hasOwnBuilds(root) {
+  return existsSync(join(root, OWN));
 }
 
 /**
  * Verifies what is installed below `root`. Returns a sentence for each thing that is wrong, which is none when all
- * is as recorded. Files whose size, inode and times are those of the last good run are not read again.
+ * is as recorded.
  * Errors: an own-binaries.json that is malformed throws with the field's path.
- * Cost: a second for 250 MB the first time, some tens of milliseconds later.
+ * Cost: a second for 250 MB.
  */
-export function verifyBinaries(root, { platform = process.platform, arch = process.arch } = {}) {
-  const modules = join(root, 'node_modules');
-  const recordText = readFileSync(RECORD, 'utf8');
-  const record = JSON.parse(recordText);
+export function verifyBinaries(root, record = readRecord()) {
   const own = readOwn(root, record);
-  const seen = new Seen(join(modules, SEEN), `${recordText}${JSON.stringify(own)}`);
   const problems = [];
   for (const [name, entry] of Object.entries(record)) {
-    const packageRoot = join(modules, name);
+    const packageRoot = join(root, 'node_modules', name);
     if (!existsSync(packageRoot)) continue;
     const builds = own[name] ?? {};
-    placeOwn(packageRoot, name, builds, seen, problems);
-    verifyPackage({ packageRoot, name, entry, builds, seen, problems, platform, arch });
+    placeOwn(packageRoot, name, builds, problems);
+    verifyPackage({ packageRoot, name, entry, builds, problems });
   }
-  if (problems.length === 0) seen.keep();
   return problems;
 }
 
-function verifyPackage({ packageRoot, name, entry, builds, seen, problems, platform, arch }) {
+function verifyPackage({ packageRoot, name, entry, builds, problems }) {
   const say = (path, what) => problems.push(`${name}/${path}: ${what}`);
-  const prefix = entry.platformFiles?.replace('{platform}', platform).replace('{arch}', arch);
+  const prefix = entry.platformFiles
+    ?.replace('{platform}', process.platform)
+    .replace('{arch}', process.arch);
   const rest = [];
   const found = new Set();
   for (const path of entry.roots.flatMap((folder) => listFiles(packageRoot, folder))) {
@@ -109,7 +124,7 @@ function verifyPackage({ packageRoot, name, entry, builds, seen, problems, platf
     found.add(path);
     // Other platforms' files are not loaded here.
     if (prefix !== undefined && !path.startsWith(prefix)) continue;
-    const actual = seen.digestOf(full);
+    const actual = sha256Of(full);
     if (actual !== expected) say(path, `has SHA-256 ${actual}, recorded is ${expected}`);
   }
   for (const path of Object.keys(entry.files)) {
@@ -117,7 +132,7 @@ function verifyPackage({ packageRoot, name, entry, builds, seen, problems, platf
     if (!found.has(path)) say(path, 'is missing');
   }
   if (entry.rest === undefined) return;
-  const digest = digestOfAll(packageRoot, rest, (full) => seen.digestOf(full));
+  const digest = digestOfAll(packageRoot, rest);
   if (digest !== entry.rest) {
     say(entry.roots.join(', '), `its ${rest.length} other files are not those that are recorded`);
   }
@@ -172,11 +187,11 @@ function ownError(field, what) {
 }
 
 /** Copies own builds that are not in their places yet, each only if it is what its owner said it is. */
-function placeOwn(packageRoot, name, builds, seen, problems) {
+function placeOwn(packageRoot, name, builds, problems) {
   for (const [path, { from, sha256 }] of Object.entries(builds)) {
     const target = join(packageRoot, path);
     if (from === undefined) continue;
-    if (existsSync(target) && seen.digestOf(target) === sha256) continue;
+    if (existsSync(target) && sha256Of(target) === sha256) continue;
     if (!existsSync(from)) {
       problems.push(`${name}/${path}: the own build ${from} is missing`);
       continue;
@@ -197,53 +212,6 @@ function placeOwn(packageRoot, name, builds, seen, problems) {
   }
 }
 
-/** Digests of the last run that found nothing wrong, by path, while the file is the one that it was. */
-class Seen {
-  #path;
-  #of;
-  #before;
-  #now = {};
-
-  constructor(path, recordText) {
-    this.#path = path;
-    this.#of = createHash('sha256').update(recordText).digest('hex');
-    this.#before = readSeen(path, this.#of);
-  }
-
-  digestOf(path) {
-    const { size, ino, mtimeNs, ctimeNs } = lstatSync(path, { bigint: true });
-    const state = `${size} ${ino} ${mtimeNs} ${ctimeNs}`;
-    const before = this.#before[path];
-    const digest = before?.[0] === state ? before[1] : sha256Of(path);
-    this.#now[path] = [state, digest];
-    return digest;
-  }
-
-  /** Where node_modules may not be written the next run reads all again. */
-  keep() {
-    const text = JSON.stringify({ of: this.#of, files: this.#now });
-    if (text === JSON.stringify({ of: this.#of, files: this.#before })) return;
-    try {
-      mkdirSync(dirname(this.#path), { recursive: true });
-      const written = `${this.#path}.${process.pid}`;
-      writeFileSync(written, text);
-      renameSync(written, this.#path);
-    } catch (error) {
-      if (!['EROFS', 'EACCES', 'EPERM'].includes(error.code)) throw error;
-    }
-  }
-}
-
-function readSeen(path, of) {
-  try {
-    const seen = JSON.parse(readFileSync(path, 'utf8'));
-    return seen.of === of ? seen.files : {};
-  } catch (error) {
-    if (error.code === 'ENOENT' || error instanceof SyntaxError) return {};
-    throw error;
-  }
-}
-
 /** Verifies, and ends the process with 1 and what is wrong on stderr if anything is. */
 export function verifyBinariesOrExit(root) {
   let problems;
@@ -259,7 +227,32 @@ export function verifyBinariesOrExit(root) {
   process.exit(1);
 }
 
-// By hand, and while an image is built: node scripts/supply-chain/verify-binaries.mjs [ROOT]
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  verifyBinariesOrExit(process.argv[2] ?? fileURLToPath(new URL('../..', import.meta.url)));
+/** Records anew the files of one package that lies unpacked in `folder`. */
+function recordPackage(entry, folder) {
+  const { name, version } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  entry.package = `${name}@${version}`;
+  const paths = entry.roots.flatMap((root) => listFiles(folder, root));
+  const single = paths.filter((path) => entry.rest === undefined || BINARY.test(`/${path}`));
+  const others = paths.filter((path) => !single.includes(path));
+  entry.files = Object.fromEntries(single.map((path) => [path, sha256Of(join(folder, path))]));
+  if (entry.rest !== undefined) entry.rest = digestOfAll(folder, others);
 }
+
+function main([first, ...words]) {
+  if (first !== '--record') {
+    verifyBinariesOrExit(ROOT);
+    return;
+  }
+  const record = readRecord();
+  for (const word of words) {
+    const [name, folder] = word.split('=');
+    const entry = record[name];
+    if (entry === undefined) {
+      throw new Error(`${name} is none of ${Object.keys(record).join(', ')}`);
+    }
+    recordPackage(entry, folder);
+  }
+  writeFileSync(RECORD, `${JSON.stringify(record, null, 2)}\n`);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) main(process.argv.slice(2));
