@@ -3,7 +3,7 @@
 // dependencies bring; so it is plain JavaScript without dependencies. It never asks the network when
 // everything is there. Own builds of binaries are put in their places.
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { linkNode, linkRunner } from './link-commands.mjs';
@@ -80,6 +80,20 @@ function install(reason) {
   process.exit(1);
 }
 
+/** Removes what nothing here uses: modules of uWebSockets.js for other platforms, and headers of Node.js. 200 MB of 440. */
+function prune() {
+  const modules = join(ROOT, 'node_modules');
+  const listener = join(modules, 'uWebSockets.js', 'dist', 'bin');
+  const isOfOther = (name) =>
+    name.startsWith('uws_') && !name.startsWith(`uws_${process.platform}_${process.arch}_`);
+  const names = existsSync(listener) ? readdirSync(listener) : [];
+  for (const name of names.filter(isOfOther)) rmSync(join(listener, name));
+  const platform = `${process.platform}-${process.arch}`;
+  for (const name of [`node-${platform}`, `node-bin-${platform}`]) {
+    rmSync(join(modules, name, 'include'), { recursive: true, force: true });
+  }
+}
+
 /** What npm says of its failure, in one line: its code, the first thing it says, where its log lies. */
 function reasonOf(text) {
   const lines = [...text.matchAll(/^npm (?:error|ERR!) (.*)$/gm)].map(([, line]) => line);
@@ -115,7 +129,10 @@ function prepareDatabase() {
 }
 
 const reason = missing();
-if (reason !== undefined) install(reason);
+if (reason !== undefined) {
+  install(reason);
+  prune();
+}
 if (hasOwnBuilds(ROOT)) verifyBinariesOrExit(ROOT);
 requireNode();
 linkRunner();
