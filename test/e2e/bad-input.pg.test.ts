@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { instanceForFile } from '../support/instance.ts';
 import { call } from '../support/service.ts';
+import { sampledBodies } from './sampled-bodies.ts';
 
 /*
  * Every field of every method with what it must not hold, and the error that names it. Each row also
@@ -266,7 +267,7 @@ describe('whatever a body holds, no method answers 500', () => {
     ];
     for (const field of FIELDS)
       for (const value of VALUES) bodies.push(`{"${field}":${JSON.stringify(value)}}`);
-    for (const body of bodies) {
+    for (const body of sampledBodies(bodies, METHODS.indexOf(method), 4)) {
       const answer = await call(instance, method, body);
       expect(answer.status, `${body.slice(0, 200)}: ${JSON.stringify(answer.body)}`).toBeLessThan(
         500,

@@ -5,6 +5,7 @@ import { ALL_REFS, identityOf, tuples as tupleArbitrary, worlds } from '../refer
 import { instanceForFile, startInstance } from '../support/instance.ts';
 import { query } from '../support/query-call.ts';
 import { call } from '../support/service.ts';
+import { byLength } from '../support/test-length.ts';
 
 /*
  * Contextual tuples on one tenant must answer what Check answers on another one where the same tuples were written,
@@ -67,7 +68,7 @@ const cases = fc.record({
 });
 
 describe(`SEED=${seed}`, () => {
-  const params = { numRuns: Math.ceil(20 * FUZZ_RUNS), seed };
+  const params = { numRuns: Math.ceil(byLength(8, 20) * FUZZ_RUNS), seed };
 
   test('contextual tuples == the same tuples written; WhatIf == Check before and after', async () => {
     const property = fc.asyncProperty(cases, async ({ world, removed, added, context, offset }) => {
@@ -160,7 +161,7 @@ test('three instances: each answers with what any of them wrote, and its token h
       subject: { user_id: who },
     });
     const scope = { tenant_id: 'three', contextual_tuples: [tuple('shared', 'guest')] };
-    for (let round = 0; round < 12; round++) {
+    for (let round = 0; round < byLength(4, 12); round++) {
       const writer = all[round % 3] ?? instance;
       const updates = [{ op: 'OP_INSERT', tuple: tuple(`d${round}`, 'ann') }];
       const wrote = { tenant_id: 'three', updates };

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { instanceForFile } from '../support/instance.ts';
 import { call } from '../support/service.ts';
+import { sampledBodies } from './sampled-bodies.ts';
 
 /*
  * Every field of every method of GroupService and SeatService with what it must not hold, and the
@@ -278,7 +279,7 @@ describe('whatever a body holds, no method answers 500', () => {
         bodies.push(JSON.stringify({ ...valid[method], [field]: value }));
       }
     }
-    for (const body of bodies) {
+    for (const body of sampledBodies(bodies, METHODS.indexOf(method), 7)) {
       const answer = await call(instance, method, body);
       expect(answer.status, `${body.slice(0, 200)}: ${JSON.stringify(answer.body)}`).toBeLessThan(
         500,

@@ -19,6 +19,7 @@ import { instanceForFile } from '../support/instance.ts';
 import { awkwardValues, jsonPatches, patched } from '../support/json-patches.ts';
 import { query } from '../support/query-call.ts';
 import { call } from '../support/service.ts';
+import { byLength } from '../support/test-length.ts';
 
 /* Whatever a request for a list holds, no method answers 500, and nobody whom no tuple names is in a list. */
 const { instance } = await instanceForFile();
@@ -101,7 +102,7 @@ describe(`JSON (SEED=${seed})`, () => {
         throw new Error(shown);
       }
     });
-    await fc.assert(property, params(250));
+    await fc.assert(property, params(byLength(60, 250)));
     expect(answered).toBeGreaterThan(0);
   });
 
@@ -151,7 +152,7 @@ describe(`JSON (SEED=${seed})`, () => {
         for (const id of ids) expect(['note', 'page', 'plan']).toContain(id);
       },
     );
-    await fc.assert(property, params(150));
+    await fc.assert(property, params(byLength(50, 150)));
   });
 });
 
@@ -265,7 +266,7 @@ describe(`protobuf over Connect and gRPC (SEED=${seed})`, () => {
       const [one, other] = [body, reply].map((of) => fromBinary(responses[method] as never, of));
       expect(one).toEqual(other);
     });
-    await fc.assert(property, params(250));
+    await fc.assert(property, params(byLength(60, 250)));
     expect(answered).toBeGreaterThan(0);
   });
 
@@ -288,7 +289,7 @@ describe(`protobuf over Connect and gRPC (SEED=${seed})`, () => {
       if (wrong.includes(code)) throw new Error(`gRPC ${code}: ${bytes.toString('hex')}`);
       if (code === OK) answered++;
     });
-    await fc.assert(property, params(200));
+    await fc.assert(property, params(byLength(60, 200)));
     expect(answered).toBeGreaterThan(0);
   });
 });

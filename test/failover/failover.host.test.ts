@@ -10,7 +10,7 @@ import {
 } from '../support/postgres-cluster.ts';
 import type { Service } from '../support/service.ts';
 import { createTcpSwitch, type TcpSwitch } from '../support/tcp-switch.ts';
-import { byLength, inLong, inShort } from '../support/test-length.ts';
+import { byLength, inLong } from '../support/test-length.ts';
 import {
   check,
   decided,
@@ -49,6 +49,7 @@ async function loseHistory(
   count: number,
   fault: (primary: TestCluster) => Fault,
   replaced: (services: readonly [Service, ...Service[]], address: TcpSwitch) => Promise<void>,
+  before: (primary: TestCluster, services: readonly Service[]) => Promise<void> = async () => {},
 ): Promise<void> {
   const primary = await track(startCluster());
   const { prepare, replace } = fault(primary);
@@ -58,6 +59,7 @@ async function loseHistory(
   ends.push(() => Promise.all(services.map((service) => service.stop())));
   const [first] = services;
 
+  await before(primary, services);
   await written(first, 'kept');
   await written(first, 'kept-till-later');
   await prepare(primary);
@@ -118,6 +120,23 @@ async function loseHistory(
   expect(failures(services)).toEqual([]);
 }
 
+/** A server that crashed and came back is of the same history: tokens stay valid. */
+async function survivesCrash(primary: TestCluster, services: readonly Service[]): Promise<void> {
+  const [first] = services as [Service];
+  const token = await written(first, 'kept');
+  const goneMs = performance.now();
+  await primary.kill();
+  await primary.start();
+  const awaySeconds = ((performance.now() - goneMs) / 1_000).toFixed(2);
+  const served = await secondsToServe(services, performance.now(), 'kept');
+  process.stdout.write(
+    `crash: database away ${awaySeconds} s, then reads after ${served.reads} s, writes after ${served.writes} s\n`,
+  );
+  for (const service of services) expect(await decided(service, 'kept', token)).toBe(true);
+  expect(openedEpochs(services)).toBe(0);
+  expect(failures(services)).toEqual([]);
+}
+
 test.each(byLength([1], [3]))(
   '%i instances over a promoted replica that lost the last writes: one new epoch, and nothing of them is answered again',
   async (count) => {
@@ -152,6 +171,8 @@ test.each(byLength([1], [3]))(
           await until(async () => (await check(service, 'kept')) === true);
         }
       },
+      // In long it is a test of its own, with two of them.
+      byLength(survivesCrash, undefined),
     );
   },
   120_000,
@@ -213,7 +234,7 @@ inLong(test).each([
   120_000,
 );
 
-inShort(test)(
+inLong(test)(
   'a server that crashed and came back is of the same history: tokens stay valid',
   async () => {
     const primary = await track(startCluster());
@@ -221,19 +242,7 @@ inShort(test)(
     ends.push(() => address.end());
     const services = await startInstances(address.target, 2);
     ends.push(() => Promise.all(services.map((service) => service.stop())));
-    const [first] = services;
-    const token = await written(first, 'kept');
-    const goneMs = performance.now();
-    await primary.kill();
-    await primary.start();
-    const awaySeconds = ((performance.now() - goneMs) / 1_000).toFixed(2);
-    const served = await secondsToServe(services, performance.now(), 'kept');
-    process.stdout.write(
-      `crash: database away ${awaySeconds} s, then reads after ${served.reads} s, writes after ${served.writes} s\n`,
-    );
-    for (const service of services) expect(await decided(service, 'kept', token)).toBe(true);
-    expect(openedEpochs(services)).toBe(0);
-    expect(failures(services)).toEqual([]);
+    await survivesCrash(primary, services);
   },
   240_000,
 );

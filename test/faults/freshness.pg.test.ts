@@ -3,17 +3,16 @@ import { createClient, type Client } from '@connectrpc/connect';
 import { createConnectTransport, createGrpcTransport } from '@connectrpc/connect-node';
 import { expect, test } from 'vitest';
 import { AuthzService } from '../../src/gen/workspace/v1/authz_service_pb.ts';
-import type { ServerTarget } from '../../src/store/pool.ts';
-import { urlOf } from '../support/instance.ts';
 import { createTestDatabase } from '../support/postgres.ts';
-import { type Service, startService } from '../support/service.ts';
+import { byLength } from '../support/test-length.ts';
+import { type Member, startProcess } from './members.ts';
 import { attempt, type Dice, ok, seededDice } from './support.ts';
 
-const TENANTS = ['t0', 't1', 't2', 't3', 't4', 't5'];
-const CALLERS = 15;
-const STEPS = 40;
-/** Two shards of this size do not fit into a worker's part of the smallest index budget. */
-const FILLING = 15;
+const TENANTS = ['t0', 't1', 't2', 't3', 't4', 't5'].slice(0, byLength(3, 6));
+const CALLERS = byLength(6, 15);
+const STEPS = byLength(20, 40);
+/** In short nothing is dropped: src/workers/shard shows that. Two shards of this size do not fit into a worker's part of the smallest index budget. */
+const FILLING = byLength(0, 15);
 
 type Question = {
   readonly tenantId: string;
@@ -39,7 +38,7 @@ function jsonBody({ tenantId, objectId, userId, token }: Question): object {
   return { ...scope, ...key, subject_user_id: userId };
 }
 
-function waysInto(service: Service): readonly Way[] {
+function waysInto(service: Member): readonly Way[] {
   const { baseUrl } = service;
   return [
     async (question) =>
@@ -68,7 +67,7 @@ function waysInto(service: Service): readonly Way[] {
 }
 
 async function write(
-  service: Service,
+  service: Member,
   tenantId: string,
   op: string,
   tuples: readonly { objectId: string; userId: string }[],
@@ -89,7 +88,7 @@ async function write(
 
 /** Grants and revokes in turn, and asks right after each answer, by other ways; what was stale. */
 async function caller(
-  service: Service,
+  service: Member,
   name: string,
   ways: readonly Way[],
   dice: Dice,
@@ -120,9 +119,8 @@ async function caller(
 test('nobody gets an answer from before an acknowledged write, by any way', async () => {
   const dice = seededDice('freshness');
   const database = await createTestDatabase();
-  const url = urlOf(database.target as ServerTarget);
-  const env = { DATABASE_URL: url, GATEWAY_WORKERS: '2', GATEWAY_INDEX_BYTES: '16777216' };
-  const service = await startService({ env });
+  const env = { GATEWAY_WORKERS: '2', GATEWAY_INDEX_BYTES: '16777216' };
+  const service = await startProcess(database, env);
   try {
     for (let round = 0; round < FILLING; round++) {
       const filling = Array.from({ length: 1_000 }, (_, index) => ({
@@ -153,7 +151,7 @@ test('nobody gets an answer from before an acknowledged write, by any way', asyn
     expect(cuts).toBeGreaterThan(0);
     const metrics = await (await fetch(`${service.metricsUrl}/metrics`)).text();
     const evictions = /^gatehouse_shard_evictions_total (\d+)/m.exec(metrics)?.[1];
-    expect(Number(evictions)).toBeGreaterThan(0);
+    expect(Number(evictions)).toBeGreaterThanOrEqual(Math.min(FILLING, 1));
     expect(service.log.filter((line) => line.msg === 'call_failed')).toEqual([]);
   } finally {
     expect(await service.stop()).toBe(0);

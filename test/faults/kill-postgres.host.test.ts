@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { type Service, startService } from '../support/service.ts';
+import { byLength } from '../support/test-length.ts';
 import {
   attempt,
   type Batch,
@@ -51,11 +52,11 @@ test('kill -9 of Postgres: writes fail as unavailable, loaded shards decide, all
     const batches: Batch[] = [];
     let isOver = false;
     const readers = [1, 2, 3].map(() => readQuiet(service, () => isOver));
-    const writers = Array.from({ length: 8 }, (_, caller) =>
+    const writers = Array.from({ length: byLength(4, 8) }, (_, caller) =>
       writeBatches(service, `c${caller}`, TENANTS, dice, batches, () => isOver),
     );
-    for (let round = 0; round < 2; round++) {
-      const enough = batches.length + 50 + dice.below(100);
+    for (let round = 0; round < byLength(1, 2); round++) {
+      const enough = batches.length + byLength(30, 50) + dice.below(byLength(30, 100));
       await until(() => batches.length >= enough);
       const pidFile = readFileSync(join(service.dataDir, 'postgres', 'postmaster.pid'), 'utf8');
       process.kill(Number(pidFile.split('\n')[0]), 'SIGKILL');

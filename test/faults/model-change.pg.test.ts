@@ -1,13 +1,12 @@
 import { expect, test } from 'vitest';
-import type { ServerTarget } from '../../src/store/pool.ts';
-import { urlOf } from '../support/instance.ts';
 import { createTestDatabase } from '../support/postgres.ts';
-import { startService } from '../support/service.ts';
+import { byLength } from '../support/test-length.ts';
+import { startMember } from './members.ts';
 import { attempt, ok } from './support.ts';
 
 const PROJECT = 'changing';
 const TENANTS = ['t0', 't1', 't2'];
-const CHANGES = 40;
+const CHANGES = byLength(12, 40);
 
 /** All relations of both namespaces follow `source`, by chains of different length. */
 function modelOf(source: 'red' | 'blue'): string {
@@ -35,8 +34,7 @@ const ITEMS = Array.from({ length: 60 }, (_, index) => ({
 
 test('a changed model is never half there, and counts from its acknowledgement on', async () => {
   const database = await createTestDatabase();
-  const env = { DATABASE_URL: urlOf(database.target as ServerTarget), GATEWAY_WORKERS: '2' };
-  const service = await startService({ env });
+  const service = await startMember(database, { GATEWAY_WORKERS: '2' });
   /** Whether the items are allowed, all alike; throws when they disagree. */
   const decide = async (tenantId: string): Promise<boolean> => {
     const body = { project_id: PROJECT, tenant_id: tenantId, items: ITEMS };

@@ -1,20 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { ServerTarget } from '../../src/store/pool.ts';
-import { urlOf } from '../support/instance.ts';
 import { reasonOf, Tenant } from '../support/management.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
-import { call, type Service, startService } from '../support/service.ts';
+import { call, type Service } from '../support/service.ts';
+import { byLength } from '../support/test-length.ts';
+import { type Member, startMember, startProcess } from './members.ts';
 import { expectAgreement } from './organizations.ts';
 import { seededDice, until } from './support.ts';
 
 /*
- * Workspaces, groups and seats while one of three processes is refused, paused or killed, in the middle of a
+ * Workspaces, groups and seats while one of three instances is refused, paused or killed, in the middle of a
  * transaction that has locked the tenant and written a part.
  */
 
 let database: TestDatabase;
-const services: Service[] = [];
+/** Those that are stopped and killed are processes in either run. */
+const services: Member[] = [];
+let doomed: Service;
 let tenants = 0;
 
 /** Key of the advisory lock that holds back whoever gives a seat to the user `held`. */
@@ -30,10 +32,11 @@ beforeAll(async () => {
     `create trigger hold_back before insert on seat_assignment for each row
        when (new.user_id = 'held') execute function hold_back()`,
   );
-  for (let n = 0; n < 3; n++) await start();
+  await startDoomed();
+  for (let n = 0; n < 2; n++) services.push(await startMember(database, ENV));
 }, 120_000);
 afterAll(async () => {
-  for (const { pid } of services) signal(pid, 'SIGCONT');
+  signal(doomed.pid, 'SIGCONT');
   await Promise.all(services.map((service) => service.stop()));
   await database.drop();
   for (const { log } of services) {
@@ -41,17 +44,17 @@ afterAll(async () => {
   }
 }, 120_000);
 
-async function start(): Promise<Service> {
-  const env = {
-    DATABASE_URL: urlOf(database.target as ServerTarget),
-    GATEWAY_WORKERS: '1',
-    GATEWAY_INDEX_BYTES: String(64 * 1024 * 1024),
-    GATEWAY_PG_POOL_SIZE: '6',
-    GATEWAY_REQUEST_TIMEOUT_MS: '25000',
-  };
-  const service = await startService({ env });
-  services.push(service);
-  return service;
+const ENV = {
+  GATEWAY_WORKERS: '1',
+  GATEWAY_INDEX_BYTES: String(64 * 1024 * 1024),
+  GATEWAY_PG_POOL_SIZE: '6',
+  GATEWAY_REQUEST_TIMEOUT_MS: '25000',
+};
+
+/** A process, which signals are for. */
+async function startDoomed(): Promise<void> {
+  doomed = await startProcess(database, ENV);
+  services.push(doomed);
 }
 
 function signal(pid: number, name: NodeJS.Signals): void {
@@ -62,7 +65,7 @@ function signal(pid: number, name: NodeJS.Signals): void {
   }
 }
 
-function logged(service: Service, event: string): number {
+function logged(service: Member, event: string): number {
   return service.log.filter(({ msg }) => msg === event).length;
 }
 
@@ -113,7 +116,7 @@ async function holdBack(
 test('refused in the middle: the transaction is run again from its start, under another registration', async () => {
   const tenantId = `t${++tenants}`;
   const on = await capped(tenantId, 2);
-  const [first] = services as [Service];
+  const first = doomed;
   const losses = logged(first, 'instance_fenced');
   const { answer, release } = await holdBack(on[0] as Tenant);
   const { rowCount } = await database.pool.query('delete from instance where holder like $1', [
@@ -132,7 +135,7 @@ test('refused in the middle: the transaction is run again from its start, under 
 test('stopped in the middle for longer than its lease: the others go on, it does its work once it can', async () => {
   const tenantId = `t${++tenants}`;
   const on = await capped(tenantId, 3);
-  const [first, second, third] = services as [Service, Service, Service];
+  const [, second, third] = services as [Member, Member, Member];
   const [here, there, elsewhere] = on as [Tenant, Tenant, Tenant];
   const team = await here.team('olga');
   const invitation = { workspace_id: team, email: 'a@b', role: 'ROLE_MEMBER' };
@@ -140,7 +143,7 @@ test('stopped in the middle for longer than its lease: the others go on, it does
   const { token } = made['invitation'] as { token: string };
   const fences = logged(second, 'instances_fenced') + logged(third, 'instances_fenced');
   const { answer, release } = await holdBack(here);
-  signal(first.pid, 'SIGSTOP');
+  signal(doomed.pid, 'SIGSTOP');
   await release();
   const accept = (tenant: Tenant, user: string): Promise<string> =>
     outcome(tenant.call(user, 'WorkspaceService/AcceptInvitation', { token }));
@@ -172,7 +175,7 @@ test('stopped in the middle for longer than its lease: the others go on, it does
   await until(
     () => logged(second, 'instances_fenced') + logged(third, 'instances_fenced') > fences,
   );
-  signal(first.pid, 'SIGCONT');
+  signal(doomed.pid, 'SIGCONT');
   const [lateList, lateHolders] = await lateLists;
   expect(lateList).toEqual(others[4]);
   expect(lateHolders).toEqual(expect.arrayContaining(['b', 'c']));
@@ -193,8 +196,7 @@ test('killed in the middle, and at any moment of a race: what was acknowledged i
   const dice = seededDice('organizations and kill -9');
   const tenantId = `t${++tenants}`;
   const on = await capped(tenantId, 40);
-  const users = Array.from({ length: 60 }, (_, i) => `u${i}`);
-  const [doomed] = services as [Service];
+  const users = Array.from({ length: byLength(48, 60) }, (_, i) => `u${i}`);
   const team = await (on[0] as Tenant).team('olga');
   const acknowledged = new Set<string>();
   const { answer, release } = await holdBack(on[0] as Tenant);
@@ -202,9 +204,9 @@ test('killed in the middle, and at any moment of a race: what was acknowledged i
   await release();
   expect(await outcome(answer)).toBe('lost');
   services.shift();
-  await start();
+  await startDoomed();
   const alive = services.map((service) => new Tenant(service, tenantId));
-  const victim = dice.below(3);
+  const victim = services.indexOf(doomed);
   const killAfter = 5 + dice.below(20);
   let answered = 0;
   const outcomes = await Promise.all(
@@ -218,7 +220,7 @@ test('killed in the middle, and at any moment of a race: what was acknowledged i
       ]);
       if (seat === 'ok') acknowledged.add(`seat ${user}`);
       if (joined === 'ok') acknowledged.add(`member ${user}`);
-      if (++answered === killAfter) await services[victim]?.kill();
+      if (++answered === killAfter) await doomed.kill();
       return { isOfVictim: i % 3 === victim, seat, joined };
     }),
   );

@@ -1,19 +1,19 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { ServerTarget } from '../../src/store/pool.ts';
-import { urlOf } from '../support/instance.ts';
 import { type Body, reasonOf, Tenant } from '../support/management.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
-import { call, type Service, startService } from '../support/service.ts';
+import { call } from '../support/service.ts';
+import { byLength } from '../support/test-length.ts';
+import { type Member, startMember } from './members.ts';
 import { expectAgreement } from './organizations.ts';
 import { until } from './support.ts';
 
 /*
- * Workspaces, groups and seats, with the calls of each race spread over processes on one database. After
+ * Workspaces, groups and seats, with the calls of each race spread over instances on one database (processes in the long run). After
  * each, all of them must say the same, and nothing that one process alone would refuse.
  */
 
 let database: TestDatabase;
-const services: Service[] = [];
+const services: Member[] = [];
 let tenants = 0;
 
 const ENV = {
@@ -30,7 +30,6 @@ beforeAll(async () => {
   await start();
 }, 120_000);
 afterAll(async () => {
-  for (const { pid } of services) signal(pid, 'SIGCONT');
   const codes = await Promise.all(services.map((service) => service.stop()));
   await database.drop();
   expect(codes).toEqual(services.map(() => 0));
@@ -39,19 +38,10 @@ afterAll(async () => {
   }
 }, 120_000);
 
-async function start(): Promise<Service> {
-  const url = urlOf(database.target as ServerTarget);
-  const service = await startService({ env: { ...ENV, DATABASE_URL: url } });
+async function start(): Promise<Member> {
+  const service = await startMember(database, ENV);
   services.push(service);
   return service;
-}
-
-function signal(pid: number, name: NodeJS.Signals): void {
-  try {
-    process.kill(pid, name);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-  }
 }
 
 type On = (index: number) => Tenant;
@@ -59,7 +49,7 @@ type On = (index: number) => Tenant;
 function fresh(): readonly [on: On, tenantId: string] {
   const tenantId = `t${++tenants}`;
   const on = (index: number): Tenant =>
-    new Tenant(services[index % services.length] as Service, tenantId);
+    new Tenant(services[index % services.length] as Member, tenantId);
   return [on, tenantId];
 }
 
@@ -107,27 +97,28 @@ async function invite(tenant: Tenant, owner: string, workspaceId: string): Promi
   return (invitation as { token: string }).token;
 }
 
-test('seats: one process alone is joined by another in the middle of a race', async () => {
+test('seats: one instance alone is joined by another in the middle of a race', async () => {
   const [on, tenantId] = fresh();
   await done(seat(on(0), 'SetSeatLimit', { limit: 25 }));
-  const users = names(60);
+  const many = byLength(40, 60);
+  const users = names(many);
   let isOver = false;
   const before = (async () => {
     const outcomes: string[] = [];
-    for (let i = 0; i < 30 || (!isOver && i < 60); i++) {
+    for (let i = 0; i < 30 || (!isOver && i < many); i++) {
       outcomes.push(await outcome(assign(on(0), users[i % users.length] ?? '')));
     }
     return outcomes;
   })();
   await start();
   isOver = true;
-  const after = await times(60, (i) => outcome(assign(on(i), users[59 - i] ?? '')));
+  const after = await times(many, (i) => outcome(assign(on(i), users[many - 1 - i] ?? '')));
   expect(new Set([...(await before), ...after])).toEqual(new Set(['ok', 'SEATS_EXHAUSTED']));
   expect(await seatHolders(on(1))).toHaveLength(25);
   await expectAgreement(database, services, tenantId, users);
 }, 120_000);
 
-describe.each([2, 3])('%i processes', { timeout: 120_000 }, (count) => {
+describe.each(byLength([2], [2, 3]))('%i instances', { timeout: 120_000 }, (count) => {
   beforeAll(async () => {
     while (services.length < count) await start();
     for (const { log } of services) {
@@ -135,9 +126,9 @@ describe.each([2, 3])('%i processes', { timeout: 120_000 }, (count) => {
     }
   }, 120_000);
 
-  test('30 first lists make one PERSONAL workspace, which the others know at once', async () => {
+  test('many first lists make one PERSONAL workspace, which the others know at once', async () => {
     const [on, tenantId] = fresh();
-    const lists = await times(30, async (i) => {
+    const lists = await times(byLength(12, 30), async (i) => {
       const { workspaces } = await on(i).do('anne', 'ListWorkspaces');
       const [only] = workspaces as { id: string }[];
       const known = await Promise.all([
@@ -198,7 +189,7 @@ describe.each([2, 3])('%i processes', { timeout: 120_000 }, (count) => {
 
   test('transfers, suspensions and removals leave exactly one owner', async () => {
     const users = ['ann', 'bob', 'cy'];
-    await times(3, async (round) => {
+    await times(byLength(1, 3), async (round) => {
       const [on, tenantId] = fresh();
       const id = await on(round).team('olga');
       for (const user of users) {
@@ -224,9 +215,11 @@ describe.each([2, 3])('%i processes', { timeout: 120_000 }, (count) => {
   test('seats never pass the cap, which moves, and a seat given back is had by one', async () => {
     const [on, tenantId] = fresh();
     await done(seat(on(0), 'SetSeatLimit', { limit: 10 }));
-    const users = names(30);
+    const users = names(byLength(20, 30));
     // Every user asks two processes at once.
-    const first = await times(60, (i) => outcome(assign(on(i + (i >> 5)), users[i >> 1] ?? '')));
+    const first = await times(2 * users.length, (i) =>
+      outcome(assign(on(i + (i >> 5)), users[i >> 1] ?? '')),
+    );
     expect(new Set(first)).toEqual(new Set(['ok', 'SEATS_EXHAUSTED']));
     const held = await seatHolders(on(1));
     expect(held).toHaveLength(10);
@@ -305,7 +298,7 @@ describe.each([2, 3])('%i processes', { timeout: 120_000 }, (count) => {
     const id = await on(0).team('olga');
     const made = await done(group(on(1), 'olga', 'CreateGroup', { display_name: 'g' }));
     const { id: groupId } = made['group'] as { id: string };
-    await times(4, async (lane) => {
+    await times(byLength(2, 4), async (lane) => {
       const user = `u${lane}`;
       const sees = async (reader: number, isThere: boolean): Promise<void> => {
         const as = on(reader);
@@ -324,7 +317,7 @@ describe.each([2, 3])('%i processes', { timeout: 120_000 }, (count) => {
         expect((workspaces as { id: string }[]).some((one) => one.id === id)).toBe(isThere);
         expect(await as.holds(user, id, 'guest')).toBe(isThere);
       };
-      for (let round = 0; round < 3; round++) {
+      for (let round = 0; round < byLength(2, 3); round++) {
         const writer = on(round + lane);
         const member = { workspace_id: id, user_id: user };
         const inGroup = { group_id: groupId, member: { user_id: user } };
@@ -342,17 +335,17 @@ describe.each([2, 3])('%i processes', { timeout: 120_000 }, (count) => {
 
   test('a project that one process suspended is refused to management calls everywhere, and back', async () => {
     const project = { id: `p${count}`, name: 'P' };
-    const [first] = services as [Service];
+    const [first] = services as [Member];
     await done(call(first, 'AdminService/CreateProject', project));
     const on = services.map((service) => new Tenant(service, 't', project.id));
     for (const tenant of on) await done(assign(tenant, 'ann'));
     const id = await (on[0] as Tenant).team('olga');
-    for (let round = 0; round < 4; round++) {
+    for (let round = 0; round < byLength(2, 4); round++) {
       for (const [status, expected] of [
         ['SUSPENDED', 'PROJECT_SUSPENDED'],
         ['ACTIVE', 'ok'],
       ] as const) {
-        const by = services[round % count] as Service;
+        const by = services[round % count] as Member;
         const update = { id: project.id, status: `PROJECT_STATUS_${status}` };
         await done(call(by, 'AdminService/UpdateProject', update));
         const calls = on.map(async (tenant, i) => {

@@ -8,7 +8,7 @@ import {
 } from '../support/derived-tuples.ts';
 import { Tenant } from '../support/management.ts';
 import type { TestDatabase } from '../support/postgres.ts';
-import type { Service } from '../support/service.ts';
+import type { Target } from './support.ts';
 
 type Member = {
   readonly workspace_id: string;
@@ -30,7 +30,7 @@ const RELATIONS = ['owner', 'admin', 'member', 'guest'];
  */
 export async function expectAgreement(
   { pool }: TestDatabase,
-  services: readonly Service[],
+  services: readonly Target[],
   tenantId: string,
   users: readonly string[],
 ): Promise<void> {

@@ -57,8 +57,15 @@ async function asSuperuser(database: string, ...statements: readonly string[]): 
 
 type Place = { readonly service: Service; readonly role: string };
 
-/** An instance on a database of its own, as a role that owns it and nothing else. Writes and reads work. */
-async function place(): Promise<Place> {
+const sessionsOf = (role: string, name = '%'): string =>
+  `select pg_terminate_backend(pid) from pg_stat_activity
+   where usename = '${role}' and application_name like '${name}'`;
+
+/**
+ * An instance on a database of its own, as a role that owns it and nothing else. Writes and reads work. It ends with
+ * the test, if it is of one.
+ */
+async function place(isOfTest = true): Promise<Place> {
   const role = `refused_${++databases}`;
   await asSuperuser(
     'postgres',
@@ -67,7 +74,7 @@ async function place(): Promise<Place> {
   );
   const url = `postgres://${role}:${PASSWORD}@127.0.0.1:${port}/${role}`;
   const service = await startService({ env: { ...SETTINGS, DATABASE_URL: url } });
-  ends.push(() => service.stop());
+  if (isOfTest) ends.push(() => service.stop());
   expect((await write(service, 'anne')).status).toBe(200);
   expect(await check(service, 'anne')).toEqual({ allowed: true });
   expect(await readyz(service)).toBe(READY);
@@ -134,38 +141,41 @@ const REFUSING: readonly Refusing[] = [
   },
 ];
 
-inShort(describe).each(REFUSING)('PostgreSQL $name', ({ reason, says, begin, end }) => {
-  test('a write is told so, readiness and the metric as well, and reads go on until it is over', async () => {
-    const { service, role } = await place();
-    await asSuperuser(role, ...begin(role));
-    try {
-      await expect.poll(async () => said(await write(service, 'bob'))).toBe(says);
-      // Every way to write.
-      const group = { display_name: 'Group', acting_user_id: 'anne' };
-      expect(said(await call(service, 'GroupService/CreateGroup', group))).toBe(says);
-      await expect
-        .poll(() => readyz(service))
-        .toBe(`200 {"status":"ready","degraded":["postgres"],"postgres":"${reason}"}`);
-      expect(await refusals(service, reason)).toBeGreaterThan(0);
-      expect(await check(service, 'anne')).toEqual({ allowed: true });
-      expect(service.log.filter(({ msg }) => msg === 'postgres_refuses')).not.toEqual([]);
-    } finally {
-      await asSuperuser(role, ...end(role));
-    }
-    await expect.poll(async () => said(await write(service, 'bob'))).toBe('200');
-    await expect.poll(() => readyz(service)).toBe(READY);
-    expect(await check(service, 'bob')).toEqual({ allowed: true });
+inShort(describe)('one instance, to which in turn PostgreSQL', () => {
+  let here: Place;
+  beforeAll(async () => {
+    here = await place(false);
   }, 120_000);
-});
+  afterAll(async () => void (await here.service.stop()), 120_000);
 
-const sessionsOf = (role: string, name = '%'): string =>
-  `select pg_terminate_backend(pid) from pg_stat_activity
-   where usename = '${role}' and application_name like '${name}'`;
+  test.each(REFUSING)(
+    '$name: a write is told so, readiness and the metric as well, and reads go on until it is over',
+    async ({ reason, says, begin, end }) => {
+      const { service, role } = here;
+      await asSuperuser(role, ...begin(role));
+      try {
+        await expect.poll(async () => said(await write(service, 'bob'))).toBe(says);
+        // Every way to write.
+        const group = { display_name: 'Group', acting_user_id: 'anne' };
+        expect(said(await call(service, 'GroupService/CreateGroup', group))).toBe(says);
+        await expect
+          .poll(() => readyz(service))
+          .toBe(`200 {"status":"ready","degraded":["postgres"],"postgres":"${reason}"}`);
+        expect(await refusals(service, reason)).toBeGreaterThan(0);
+        expect(await check(service, 'anne')).toEqual({ allowed: true });
+        expect(service.log.filter(({ msg }) => msg === 'postgres_refuses')).not.toEqual([]);
+      } finally {
+        await asSuperuser(role, ...end(role));
+      }
+      await expect.poll(async () => said(await write(service, 'bob'))).toBe('200');
+      await expect.poll(() => readyz(service)).toBe(READY);
+      expect(await check(service, 'bob')).toEqual({ allowed: true });
+    },
+    120_000,
+  );
 
-inShort(test)(
-  'PostgreSQL refuses the login: writes and readiness say so, and all comes back',
-  async () => {
-    const { service, role } = await place();
+  test('refuses the login: writes and readiness say so, and all comes back', async () => {
+    const { service, role } = here;
     await asSuperuser(role, `alter role ${role} nologin`, sessionsOf(role));
     const says = '503 unavailable STORE_LOGIN_REFUSED';
     await expect.poll(async () => said(await write(service, 'bob', 'b'))).toBe(says);
@@ -176,9 +186,8 @@ inShort(test)(
     await asSuperuser(role, `alter role ${role} login`);
     await expect.poll(async () => said(await write(service, 'bob', 'b'))).toBe('200');
     await expect.poll(() => readyz(service)).toBe(READY);
-  },
-  120_000,
-);
+  }, 120_000);
+});
 
 inLong(test)(
   'an instance that serves while others hold all connections stays ready',

@@ -4,10 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
+import { lockDirectory } from '../../src/store/directory-lock.ts';
 import type { ServerTarget } from '../../src/store/pool.ts';
-import { urlOf } from '../support/instance.ts';
+import { startInstance, urlOf } from '../support/instance.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { call, spawnService, startService } from '../support/service.ts';
+import { byLength, inLong } from '../support/test-length.ts';
+import { startMember } from './members.ts';
 import { attempt, type Batch, contradictions, ok, until, writeOf } from './support.ts';
 
 /** Exit code and output of a start that fails. */
@@ -29,11 +32,14 @@ test('an instance beside a release that must be alone refuses to start, and name
   // 'gate', 'inst': what such a release holds.
   await alone.query('select pg_advisory_lock($1, $2)', [0x67617465, 0x696e7374]);
   const dataDir = mkdtempSync(join(tmpdir(), 'gatehouse-beside-'));
+  const refusal = /another process uses this database .*server process \d+/;
   try {
+    await expect(startInstance(database)).rejects.toThrow(refusal);
+    if (byLength(true, false)) return;
     const env = { DATABASE_URL: urlOf(database.target as ServerTarget) };
     const { code, output } = await failedStart(dataDir, env);
     expect(code).toBe(1);
-    expect(output).toMatch(/another process uses this database .*server process \d+/);
+    expect(output).toMatch(refusal);
     expect(output).not.toContain('"ready"');
   } finally {
     alone.release(true);
@@ -43,17 +49,36 @@ test('an instance beside a release that must be alone refuses to start, and name
 }, 120_000);
 
 test('a data directory in use is refused', async () => {
-  const first = await startService();
+  const dataDir = mkdtempSync(join(tmpdir(), 'gatehouse-in-use-'));
+  // As a service that uses it does.
+  const lock = lockDirectory(join(dataDir, 'postgres.lock'), dataDir);
   try {
-    const { code, output } = await failedStart(first.dataDir, {});
+    const { code, output } = await failedStart(dataDir, {});
     expect(code).toBe(1);
     expect(output).toContain('is in use by another process');
-    expect(output).toContain(String(first.pid));
-    ok(await attempt(first, 'AuthzService/ReadRelationTuples', {}));
+    expect(output).toContain(String(process.pid));
   } finally {
-    expect(await first.stop()).toBe(0);
+    lock.release();
+    rmSync(dataDir, { recursive: true, force: true });
   }
 }, 120_000);
+
+inLong(test)(
+  'a data directory of a service is refused to another one, and the first goes on',
+  async () => {
+    const first = await startService();
+    try {
+      const { code, output } = await failedStart(first.dataDir, {});
+      expect(code).toBe(1);
+      expect(output).toContain('is in use by another process');
+      expect(output).toContain(String(first.pid));
+      ok(await attempt(first, 'AuthzService/ReadRelationTuples', {}));
+    } finally {
+      expect(await first.stop()).toBe(0);
+    }
+  },
+  120_000,
+);
 
 test('a stop fails readiness first, answers what is in flight, and ends with 0', async () => {
   const database = await createTestDatabase();
@@ -79,17 +104,19 @@ test('a stop fails readiness first, answers what is in flight, and ends with 0',
     }
   };
   try {
-    const callers = Array.from({ length: 10 }, (_, index) => caller(`c${index}`));
-    await until(() => batches.length > 100);
+    const callers = Array.from({ length: byLength(4, 10) }, (_, index) => caller(`c${index}`));
+    await until(() => batches.length > byLength(30, 100));
     process.kill(service.pid, 'SIGINT');
     // npm's copy of a Ctrl-C that the terminal has sent to everybody.
     process.kill(service.pid, 'SIGTERM');
     await until(async () => (await fetch(`${service.metricsUrl}/readyz`)).status === 503);
     isDraining = true;
-    const large = Array.from({ length: 8 }, (_, index) => writeOne(`large-${index}`, 1_000));
+    const large = Array.from({ length: byLength(3, 8) }, (_, index) =>
+      writeOne(`large-${index}`, 1_000),
+    );
     await Promise.all([...callers, ...large]);
     expect(await service.exited).toBe(0);
-    const second = await startService({ env });
+    const second = await startMember(database, {});
     expect(await contradictions(second, ['t'], batches)).toEqual([]);
     expect(await second.stop()).toBe(0);
   } finally {
@@ -101,8 +128,6 @@ test('a stop fails readiness first, answers what is in flight, and ends with 0',
 test('a stop while an instance warms up does not wait for that, and ends with 0', async () => {
   const database = await createTestDatabase();
   const DATABASE_URL = urlOf(database.target as ServerTarget);
-  const first = await startService({ env: { DATABASE_URL } });
-  expect(await first.stop()).toBe(0);
   const holder = await database.pool.connect();
   const dataDir = mkdtempSync(join(tmpdir(), 'gatehouse-warming-'));
   try {

@@ -81,7 +81,7 @@ export function writeOf(batch: Batch, op: 'OP_INSERT' | 'OP_DELETE'): object {
  * Errors: throws at any answer but a success and `unavailable`.
  */
 export async function writeBatches(
-  service: Service,
+  service: Target,
   name: string,
   tenants: readonly string[],
   dice: Dice,
@@ -130,7 +130,7 @@ function tokenOf(answer: Answer | undefined): string | undefined {
 
 /** What contradicts the batches: by ReadRelationTuples, and by Check with and without the token. */
 export async function contradictions(
-  service: Service,
+  service: Target,
   tenants: readonly string[],
   batches: readonly Batch[],
 ): Promise<string[]> {
@@ -165,7 +165,7 @@ export async function contradictions(
   return wrong;
 }
 
-async function countTuples(service: Service, tenantId: string): Promise<Map<string, number>> {
+async function countTuples(service: Target, tenantId: string): Promise<Map<string, number>> {
   const filter = { tenant_id: tenantId, namespace: 'resource' };
   const body = ok(await attempt(service, 'AuthzService/ReadRelationTuples', filter));
   const counts = new Map<string, number>();

@@ -1,2 +1,2 @@
-/* Five times as many answers of the replicas under load. */
+/* Ten times as many answers of the replicas under load. */
 import './thread-replicas.pg.test.ts';

@@ -1,11 +1,9 @@
 import { Agent, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { ServerTarget } from '../../src/store/pool.ts';
-import { urlOf } from '../support/instance.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
-import { startService, type Service } from '../support/service.ts';
 import { byLength } from '../support/test-length.ts';
+import { type Member, startProcess } from './members.ts';
 import { attempt, ok, until } from './support.ts';
 
 /*
@@ -14,23 +12,23 @@ import { attempt, ok, until } from './support.ts';
  * would give an answer that no state gives.
  */
 const PROJECT = 'hot';
-const LOADERS = 12;
-const ANSWERS_MIN = byLength(400, 2_000);
-const SWAPS_MIN = byLength(30, 100);
+const LOADERS = byLength(4, 12);
+const ANSWERS_MIN = byLength(200, 2_000);
+const SWAPS_MIN = byLength(20, 100);
+const ROUNDS = byLength(4, 10);
 const CHECK_PATH = '/workspace.v1.AuthzService/Check';
 
 let database: TestDatabase;
-let services: readonly [Service, Service];
+let services: readonly [Member, Member];
 const agent = new Agent({ keepAlive: true, maxSockets: Infinity });
 
 beforeAll(async () => {
   database = await createTestDatabase();
   const env = {
-    DATABASE_URL: urlOf(database.target as ServerTarget),
     GATEWAY_WORKERS: '1',
     GATEWAY_THREAD_CHECKS_PER_SECOND: '10',
   };
-  services = await Promise.all([startService({ env }), startService({ env })]);
+  services = await Promise.all([startProcess(database, env), startProcess(database, env)]);
   const project = { id: PROJECT, name: 'P', model_json: modelOf('red') };
   ok(await attempt(services[0], 'AdminService/CreateProject', project));
 }, 120_000);
@@ -76,7 +74,7 @@ function update(isThere: boolean, object: string, relation: string, rest: Fields
   return { op, tuple: { namespace, object_id, relation, ...rest } };
 }
 
-async function write(service: Service, updates: readonly object[]): Promise<string> {
+async function write(service: Member, updates: readonly object[]): Promise<string> {
   const body = { project_id: PROJECT, tenant_id: 't', updates };
   const answer = ok(await attempt(service, 'AuthzService/WriteRelationTuples', body));
   return String(answer['consistency_token']);
@@ -84,7 +82,7 @@ async function write(service: Service, updates: readonly object[]): Promise<stri
 
 /** `allowed` of one Check, or the status of its refusal; over one of few connections that stay open, as `fetch` takes ten times as long. */
 function check(
-  service: Service,
+  service: Member,
   object: string,
   relation: string,
   userId: string,
@@ -115,7 +113,7 @@ function check(
 }
 
 /** Single Checks that were answered on the thread of the gateway. */
-async function answeredThere(service: Service): Promise<number> {
+async function answeredThere(service: Member): Promise<number> {
   const text = await (await fetch(`${service.metricsUrl}/metrics`)).text();
   const line = /^gatehouse_thread_checks_total\{outcome="answered"\} (\d+)$/m.exec(text);
   return Number(line?.[1] ?? Number.NaN);
@@ -132,7 +130,7 @@ async function untilAnsweredThere(count: number): Promise<void> {
 
 /** Runs `work` while each instance is asked by as many as keep it busy; `ask` is given the number of the question. */
 async function underLoad(
-  ask: (service: Service, number: number) => Promise<void>,
+  ask: (service: Member, number: number) => Promise<void>,
   work: () => Promise<void>,
 ): Promise<void> {
   let isOver = false;
@@ -192,7 +190,7 @@ test('no Check sees half a commit, and each sees what was acknowledged anywhere 
   let isOver = false;
   const swapper = async (): Promise<void> => {
     for (; !isOver; swaps++) {
-      const service = services[swaps % 2] as Service;
+      const service = services[swaps % 2] as Member;
       await write(service, swap(swaps % 2 === 0));
       // Replicas that are never up to date answer nothing.
       await sleep((swaps % 4) * 10);
@@ -201,7 +199,7 @@ test('no Check sees half a commit, and each sees what was acknowledged anywhere 
   const writer = async (name: string): Promise<void> => {
     for (let step = 0; !isOver; step++) {
       const isGranted = step % 2 === 0;
-      const writes = services[(step >> 1) % 2] as Service;
+      const writes = services[(step >> 1) % 2] as Member;
       const token = await write(writes, [update(isGranted, `doc:${name}`, 'a', user(name))]);
       const asked = services.flatMap((service) =>
         [{}, { at_least_consistency_token: token }].map(async (rest) => {
@@ -213,7 +211,7 @@ test('no Check sees half a commit, and each sees what was acknowledged anywhere 
       await Promise.all(asked);
     }
   };
-  const ask = async (service: Service, number: number): Promise<void> => {
+  const ask = async (service: Member, number: number): Promise<void> => {
     const [object, relation, expected] = QUESTIONS[
       number % QUESTIONS.length
     ] as (typeof QUESTIONS)[0];
@@ -236,10 +234,10 @@ test('no Check sees half a commit, and each sees what was acknowledged anywhere 
 test('a model counts, and a suspension, from its acknowledgement by any instance on', async () => {
   await write(services[0], [update(true, 'doc:color', 'red', user('u'))]);
   const statuses = new Set<unknown>();
-  const ask = async (service: Service): Promise<void> =>
+  const ask = async (service: Member): Promise<void> =>
     void statuses.add(await check(service, 'doc:color', 'color', 'u'));
   await underLoad(ask, async () => {
-    for (let round = 1; round <= 10; round++) {
+    for (let round = 1; round <= ROUNDS; round++) {
       // A replica again that answers under the model of the round before.
       await untilAnsweredThere(50);
       const [first, second] = services;
@@ -264,22 +262,22 @@ test('a model counts, and a suspension, from its acknowledgement by any instance
 
 test('a tuple that expires counts until then, by the clock of the database, and not again', async () => {
   const { rows } = await database.pool.query<{ ends: Date }>(
-    `select clock_timestamp() + interval '4 seconds' as ends`,
+    `select clock_timestamp() + interval '${byLength(2, 4)} seconds' as ends`,
   );
   const ends = rows[0]?.ends ?? new Date(Number.NaN);
   await write(services[0], [
     update(true, 'doc:ending', 'a', { ...user('u'), expires_at: ends.toISOString() }),
   ]);
   let back = 0;
-  const hasEnded = new Set<Service>();
-  const ask = async (service: Service): Promise<void> => {
+  const hasEnded = new Set<Member>();
+  const ask = async (service: Member): Promise<void> => {
     const wasOver = hasEnded.has(service);
     const allowed = await check(service, 'doc:ending', 'either', 'u');
     if (allowed !== true) hasEnded.add(service);
     else if (wasOver) back += 1;
   };
   await underLoad(ask, async () => {
-    await untilAnsweredThere(200);
+    await untilAnsweredThere(byLength(50, 200));
     await until(async () => {
       const now = await database.pool.query<{ over: boolean }>(
         // What the instances know of that clock is some milliseconds wide.
@@ -291,7 +289,7 @@ test('a tuple that expires counts until then, by the clock of the database, and 
     for (const service of services) {
       expect(await check(service, 'doc:ending', 'either', 'u')).toBe(false);
     }
-    await untilAnsweredThere(200);
+    await untilAnsweredThere(byLength(50, 200));
   });
   expect(back).toBe(0);
 }, 120_000);
@@ -322,12 +320,12 @@ test('what a context decides is decided by it', async () => {
   ]).flat();
   const all = [...asked, ...plain];
   const wrong: unknown[] = [];
-  const ask = async (service: Service, number: number): Promise<void> => {
+  const ask = async (service: Member, number: number): Promise<void> => {
     const [object, relation, rest, expected] = all[number % all.length] as (typeof all)[0];
     const allowed = await check(service, object, relation, 'u', rest);
     if (allowed !== expected) wrong.push([object, rest, allowed]);
   };
-  await underLoad(ask, () => untilAnsweredThere(300));
+  await underLoad(ask, () => untilAnsweredThere(byLength(100, 300)));
   expect(wrong).toEqual([]);
 }, 120_000);
 

@@ -3,16 +3,17 @@ import { quantileMs, startLoad, tenantName } from './steady-load.ts';
 
 const AUTHZ = '/workspace.v1.AuthzService';
 const TENANTS = 30;
-const CALLERS = 12;
+/** As much as a machine of two cores answers at ease, and as little as shows a refusal. */
+export const BUSY = { callers: 12, pauseMs: 2 };
+export const QUIET = { callers: 3, pauseMs: 10 };
 /** How long a process that is killed may take to be gone on a busy machine; less than it takes to start another one. */
 export const DYING_MS = 1_000;
 
 /** Nine of ten ask whether a tuple of the tenant is there, which it is; one writes another. */
-export function startMixedLoad(port: number, token: string): SteadyLoad {
+export function startMixedLoad(port: number, token: string, rate = BUSY): SteadyLoad {
   return startLoad({
     port,
-    callers: CALLERS,
-    pauseMs: 2,
+    ...rate,
     tenants: TENANTS,
     headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
     call: (tenant, n) => (n >= TENANTS && n % 10 !== 0 ? check(tenant) : write(tenant, n)),

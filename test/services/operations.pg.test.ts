@@ -15,6 +15,7 @@ import {
 } from '../support/derived-tuples.ts';
 import { type TestDatabase, createTestDatabase } from '../support/postgres.ts';
 import { type TestServices, createTestServices } from '../support/services.ts';
+import { byLength } from '../support/test-length.ts';
 
 /*
  * After any sequence of operations of the management services the tuples that exist are exactly those
@@ -281,10 +282,10 @@ test(
           }
         },
       ),
-      { numRuns: 25 * FUZZ },
+      { numRuns: byLength(8, 25) * FUZZ },
     );
-    expect(succeeded).toBeGreaterThan(100);
-    expect(stored).toBeGreaterThan(200);
+    expect(succeeded).toBeGreaterThan(byLength(30, 100));
+    expect(stored).toBeGreaterThan(byLength(60, 200));
   },
 );
 
@@ -316,7 +317,7 @@ test(
           }
         },
       ),
-      { numRuns: 10 * FUZZ },
+      { numRuns: byLength(4, 10) * FUZZ },
     );
   },
 );

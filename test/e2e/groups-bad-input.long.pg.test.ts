@@ -1,0 +1,2 @@
+/* Every body to every method. */
+import './groups-bad-input.pg.test.ts';

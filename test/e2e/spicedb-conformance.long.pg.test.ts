@@ -1,0 +1,2 @@
+/* Every case, not one of four. */
+import './spicedb-conformance.pg.test.ts';

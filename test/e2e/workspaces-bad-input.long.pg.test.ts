@@ -1,0 +1,2 @@
+/* Every body to every method. */
+import './workspaces-bad-input.pg.test.ts';
