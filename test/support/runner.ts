@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { onTestFinished } from 'vitest';
+import { afterAll, onTestFinished } from 'vitest';
 import { createLogger } from '../../src/observability/logger.ts';
 import { createRunner, type Runner } from '../../src/runner/runner.ts';
 import { loadRunnerSettings } from '../../src/runner/settings/settings.ts';
@@ -17,10 +17,29 @@ export type TestRunner = {
   readonly logLines: () => readonly Record<string, unknown>[];
 };
 
+/** Takes what ends a thing once it is needed no more. */
+export type WhenDone = (undo: () => void | Promise<void>) => void;
+
+/**
+ * For things that all tests of a file or `describe` share: they end after its last test, the newest first. Call it
+ * while these are collected, and what makes the things in `beforeAll`.
+ */
+export function afterLastTest(): WhenDone {
+  const undos: (() => void | Promise<void>)[] = [];
+  afterAll(async () => {
+    for (const undo of undos.toReversed()) await undo();
+  });
+  return (undo) => void undos.push(undo);
+}
+
 /** A folder with these files (path → text); a git repository with one commit when `isGit`. */
-export function makeWorkspace(files: Readonly<Record<string, string>>, isGit = false): string {
+export function makeWorkspace(
+  files: Readonly<Record<string, string>>,
+  isGit = false,
+  whenDone: WhenDone = onTestFinished,
+): string {
   const workspace = mkdtempSync(join(tmpdir(), 'gatehouse-runner-'));
-  onTestFinished(() => rmSync(workspace, { recursive: true, force: true }));
+  whenDone(() => rmSync(workspace, { recursive: true, force: true }));
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(dirname(join(workspace, path)), { recursive: true });
     writeFileSync(join(workspace, path), text);
@@ -40,7 +59,7 @@ export function makeWorkspace(files: Readonly<Record<string, string>>, isGit = f
 }
 
 /**
- * A runner of its own on a free port, stopped when the test ends. `env` are settings by variable, `own`
+ * A runner of its own on a free port, stopped when the test ends, or as `whenDone` says. `env` are settings by variable, `own`
  * what differs from the environment of the tests, of which the runner gives steps a part.
  */
 export async function startRunner(
@@ -48,6 +67,7 @@ export async function startRunner(
   env: Readonly<Record<string, string>> = {},
   pingMs?: number,
   own: Readonly<Record<string, string>> = {},
+  whenDone: WhenDone = onTestFinished,
 ): Promise<TestRunner> {
   const lines: string[] = [];
   const settings = loadRunnerSettings({
@@ -66,7 +86,7 @@ export async function startRunner(
     environment: { ...process.env, XDG_CONFIG_HOME: configHome, ...own },
     pingMs,
   });
-  onTestFinished(async () => {
+  whenDone(async () => {
     await runner.stop();
     rmSync(configHome, { recursive: true, force: true });
   });

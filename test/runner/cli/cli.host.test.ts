@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { makeWorkspace, runEnded, startRun, startRunner } from '../../support/runner.ts';
-import { runCli, startCli } from './cli-process.ts';
+import { callCli, runCli, startCli } from './cli-process.ts';
 
 const OK = `name: Build it
 on:
@@ -142,7 +142,7 @@ describe('run', { timeout: 120_000 }, () => {
   });
 
   test('a failure is 1; quiet shows results and the last lines of what failed', async () => {
-    const { code, stdout } = await runCli(project(), ['run', 'fail.yml', '--quiet']);
+    const { code, stdout } = await callCli(project(), ['run', 'fail.yml', '--quiet']);
     expect(code).toBe(1);
     expect(stdout).toContain('✗ Break');
     expect(stdout).toContain('bad › Break, last lines\n  because of this\n');
@@ -151,7 +151,7 @@ describe('run', { timeout: 120_000 }, () => {
   });
 
   test('a run in which all is skipped is 0', async () => {
-    const { code, stdout } = await runCli(project(), ['run', 'skip']);
+    const { code, stdout } = await callCli(project(), ['run', 'skip']);
     expect([code, stdout.includes('skipped')]).toEqual([0, true]);
   });
 
@@ -159,12 +159,12 @@ describe('run', { timeout: 120_000 }, () => {
     const workspace = project();
     const text = 'on: push\njobs: { w: { runs-on: windows-latest, steps: [{ run: exit 0 }] } }\n';
     writeFileSync(join(workspace, '.github/workflows/windows.yml'), text);
-    const { code, stdout } = await runCli(workspace, ['run', 'windows']);
+    const { code, stdout } = await callCli(workspace, ['run', 'windows']);
     expect([code, stdout]).toEqual([1, expect.stringContaining('Nothing ran: 1 job was left out')]);
   });
 
   test('--json prints every event with its type, in order, and nothing else', async () => {
-    const { code, stdout, stderr } = await runCli(project(), ['run', 'ok', '--json']);
+    const { code, stdout, stderr } = await callCli(project(), ['run', 'ok', '--json']);
     expect([code, stderr]).toEqual([0, '']);
     const events = stdout
       .trimEnd()
@@ -197,7 +197,14 @@ describe('run', { timeout: 120_000 }, () => {
   test('jobs, legs, secrets and variables of one run alone, with and without a runner that serves', async () => {
     const workspace = project(true);
     writeFileSync(join(workspace, 'run.secrets'), '# own\nFILED="in the file"\nGIVEN=overridden\n');
-    const own = ['-s', 'GIVEN=given-value', '-s', 'INHERITED', '--secret-file', 'run.secrets'];
+    const own = [
+      '-s',
+      'GIVEN=given-value',
+      '-s',
+      'INHERITED',
+      '--secret-file',
+      join(workspace, 'run.secrets'),
+    ];
     const chosen = [
       '-j',
       'legs',
@@ -211,9 +218,7 @@ describe('run', { timeout: 120_000 }, () => {
     const env = { INHERITED: 'from-outside' };
     for (const isServed of [false, true]) {
       if (isServed) await startRunner(workspace);
-      const { code, stdout } = await runCli(workspace, ['run', 'parts', ...chosen, ...own], {
-        env,
-      });
+      const { code, stdout } = await callCli(workspace, ['run', 'parts', ...chosen, ...own], env);
       expect([code, stdout.includes('│ 20 mac here 11 12 11\n')]).toEqual([0, true]);
       expect(stdout).toMatch(/^first +✓ first success/m);
       expect(stdout).not.toMatch(/\(18|linux|lone|given-value|from-outside|in the file/);
@@ -222,7 +227,7 @@ describe('run', { timeout: 120_000 }, () => {
 
   test('-n shows what would run after all checks, and leaves nothing behind', async () => {
     const workspace = project(true);
-    const plan = await runCli(workspace, [
+    const plan = await callCli(workspace, [
       'run',
       'parts',
       '-n',
@@ -243,7 +248,7 @@ describe('run', { timeout: 120_000 }, () => {
       expect(plan.stdout).toContain(line);
     }
     expect(plan.stdout).not.toMatch(/\(18|lone/);
-    const json = await runCli(workspace, ['run', 'ok', '-n', '--json', '--event', 'push']);
+    const json = await callCli(workspace, ['run', 'ok', '-n', '--json', '--event', 'push']);
     const { event, jobs } = JSON.parse(json.stdout) as { event: string; jobs: { id: string }[] };
     expect([event, jobs.map(({ id }) => id)]).toEqual(['push', ['build', 'after']]);
     expect(existsSync(join(workspace, '.runner'))).toBe(false);
@@ -251,10 +256,10 @@ describe('run', { timeout: 120_000 }, () => {
 
   test('strategy and ref choose where it works', async () => {
     const workspace = project(true);
-    const none = await runCli(workspace, ['run', 'ok', '--strategy', 'none']);
+    const none = await callCli(workspace, ['run', 'ok', '--strategy', 'none']);
     expect(none.code).toBe(0);
     expect(existsSync(join(workspace, 'digits'))).toBe(true);
-    const ref = await runCli(workspace, ['run', 'ok', '--ref', 'nowhere']);
+    const ref = await callCli(workspace, ['run', 'ok', '--ref', 'nowhere']);
     expect([ref.code, ref.stderr]).toEqual([
       2,
       expect.stringContaining('no branch, tag or commit'),
@@ -265,7 +270,7 @@ describe('run', { timeout: 120_000 }, () => {
 describe('what is wrong is 2', { timeout: 120_000 }, () => {
   test('inputs, each with its name', async () => {
     const args = ['run', 'ok', '-i', 'whom=x', '-i', 'level=x', '-i', 'count=x'];
-    const { code, stderr, stdout } = await runCli(project(), args);
+    const { code, stderr, stdout } = await callCli(project(), args);
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toBe(
       'error: the inputs are wrong\n  whom: is not an input of this workflow\n' +
@@ -274,7 +279,7 @@ describe('what is wrong is 2', { timeout: 120_000 }, () => {
   });
 
   test('a workflow, with line and column', async () => {
-    const { code, stderr } = await runCli(project(), ['run', 'broken']);
+    const { code, stderr } = await callCli(project(), ['run', 'broken']);
     expect([code, stderr]).toEqual([2, "error: broken.yml:5:5: Unexpected value 'stepz'\n"]);
   });
 
@@ -320,13 +325,13 @@ describe('what is wrong is 2', { timeout: 120_000 }, () => {
     [['secrets', 'set'], 'secrets needs list, set <NAME> or delete <NAME>'],
     [['list', '-w', '/no/such/folder'], '/no/such/folder is not a folder'],
   ])('%j', async (args, text) => {
-    const { code, stderr, stdout } = await runCli(project(), args);
+    const { code, stderr, stdout } = await callCli(project(), args);
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toContain(text);
   });
 
   test('nothing repeats a value that stands behind an unknown option', async () => {
-    const { stderr } = await runCli(project(), ['run', 'ok', '--secrt=hunter2']);
+    const { stderr } = await callCli(project(), ['run', 'ok', '--secrt=hunter2']);
     expect(stderr).toContain('did you mean --secret?');
     expect(stderr).not.toContain('hunter2');
   });
@@ -334,7 +339,7 @@ describe('what is wrong is 2', { timeout: 120_000 }, () => {
   test('the version is told', async () => {
     const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
     for (const args of [['--version'], ['-V'], ['run', '--version']]) {
-      const { code, stdout } = await runCli(project(), args);
+      const { code, stdout } = await callCli(project(), args);
       expect([code, stdout]).toEqual([0, `gatehouse-runner ${version}\n`]);
     }
   });
@@ -385,7 +390,7 @@ describe('Ctrl-C', { timeout: 120_000 }, () => {
 describe('what was recorded', { timeout: 120_000 }, () => {
   test('list, runs, logs and rerun, without a runner that serves', async () => {
     const workspace = project();
-    const list = await runCli(workspace, ['list']);
+    const list = await callCli(workspace, ['list']);
     expect(list.code).toBe(0);
     expect(list.stdout).toContain('✓ ok.yml        Build it  push, workflow_dispatch  -i who=');
     expect(list.stdout).toContain(
@@ -394,26 +399,26 @@ describe('what was recorded', { timeout: 120_000 }, () => {
     expect(list.stdout).toMatch(
       /parts\.yml .*\n {4}30 5 \* \* \* Asia\/Tokyo {2}next \d{4}-\d\d-\d\d 20:30 UTC\n/,
     );
-    expect((await runCli(workspace, ['-l'])).stdout).toBe(list.stdout);
-    const empty = await runCli(workspace, ['runs']);
+    expect((await callCli(workspace, ['-l'])).stdout).toBe(list.stdout);
+    const empty = await callCli(workspace, ['runs']);
     expect(empty.stdout).toBe('There are no runs.\n');
-    expect((await runCli(workspace, ['logs'])).stderr).toContain('there are no runs');
-    expect((await runCli(workspace, ['run', 'fail', '-q'])).code).toBe(1);
-    const runs = await runCli(workspace, ['runs']);
+    expect((await callCli(workspace, ['logs'])).stderr).toContain('there are no runs');
+    expect((await callCli(workspace, ['run', 'fail', '-q'])).code).toBe(1);
+    const runs = await callCli(workspace, ['runs']);
     expect(runs.stdout).toMatch(/^✗ {4}#1 {2}failure {5}\d{4}-\d\d-\d\d /);
-    const json = await runCli(workspace, ['runs', '--json']);
+    const json = await callCli(workspace, ['runs', '--json']);
     const { id } = JSON.parse(json.stdout) as { id: string };
-    const logs = await runCli(workspace, ['logs', id, '--job', 'bad']);
+    const logs = await callCli(workspace, ['logs', id, '--job', 'bad']);
     expect(logs.stdout).toBe(
       '=== Job: bad (bad) ===\n--- Step 1: Break [failure] ---\nbecause of this\n' +
         '##[error]Process completed with exit code 1.\n',
     );
     writeFileSync(join(workspace, 'gate'), '');
-    const rerun = await runCli(workspace, ['rerun', '1', '--failed']);
+    const rerun = await callCli(workspace, ['rerun', '1', '--failed']);
     expect(rerun.code).toBe(1);
     expect(rerun.stdout).toContain('attempt 2');
     expect(rerun.stdout).not.toContain('fine');
-    const cancel = await runCli(workspace, ['cancel', '1']);
+    const cancel = await callCli(workspace, ['cancel', '1']);
     expect([cancel.code, cancel.stderr]).toEqual([1, expect.stringContaining('nothing runs')]);
   });
 
@@ -423,13 +428,13 @@ describe('what was recorded', { timeout: 120_000 }, () => {
       input: 'hunter2-value\n',
     });
     expect([set.code, set.stdout]).toEqual([0, 'Created api_key\n']);
-    const argument = await runCli(workspace, ['secrets', 'set', 'api_key', 'hunter2-value']);
+    const argument = await callCli(workspace, ['secrets', 'set', 'api_key', 'hunter2-value']);
     expect(argument.code).toBe(2);
     expect(argument.stdout + argument.stderr).not.toContain('hunter2-value');
-    expect((await runCli(workspace, ['secrets', 'list'])).stdout).toBe('API_KEY\n');
-    expect((await runCli(workspace, ['secrets', 'delete', 'api_key'])).code).toBe(0);
-    expect((await runCli(workspace, ['secrets', 'list'])).stdout).toBe('');
-    expect((await runCli(workspace, ['secrets', 'delete', 'api_key'])).code).toBe(2);
+    expect((await callCli(workspace, ['secrets', 'list'])).stdout).toBe('API_KEY\n');
+    expect((await callCli(workspace, ['secrets', 'delete', 'api_key'])).code).toBe(0);
+    expect((await callCli(workspace, ['secrets', 'list'])).stdout).toBe('');
+    expect((await callCli(workspace, ['secrets', 'delete', 'api_key'])).code).toBe(2);
   });
 });
 
@@ -441,45 +446,45 @@ describe('with another runner on the workspace', { timeout: 120_000 }, () => {
     const endpoint = readFileSync(join(workspace, '.runner', 'endpoint.json'), 'utf8');
     expect(JSON.parse(endpoint)).toEqual({ url, pid: process.pid });
     expect(endpoint).not.toContain(token);
-    const refused = await runCli(workspace, ['run', 'ok']);
+    const refused = await callCli(workspace, ['run', 'ok']);
     expect([refused.code, refused.stderr]).toEqual([
       1,
       expect.stringContaining('RUNNER_API_TOKEN'),
     ]);
     const env = { RUNNER_API_TOKEN: token };
-    const run = await runCli(workspace, ['run', 'ok', '-i', 'who=Ann'], { env });
+    const run = await callCli(workspace, ['run', 'ok', '-i', 'who=Ann'], env);
     expect(run.code).toBe(0);
     for (const text of ['build │   Hello Ann', '✓ Build it success', 'careful', '  digits  5 B']) {
       expect(run.stdout).toContain(text);
     }
-    expect((await runCli(workspace, ['logs', '1'], { env })).stdout).toContain('Hello Ann\n');
+    expect((await callCli(workspace, ['logs', '1'], env)).stdout).toContain('Hello Ann\n');
   });
 
   test('errors, events and secrets are those of the runner', async () => {
     const workspace = project(true);
     await startRunner(workspace);
     const env = {};
-    const inputs = await runCli(workspace, ['run', 'ok', '-i', 'count=x'], { env });
+    const inputs = await callCli(workspace, ['run', 'ok', '-i', 'count=x'], env);
     expect([inputs.code, inputs.stderr]).toEqual([
       2,
       'error: the inputs are wrong\n  count: must be a number\n',
     ]);
-    const json = await runCli(workspace, ['run', 'fail', '--json'], { env });
+    const json = await callCli(workspace, ['run', 'fail', '--json'], env);
     expect(json.code).toBe(1);
     const types = json.stdout
       .trimEnd()
       .split('\n')
       .map((line) => (JSON.parse(line) as { type: string }).type);
     expect([types[0], types.at(-1)]).toEqual(['run.started', 'run.completed']);
-    expect((await runCli(workspace, ['runs'], { env })).stdout.split('\n')).toHaveLength(2);
+    expect((await callCli(workspace, ['runs'], env)).stdout.split('\n')).toHaveLength(2);
     const push = ['run', 'event', '--event', 'push', '-e', '-'];
     const event = await runCli(workspace, push, { env, input: '{"after":"abc"}' });
     expect([event.code, event.stdout]).toEqual([0, expect.stringContaining('show │ push abc')]);
-    const none = await runCli(workspace, ['run', 'fail', '--event', 'push'], { env });
+    const none = await callCli(workspace, ['run', 'fail', '--event', 'push'], env);
     expect([none.code, none.stderr]).toEqual([2, 'error: fail.yml has no trigger push\n']);
     const set = await runCli(workspace, ['secrets', 'set', 'KEY'], { env, input: 'secret-value' });
     expect(set.code).toBe(0);
-    expect((await runCli(workspace, ['secrets', 'list'], { env })).stdout).toBe('KEY\n');
+    expect((await callCli(workspace, ['secrets', 'list'], env)).stdout).toBe('KEY\n');
   });
 
   test('Ctrl-C cancels the run over there, and so does cancel', async () => {
@@ -494,7 +499,7 @@ describe('with another runner on the workspace', { timeout: 120_000 }, () => {
     expect(cli.stdout).toContain('│ cleaned up');
     expect(cli.stderr).not.toContain('Killing the run');
     const id = await startRun(url, 'nap');
-    const cancel = await runCli(workspace, ['cancel', id]);
+    const cancel = await callCli(workspace, ['cancel', id]);
     expect([cancel.code, cancel.stdout]).toEqual([0, `Cancelling ${id}\n`]);
     expect((await runEnded(url, id)).conclusion).toBe('cancelled');
   });
@@ -503,12 +508,12 @@ describe('with another runner on the workspace', { timeout: 120_000 }, () => {
     const workspace = project();
     const first = startCli(workspace, ['run', 'nap']);
     await first.until('│ sleeping');
-    const second = await runCli(workspace, ['run', 'ok']);
+    const second = await callCli(workspace, ['run', 'ok']);
     expect([second.code, second.stdout]).toEqual([1, '']);
     expect(second.stderr).toContain(`process ${first.pid} runs something in this workspace`);
     first.interrupt();
     expect(await first.ended).toBe(130);
-    expect((await runCli(workspace, ['run', 'ok', '-q'])).code).toBe(0);
+    expect((await callCli(workspace, ['run', 'ok', '-q'])).code).toBe(0);
   });
 
   test('a runner that is gone is told, when the run was its', async () => {

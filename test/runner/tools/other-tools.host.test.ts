@@ -9,6 +9,7 @@ import { ToolRegistry } from '../../../src/runner/host/tools/tool-registry.ts';
 import { toolsHere } from '../../../src/runner/host/tools/tool-source.ts';
 import { runJob, temporaryDir } from '../../support/job-harness.ts';
 import { type FakePackage, fakePackageBytes, startFakeRegistry } from './fake-registry.ts';
+import { writeNpm } from './quick-npm.ts';
 
 const GO = programOf('go');
 const [PYTHON] = (await toolsHere(machineRegistry('/nowhere').python)).toSorted((a, b) =>
@@ -211,11 +212,9 @@ describe('pnpm/action-setup', () => {
 
   test('by input or packageManager, whose checksum counts, and it installs', async () => {
     const registry = await startFakeRegistry([PNPM]);
-    const npm = programOf('npm') ?? '';
     const home = temporaryDir();
     mkdirSync(join(home, 'bin'));
-    const script = `#!/bin/sh\nexec '${process.execPath}' '${npm}' "$@"\n`;
-    writeFileSync(join(home, 'bin/npm'), script, { mode: 0o755 });
+    writeNpm(join(home, 'bin'), 'quick');
     const tools = registryIn(home, { npm_config_registry: registry.url });
     const plain = await runJob(
       `

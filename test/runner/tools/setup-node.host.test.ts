@@ -1,13 +1,15 @@
 /** The setup actions through the real executor; the registry is one of this machine. */
-import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, realpathSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ToolRegistry } from '../../../src/runner/host/tools/tool-registry.ts';
 import { runJob, temporaryDir } from '../../support/job-harness.ts';
+import { byLength, inLong, inShort } from '../../support/test-length.ts';
 import { type FakeRegistry, fakeNode, fakeNpm, startFakeRegistry } from './fake-registry.ts';
+import { type NpmKind, writeNpm } from './quick-npm.ts';
 
-const NPM_DIR = dirname(realpathSync(execFileSync('which', ['npm'], { encoding: 'utf8' }).trim()));
+/** A real one takes a second of CPU for each of its answers, of which an installation needs up to six. */
+const NPM = byLength<NpmKind>('quick', 'real');
 
 type Machine = {
   readonly home: string;
@@ -16,7 +18,11 @@ type Machine = {
 };
 
 /** A home with Nodes of nvm, each a script that prints its version, and npm on the PATH. */
-function machineWith(nodes: readonly string[], registry?: FakeRegistry): Machine {
+function machineWith(
+  nodes: readonly string[],
+  registry?: FakeRegistry,
+  kind: NpmKind = NPM,
+): Machine {
   const home = temporaryDir();
   for (const version of nodes) {
     const bin = join(home, `.nvm/versions/node/v${version}/bin`);
@@ -32,11 +38,7 @@ function machineWith(nodes: readonly string[], registry?: FakeRegistry): Machine
   }
   const bin = join(home, 'bin');
   mkdirSync(bin);
-  // npm, and the node that it runs on: not among those that are found, as it is no program of its name.
-  const cli = join(NPM_DIR, 'npm-cli.js');
-  writeFileSync(join(bin, 'npm'), `#!/bin/sh\nexec '${process.execPath}' '${cli}' "$@"\n`, {
-    mode: 0o755,
-  });
+  writeNpm(bin, kind);
   const environment = {
     HOME: home,
     PATH: `${bin}:/usr/bin:/bin`,
@@ -58,7 +60,7 @@ function setup(version: string): string {
       - run: echo "it is $(node --version), output \${{ steps.node.outputs.node-version }}"\n`;
 }
 
-describe('what is on the machine', () => {
+inShort(describe)('what is on the machine', () => {
   test.each([
     ['18', 'v18.20.1'],
     ['v16.1.0', 'v16.1.0'],
@@ -207,10 +209,10 @@ describe('what is installed', () => {
     expect(readdirSync(join(machine.root, '.staging'))).toEqual([]);
   });
 
-  test('a workflow cannot say where it comes from', async () => {
+  inLong(test)('a workflow cannot say where it comes from', async () => {
     const registry = await startFakeRegistry(PACKAGES);
     const evil = await startFakeRegistry(PACKAGES);
-    const machine = machineWith(['18.20.1'], registry);
+    const machine = machineWith(['18.20.1'], registry, 'real');
     const files = { '.npmrc': `registry=${evil.url}\n` };
     const text = `
 on: push
@@ -246,6 +248,29 @@ test('JavaScript actions run on Node 24, which is installed for them', async () 
     // No other Node is taken for one that is not known.
     expect.stringContaining("./far/action.yml (line 2, column 16): Unexpected value 'node99'"),
   ]);
+});
+
+test('a workflow cannot say where that Node comes from', async () => {
+  const registry = await startFakeRegistry([fakeNode('24.99.0')]);
+  const evil = await startFakeRegistry([fakeNode('24.99.0')]);
+  // The real one, as it is this that has files of settings.
+  const machine = machineWith([], registry, 'real');
+  const files = {
+    '.npmrc': `registry=${evil.url}\n`,
+    'own/action.yml': 'name: x\nruns: { using: node24, main: main.js }\n',
+    'own/main.js': '',
+  };
+  const text = `
+on: push
+env: { npm_config_registry: '${evil.url}' }
+jobs:
+  a:
+    runs-on: ubuntu-latest
+    steps: [{ uses: ./own }]`;
+  const job = await runJob(text, { tools: registryOf(machine), files });
+  expect(job.text).toBe('v24.99.0');
+  expect(evil.downloads).toEqual([]);
+  expect(registry.downloads).toHaveLength(1);
 });
 
 test('a job that waits for that Node goes with its own cancel; the installation goes on', async () => {

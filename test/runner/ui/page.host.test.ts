@@ -1,132 +1,35 @@
+import { randomUUID } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Locator } from 'playwright-core';
-import { describe, expect, test } from 'vitest';
-import type { Runner } from '../../../src/runner/runner.ts';
-import { makeWorkspace, runEnded, startRun, startRunner } from '../../support/runner.ts';
-import { chromiumPath, openPage } from './browser.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { afterLastTest, runEnded, startRun, startRunner } from '../../support/runner.ts';
+import { inShort } from '../../support/test-length.ts';
+import { chromiumPath, openPage, samePage } from './browser.ts';
+import {
+  FLAKY,
+  FLOOD_LINES,
+  GATED,
+  LONG_LINES,
+  LOOK_FOR_MARKUP,
+  type Project,
+  startProject,
+  TAIL_LINES,
+  WORKFLOWS,
+} from './page-project.ts';
 
-/** Runs until its gate, a file of the project, is there. */
-const GATED = `name: Gated
-run-name: For \${{ inputs.who }}
-on:
-  push:
-  workflow_dispatch:
-    inputs:
-      who: { required: true, description: Whom to greet }
-      loud: { type: boolean, default: true }
-      level: { type: choice, options: [low, high], default: high }
-      count: { type: number, default: 2 }
-jobs:
-  greet:
-    runs-on: ubuntu-latest
-    steps:
-      - name: Greet
-        env: { TEXT: '\${{ toJSON(inputs) }}', GATE: '\${{ vars.GATE }}' }
-        run: |
-          echo "Hello $(echo "$TEXT" | tr -d '\\n ')"
-          printf '\\033[32mgreen\\033[0m plain\\n'
-          until [ -e "$GATE" ]; do sleep 0.05; done
-          echo second
-          echo "# Well done" >> "$GITHUB_STEP_SUMMARY"
-          echo "::warning file=a.ts,line=3::careful"
-      - run: echo 0123456789 > digits
-      - uses: actions/upload-artifact@v4
-        with: { name: digits, path: digits }
-  after: { needs: greet, runs-on: ubuntu-latest, steps: [{ run: echo after }] }
-`;
-const EVENTS = `on:
-  push: { branches: [main] }
-  schedule: [{ cron: '30 5 * * 1', timezone: Europe/Paris }]
-  workflow_dispatch:
-jobs:
-  show:
-    runs-on: ubuntu-latest
-    steps: [{ name: Show, run: 'echo "\${{ github.event_name }} \${{ github.ref }} \${{ github.event.schedule }}"' }]
-`;
-const FLAKY = `on: workflow_dispatch
-jobs:
-  good: { runs-on: ubuntu-latest, steps: [{ run: echo good }] }
-  bad:
-    runs-on: ubuntu-latest
-    steps: [{ name: Try, run: 'echo trying; [ -e "$GATE" ]', env: { GATE: '\${{ vars.GATE }}' } }]
-`;
-const STUBBORN = `on: workflow_dispatch
-jobs:
-  nap:
-    runs-on: ubuntu-latest
-    steps: [{ run: "trap '' INT TERM; echo sleeping; while true; do sleep 0.1; done" }]
-`;
-const IMAGE = '<img src=x onerror="window.hacked=1">';
-const HOSTILE = `name: '${IMAGE}'
-run-name: '${IMAGE}\${{ inputs.text }}'
-on:
-  workflow_dispatch:
-    inputs:
-      text: { description: '${IMAGE}', default: '"><script>window.hacked=2</script>' }
-      pick: { type: choice, options: ['"><b>x', '${IMAGE}'] }
-env: { SHOWN: '${IMAGE}' }
-jobs:
-  job:
-    name: '${IMAGE}'
-    runs-on: ubuntu-latest
-    environment: { name: '${IMAGE}', url: 'javascript:window.hacked=3' }
-    outputs: { out: '\${{ steps.s.outputs.out }}' }
-    steps:
-      - name: '</summary>${IMAGE}'
-        id: s
-        run: |
-          echo '${IMAGE}'
-          echo '</pre></details><script>window.hacked=4</script>'
-          printf '\\033]8;;javascript:alert(1)\\007link\\033]8;;\\007\\n'
-          echo "::error title=<b>bold,file=<i>x::</div>${IMAGE}"
-          echo 'out=${IMAGE}' >> "$GITHUB_OUTPUT"
-          printf '%s\\n\\n[click](javascript:window.hacked=5) <b>bold</b> **${IMAGE}** \\n' '${IMAGE}' >> "$GITHUB_STEP_SUMMARY"
-          exit 1
-`;
-const LONG = `on: workflow_dispatch
-jobs:
-  long: { runs-on: ubuntu-latest, steps: [{ name: Long, run: 'seq 1 250000 | sed "s/^/line /"' }] }
-`;
-const FLOOD = `on: workflow_dispatch
-jobs:
-  flood: { runs-on: ubuntu-latest, steps: [{ name: Flood, run: 'seq 1 100000 | sed "s/^/line /"' }] }
-`;
+/** A runner for all tests that neither stop it nor have settings of their own. */
+let shared: Project;
+const whenDone = afterLastTest();
+beforeAll(async () => {
+  shared = await startProject(WORKFLOWS, {}, whenDone);
+});
 
-/** Text: it runs in the page, whose names are not known here. */
-const LOOK_FOR_MARKUP = `(() => {
-  const main = document.querySelector('main');
-  const count = (selector, isBad = () => true) =>
-    [...main.querySelectorAll(selector)].filter(isBad).length;
-  return {
-    images: count('img, script, svg:not(.icon svg), b, i'),
-    hacked: 'hacked' in window,
-    links: count('a', (link) => /^javascript:/i.test(link.href)),
-    handlers: count('*', (one) => one.getAttributeNames().some((name) => name.startsWith('on'))),
-  };
-})()`;
-
-type Project = {
-  readonly url: string;
-  readonly gate: string;
-  readonly workspace: string;
-  readonly runner: Runner;
-};
-
-async function startProject(
-  files: Readonly<Record<string, string>>,
-  env: Readonly<Record<string, string>> = {},
-): Promise<Project> {
-  const workspace = makeWorkspace(
-    Object.fromEntries(
-      Object.entries(files).map(([name, text]) => [`.github/workflows/${name}`, text]),
-    ),
-    true,
-  );
-  const { url, runner } = await startRunner(workspace, env);
-  const gate = join(workspace, '.runner', 'gate');
-  await runner.parts.secrets.putVariable({ name: 'GATE', value: gate });
-  return { url, gate, workspace, runner };
+/** A gate that no run has seen, named to those that start from now on. */
+async function newGate(): Promise<string> {
+  const gate = join(shared.workspace, '.runner', randomUUID());
+  await shared.runner.parts.secrets.putVariable({ name: 'GATE', value: gate });
+  return gate;
 }
 
 const open = (gate: string): void => writeFileSync(gate, '');
@@ -134,10 +37,11 @@ const open = (gate: string): void => writeFileSync(gate, '');
 const isMissing = chromiumPath === undefined;
 const reason = isMissing ? ' (skipped: no Chromium here, CHROMIUM_PATH names one)' : '';
 
-describe.skipIf(isMissing)(`in a browser${reason}`, { timeout: 120_000 }, () => {
+inShort(describe).skipIf(isMissing)(`in a browser${reason}`, { timeout: 120_000 }, () => {
   test('a run is started with the form, followed live to its end, and its artifact downloaded', async () => {
-    const { url, gate } = await startProject({ 'gated.yml': GATED });
-    const { page, problems } = await openPage();
+    const { url } = shared;
+    const gate = await newGate();
+    const { page, problems } = await samePage();
     await page.goto(url);
     await page.getByRole('link', { name: /^Gated/ }).click();
     await page.getByLabel('who').fill('Ann');
@@ -161,6 +65,8 @@ describe.skipIf(isMissing)(`in a browser${reason}`, { timeout: 120_000 }, () => 
     const download = await downloading;
     expect(download.suggestedFilename()).toBe('digits');
     expect(readFileSync(await download.path(), 'utf8')).toBe('0123456789\n');
+    // The next job is shown where the page saw it run.
+    await page.locator('a[data-job=greet]').click();
     // The step that ended well was closed again; its log is complete.
     await page.locator('summary', { hasText: 'Greet' }).click();
     await log.getByText('second').waitFor();
@@ -168,8 +74,8 @@ describe.skipIf(isMissing)(`in a browser${reason}`, { timeout: 120_000 }, () => 
   });
 
   test('a run is started as another event, and by its schedule', async () => {
-    const { url } = await startProject({ 'events.yml': EVENTS });
-    const { page, problems } = await openPage();
+    const { url } = shared;
+    const { page, problems } = await samePage();
     await page.goto(`${url}/workflows/events.yml`);
     await page.getByText('As what happens').click();
     await page.getByLabel('Event', { exact: true }).selectOption('push');
@@ -201,8 +107,8 @@ describe.skipIf(isMissing)(`in a browser${reason}`, { timeout: 120_000 }, () => 
   });
 
   test('what the runner says of an input stands at its field', async () => {
-    const { url } = await startProject({ 'gated.yml': GATED });
-    const { page } = await openPage();
+    const { url } = shared;
+    const { page } = await samePage();
     await page.goto(`${url}/workflows/gated.yml`);
     await page.getByLabel('count').fill('many');
     await page.getByRole('button', { name: 'Run workflow' }).click();
@@ -231,9 +137,10 @@ describe.skipIf(isMissing)(`in a browser${reason}`, { timeout: 120_000 }, () => 
   });
 
   test('a failed run shows why; its failed jobs run again without reloading', async () => {
-    const { url, gate } = await startProject({ 'flaky.yml': FLAKY });
+    const { url } = shared;
+    const gate = await newGate();
     const id = await startRun(url, 'flaky');
-    const { page, problems } = await openPage();
+    const { page, problems } = await samePage();
     await page.goto(`${url}/runs/${id}`);
     await page.getByRole('log', { name: 'Log of Try' }).getByText('exit code 1').waitFor();
     open(gate);
@@ -247,9 +154,9 @@ describe.skipIf(isMissing)(`in a browser${reason}`, { timeout: 120_000 }, () => 
   });
 
   test('a run that resists is cancelled, then killed', async () => {
-    const { url } = await startProject({ 'stubborn.yml': STUBBORN });
+    const { url } = shared;
     const id = await startRun(url, 'stubborn');
-    const { page } = await openPage();
+    const { page } = await samePage();
     await page.goto(`${url}/runs/${id}`);
     await page.getByRole('log').getByText('sleeping').waitFor();
     await page.getByRole('button', { name: 'Cancel run' }).click();
@@ -260,14 +167,11 @@ describe.skipIf(isMissing)(`in a browser${reason}`, { timeout: 120_000 }, () => 
   });
 
   test('text of workflows, inputs, logs and summaries never becomes markup', async () => {
-    const { url } = await startProject({
-      'hostile.yml': HOSTILE,
-      'a&b"<i>.yml': `name: '${IMAGE}'\non: push\njobs: { a: { runs-on: x, '${IMAGE}': 1 } }\n`,
-    });
+    const { url } = shared;
     const id = await startRun(url, 'hostile.yml', { text: '<svg onload=window.hacked=6>' });
     await runEnded(url, id);
     for (const hasScripts of [true, false]) {
-      const { page, problems } = await openPage({ hasScripts });
+      const { page, problems } = hasScripts ? await samePage() : await openPage({ hasScripts });
       for (const path of [
         '/',
         '/workflows/hostile.yml',
@@ -282,60 +186,6 @@ describe.skipIf(isMissing)(`in a browser${reason}`, { timeout: 120_000 }, () => 
       }
       expect(problems.filter((problem) => !problem.includes('404'))).toEqual([]);
     }
-  });
-
-  test('100,000 lines leave the page quick: few rows are in it, the end is followed, text is found', async () => {
-    const { url } = await startProject({ 'flood.yml': FLOOD });
-    const id = await startRun(url, 'flood');
-    const { page, problems } = await openPage();
-    await page.goto(`${url}/runs/${id}`);
-    await page.locator('.title [data-state=success]').waitFor();
-    const step = page.locator('details[data-step]');
-    if ((await step.getAttribute('open')) === null)
-      await page.locator('summary', { hasText: 'Flood' }).click();
-    await page.getByText('100,000 lines').waitFor();
-    const log = page.getByRole('log');
-    await log.getByText('line 100000', { exact: true }).waitFor();
-    expect(await page.locator('.row').count()).toBeLessThan(200);
-    await page.getByRole('searchbox').fill('line 54321');
-    await page.getByRole('searchbox').press('Enter');
-    await page.locator('.row.found', { hasText: '54321' }).waitFor();
-    await page.getByRole('button', { name: 'Go to the end' }).click();
-    await log.getByText('line 100000', { exact: true }).waitFor();
-    expect(problems).toEqual([]);
-  });
-
-  test('of 250,000 lines the last have their own numbers; the others are loaded and found', async () => {
-    const { url } = await startProject({ 'long.yml': LONG });
-    const id = await startRun(url, 'long');
-    await runEnded(url, id);
-    const { page, problems } = await openPage();
-    await page.goto(`${url}/runs/${id}`);
-    await page.locator('.title [data-state=success]').waitFor();
-    const step = page.locator('details[data-step]');
-    if ((await step.getAttribute('open')) === null)
-      await page.locator('summary', { hasText: 'Long' }).click();
-    await page.getByText('250,000 lines, 50,000 of them not loaded').waitFor();
-    const rowOf = (text: string): Locator => page.locator('.row', { hasText: text });
-    expect(await rowOf('line 250000').locator('.number').textContent()).toBe('250000');
-    await page.evaluate("document.querySelector('.log-scroll').scrollTo(0, 0)");
-    await rowOf('line 50001').waitFor();
-    expect(await rowOf('line 50001').locator('.number').textContent()).toBe('50001');
-    await page
-      .getByRole('button', { name: /^Lines 1 to 50,000 are not shown: load 20,000/ })
-      .click();
-    await page.getByText('30,000 of them not loaded').waitFor();
-    await rowOf('line 50000').waitFor();
-    expect(await rowOf('line 50000').locator('.number').textContent()).toBe('50000');
-    await page.getByRole('searchbox').fill('LINE 123\u0034');
-    await page.getByRole('searchbox').press('Enter');
-    const found = page.locator('.row.found');
-    await found.filter({ hasText: 'line 1234' }).waitFor();
-    expect(await found.locator('.number').textContent()).toBe('1234');
-    await page.getByRole('button', { name: 'Go to the end' }).click();
-    await rowOf('line 250000').waitFor();
-    expect(await page.locator('.row').count()).toBeLessThan(200);
-    expect(problems).toEqual([]);
   });
 
   test('with a token the page holds no data until it was entered, for this tab alone', async () => {
@@ -367,13 +217,13 @@ describe.skipIf(isMissing)(`in a browser${reason}`, { timeout: 120_000 }, () => 
   });
 
   test('without scripts runs and logs can be read', async () => {
-    const { url, gate } = await startProject({ 'gated.yml': GATED });
-    open(gate);
-    const id = await startRun(url, 'gated', { who: 'Ann' });
+    const { url } = shared;
+    open(await newGate());
+    const id = await startRun(url, 'gated', { who: 'Eve' });
     await runEnded(url, id);
     const { page } = await openPage({ hasScripts: false });
     await page.goto(url);
-    await page.getByRole('link', { name: /For Ann/ }).click();
+    await page.getByRole('link', { name: /For Eve/ }).click();
     await page.locator('summary', { hasText: 'Greet' }).click();
     await page.getByText('second').waitFor();
     await page.getByRole('link', { name: /after/ }).click();
@@ -383,7 +233,7 @@ describe.skipIf(isMissing)(`in a browser${reason}`, { timeout: 120_000 }, () => 
 
   test('the list of runs is live, and comes back when the runner does', async () => {
     const { url, gate, workspace, runner } = await startProject({ 'gated.yml': GATED });
-    const { page } = await openPage();
+    const { page } = await samePage();
     await page.goto(url);
     await page.getByText('Nothing has run yet').waitFor();
     await startRun(url, 'gated', { who: 'Bob' });
@@ -402,10 +252,11 @@ describe.skipIf(isMissing)(`in a browser${reason}`, { timeout: 120_000 }, () => 
   });
 
   test('the keyboard is enough', async () => {
-    const { url } = await startProject({ 'flaky.yml': FLAKY });
+    const { url } = shared;
+    await newGate();
     const id = await startRun(url, 'flaky');
     await runEnded(url, id);
-    const { page } = await openPage();
+    const { page } = await samePage();
     await page.goto(`${url}/runs/${id}`);
     await page.getByRole('log').waitFor();
     const focused = (): Promise<string> =>
@@ -429,7 +280,79 @@ describe.skipIf(isMissing)(`in a browser${reason}`, { timeout: 120_000 }, () => 
   });
 });
 
-describe('on the wire', () => {
+describe.skipIf(isMissing)(`in a browser${reason}, long logs`, { timeout: 120_000 }, () => {
+  const shown = (count: number): string => count.toLocaleString('en');
+
+  test('many lines leave the page quick: few rows are in it, the end is followed, text is found', async () => {
+    const { url } = shared;
+    const id = await startRun(url, 'flood');
+    const { page, problems } = await samePage();
+    await page.goto(`${url}/runs/${id}`);
+    await page.locator('.title [data-state=success]').waitFor();
+    const step = page.locator('details[data-step]');
+    if ((await step.getAttribute('open')) === null)
+      await page.locator('summary', { hasText: 'Flood' }).click();
+    await page.getByText(`${shown(FLOOD_LINES)} lines`).waitFor();
+    const log = page.getByRole('log');
+    await log.getByText(`line ${FLOOD_LINES}`, { exact: true }).waitFor();
+    expect(await page.locator('.row').count()).toBeLessThan(200);
+    await page.getByRole('searchbox').fill('line 4321');
+    await page.getByRole('searchbox').press('Enter');
+    await page.locator('.row.found', { hasText: '4321' }).waitFor();
+    await page.getByRole('button', { name: 'Go to the end' }).click();
+    await log.getByText(`line ${FLOOD_LINES}`, { exact: true }).waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  test('of too many lines the last have their own numbers; the others are loaded and found', async () => {
+    const { url } = shared;
+    const id = await startRun(url, 'long');
+    await runEnded(url, id);
+    const { page, problems } = await samePage();
+    // The short run has fewer lines, so the page has to ask for fewer.
+    await page.route(/\/logs\?.*tail=200000/, (route) => {
+      const asked = route.request().url();
+      return route.continue({ url: asked.replace('tail=200000', `tail=${TAIL_LINES}`) });
+    });
+    await page.goto(`${url}/runs/${id}`);
+    await page.locator('.title [data-state=success]').waitFor();
+    const step = page.locator('details[data-step]');
+    if ((await step.getAttribute('open')) === null)
+      await page.locator('summary', { hasText: 'Long' }).click();
+    const before = LONG_LINES - TAIL_LINES;
+    await page
+      .getByText(`${shown(LONG_LINES)} lines, ${shown(before)} of them not loaded`)
+      .waitFor();
+    const rowOf = (text: string): Locator => page.locator('.row', { hasText: text });
+    expect(await rowOf(`line ${LONG_LINES}`).locator('.number').textContent()).toBe(
+      `${LONG_LINES}`,
+    );
+    await page.evaluate("document.querySelector('.log-scroll').scrollTo(0, 0)");
+    await rowOf(`line ${before + 1}`).waitFor();
+    expect(
+      await rowOf(`line ${before + 1}`)
+        .locator('.number')
+        .textContent(),
+    ).toBe(`${before + 1}`);
+    await page
+      .getByRole('button', { name: `Lines 1 to ${shown(before)} are not shown: load 20,000` })
+      .click();
+    await page.getByText(`${shown(before - 20_000)} of them not loaded`).waitFor();
+    await rowOf(`line ${before}`).waitFor();
+    expect(await rowOf(`line ${before}`).locator('.number').textContent()).toBe(`${before}`);
+    await page.getByRole('searchbox').fill('LINE 123\u0034');
+    await page.getByRole('searchbox').press('Enter');
+    const found = page.locator('.row.found');
+    await found.filter({ hasText: 'line 1234' }).waitFor();
+    expect(await found.locator('.number').textContent()).toBe('1234');
+    await page.getByRole('button', { name: 'Go to the end' }).click();
+    await rowOf(`line ${LONG_LINES}`).waitFor();
+    expect(await page.locator('.row').count()).toBeLessThan(200);
+    expect(problems).toEqual([]);
+  });
+});
+
+inShort(describe)('on the wire', () => {
   test('pages allow nothing but what the runner serves', async () => {
     const { url } = await startProject({ 'flaky.yml': FLAKY });
     const response = await fetch(url);
@@ -454,7 +377,7 @@ describe('on the wire', () => {
   });
 
   test('the files of the page are served with their types, and nothing beside them', async () => {
-    const { url } = await startProject({ 'flaky.yml': FLAKY });
+    const { url } = shared;
     const types = new Map([
       ['/assets/page/client/app.ts', 'text/javascript; charset=utf-8'],
       ['/assets/page/shared/html.ts', 'text/javascript; charset=utf-8'],
@@ -480,7 +403,7 @@ describe('on the wire', () => {
   });
 
   test('what is not there is a page with the status that the API has', async () => {
-    const { url } = await startProject({ 'flaky.yml': FLAKY });
+    const { url } = shared;
     for (const path of ['/runs/nothing', '/workflows/nothing.yml']) {
       const response = await fetch(url + path);
       expect(response.status).toBe(404);

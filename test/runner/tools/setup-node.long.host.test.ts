@@ -1,0 +1,2 @@
+/* Every installation with the real npm. */
+import './setup-node.host.test.ts';
