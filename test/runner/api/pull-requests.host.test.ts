@@ -1,12 +1,20 @@
 /** Pull requests and pushes by webhook: which commit, which workflow file, which rights. The runner is real. */
 import { createHmac } from 'node:crypto';
-import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Runner } from '../../../src/runner/runner.ts';
 import { runEnded, startRunner } from '../../support/runner.ts';
-import { runCli } from '../cli/cli-process.ts';
+import { callCli } from '../cli/cli-process.ts';
 import { commitAll, git, put } from '../support/git-project.ts';
 
 const HOOK_SECRET = 'webhook-secret';
@@ -33,16 +41,17 @@ function workflow(name: string, on: string): string {
   return `name: ${name}\non: ${on}\njobs:\n  show:\n    runs-on: ubuntu-latest${SHOW}`;
 }
 
+/** Made once with two dozen calls of git; each test works in a copy. */
+const template = realpathSync(mkdtempSync(join(tmpdir(), 'pulls-')));
 /**
  * `hosted`: the repository on the host, with a branch `main`, a pull request from a branch (1) and one
  * from a fork (2), both of which change the workflow. `project`: an older clone with commits of its own.
  */
-beforeEach(() => {
-  base = realpathSync(mkdtempSync(join(tmpdir(), 'pulls-')));
-  [hosted, project] = [join(base, 'host', 'octo', 'app.git'), join(base, 'project')];
-  const work = join(base, 'work');
-  git(base, 'init', '-q', '--bare', '-b', 'main', hosted);
-  git(base, 'clone', '-q', hosted, work);
+beforeAll(() => {
+  [hosted, project] = [join(template, 'host', 'octo', 'app.git'), join(template, 'project')];
+  const work = join(template, 'work');
+  git(template, 'init', '-q', '--bare', '-b', 'main', hosted);
+  git(template, 'clone', '-q', hosted, work);
   git(work, 'switch', '-q', '-c', 'main');
   put(work, {
     which: 'base\n',
@@ -56,7 +65,7 @@ beforeEach(() => {
   });
   commitAll(work, 'base');
   git(work, 'push', '-q', 'origin', 'main');
-  git(base, 'clone', '-q', hosted, project);
+  git(template, 'clone', '-q', hosted, project);
   for (const [branch, text] of [
     ['change', 'branch'],
     ['evil', 'fork'],
@@ -80,6 +89,17 @@ beforeEach(() => {
     '.github/workflows/target.yml': workflow('of the project', 'pull_request_target'),
   });
   local = commitAll(project, 'not pushed');
+});
+afterAll(() => rmSync(template, { recursive: true, force: true }));
+
+beforeEach(() => {
+  base = realpathSync(mkdtempSync(join(tmpdir(), 'pulls-')));
+  cpSync(template, base, { recursive: true });
+  [hosted, project] = [join(base, 'host', 'octo', 'app.git'), join(base, 'project')];
+  for (const clone of ['project', 'work']) {
+    const config = join(base, clone, '.git', 'config');
+    writeFileSync(config, readFileSync(config, 'utf8').replaceAll(template, base));
+  }
 });
 afterEach(() => rmSync(base, { recursive: true, force: true }));
 
@@ -247,27 +267,24 @@ describe('a pull request from a branch', () => {
     expect(audit).toContain('merge_conflict');
   });
 
-  test.each([['head'], ['base']] as const)('whose %s cannot be had is refused', async (side) => {
+  test('whose head or base cannot be had is refused', async () => {
     await start();
-    const payload = pull(1) as { pull_request: Record<string, { sha: string }> };
-    payload.pull_request[side] = { ...payload.pull_request[side], sha: '1'.repeat(40) };
-    const { runs, problems } = await deliver('pull_request', payload);
-    expect(runs).toEqual([]);
-    expect(problems).toMatchObject([{ code: 'invalid_ref' }]);
+    for (const side of ['head', 'base']) {
+      const payload = pull(1) as { pull_request: Record<string, { sha: string }> };
+      payload.pull_request[side] = { ...payload.pull_request[side], sha: '1'.repeat(40) };
+      const { runs, problems } = await deliver('pull_request', payload);
+      expect(runs, side).toEqual([]);
+      expect(problems, side).toMatchObject([{ code: 'invalid_ref' }]);
+    }
   });
 
-  test('gets its commits from the remote of the project where nothing is configured', async () => {
+  test('and a review of it get their commits from the remote of the project where nothing is configured', async () => {
     await start();
     await call('PUT', '/api/sync/config', {});
     const { runs } = await deliver('pull_request', pull(1));
     expect((await ended(runs[0])).run.workflow).toBe('of the branch');
-  });
-
-  test('a review of it runs the merge, too', async () => {
-    await start();
-    const { runs } = await deliver('pull_request_review', pull(1));
-    const { run } = await ended(runs[0]);
-    expect(run.trigger.ref).toBe('refs/pull/1/merge');
+    const review = await deliver('pull_request_review', pull(1));
+    expect((await ended(review.runs[0])).run.trigger.ref).toBe('refs/pull/1/merge');
   });
 });
 
@@ -297,7 +314,7 @@ describe('a push', () => {
     expect(() => git(project, 'cat-file', '-e', after)).toThrow('failed');
   });
 
-  test('of a tag runs its commit', async () => {
+  test('of a tag runs its commit; of one that cannot be had starts nothing, and never HEAD', async () => {
     git(join(base, 'work'), 'tag', '-a', 'v1', '-m', 'v1', 'change');
     git(join(base, 'work'), 'push', '-q', 'origin', 'v1');
     await start();
@@ -305,14 +322,10 @@ describe('a push', () => {
     const { runs } = await deliver('push', { ref: 'refs/tags/v1', after, commits: [] });
     const { log } = await ended(runs[0]);
     expect(log).toContain(`sha=${git(hosted, 'rev-parse', 'change')} ref=refs/tags/v1`);
-  });
-
-  test('of a commit that cannot be had starts nothing, and never HEAD', async () => {
-    await start();
-    const payload = { ref: 'refs/heads/main', after: '1'.repeat(40), commits: [] };
-    const { runs, problems } = await deliver('push', payload);
-    expect(runs).toEqual([]);
-    expect(problems).toMatchObject([{ code: 'invalid_ref' }]);
+    const lost = { ref: 'refs/heads/main', after: '1'.repeat(40), commits: [] };
+    const refused = await deliver('push', lost);
+    expect(refused.runs).toEqual([]);
+    expect(refused.problems).toMatchObject([{ code: 'invalid_ref' }]);
   });
 });
 
@@ -335,7 +348,7 @@ describe('a pull request from a fork', () => {
     const [id = ''] = runs;
     expect(await get(id)).toMatchObject({ status: 'queued', waitingFor: 'approval' });
     expect(await (await fetch(`${url}/runs/${id}`)).text()).toContain('data-action="approve"');
-    const approved = await runCli(project, ['approve', id]);
+    const approved = await callCli(project, ['approve', id]);
     expect(approved).toMatchObject({ code: 0, stdout: `Approved ${id}\n` });
     const { run, log } = await ended(id);
     expect(run.conclusion, log).toBe('success');
@@ -353,16 +366,21 @@ describe('a pull request from a fork', () => {
     expect((await ended(id)).run).toMatchObject({ attempt: 2, conclusion: 'success' });
   });
 
-  test.each([
-    ['without head.repo, as when the fork was deleted', { repo: null }],
-    ['with the same name and another id', { repo: { id: 3, full_name: 'octo/app' } }],
-    ['with another name and the same id', { repo: { id: 1, full_name: 'someone/app' } }],
-  ])('%s is one', async (_, head) => {
+  test('is what comes from no repository, or from one with another id or name', async () => {
     await start();
-    const payload = pull(1) as { pull_request: { head: object } };
-    payload.pull_request.head = { ...payload.pull_request.head, ...head };
-    const { runs } = await deliver('pull_request', payload);
-    expect(await get(runs[0] ?? '')).toMatchObject({ waitingFor: 'approval' });
+    for (const head of [
+      // As when the fork was deleted.
+      { repo: null },
+      { repo: { id: 3, full_name: 'octo/app' } },
+      { repo: { id: 1, full_name: 'someone/app' } },
+    ]) {
+      const payload = pull(1) as { pull_request: { head: object } };
+      payload.pull_request.head = { ...payload.pull_request.head, ...head };
+      const { runs } = await deliver('pull_request', payload);
+      expect(await get(runs[0] ?? ''), JSON.stringify(head)).toMatchObject({
+        waitingFor: 'approval',
+      });
+    }
   });
 
   test('waits across a restart, and can be cancelled; a rerun of it waits again', async () => {
