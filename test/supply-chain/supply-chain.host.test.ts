@@ -17,6 +17,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { inLong, inShort } from '../support/test-length.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const PLATFORM = `${process.platform}-${process.arch}`;
@@ -96,7 +97,7 @@ function ensureInstalled(): { status: number | null; stderr: string } {
   return { status, stderr };
 }
 
-test('an installation that fails says why in one line', () => {
+inShort(test)('an installation that fails says why in one line', () => {
   const npm = join(root, 'npm.cjs');
   const error = [
     'code E403',
@@ -120,7 +121,7 @@ test('an installation that fails says why in one line', () => {
 });
 
 describe('binaries that others packed', () => {
-  test('what is installed is what is recorded, and is not read a second time', () => {
+  inShort(test)('what is installed is what is recorded, and is not read a second time', () => {
     expect(ensureInstalled()).toEqual({ status: 0, stderr: '' });
     const path = at('.cache/gatehouse/verified-binaries.json');
     const seen = JSON.parse(readFileSync(path, 'utf8')) as { files: Record<string, string[]> };
@@ -172,7 +173,20 @@ describe('binaries that others packed', () => {
       () => symlinkSync('/bin/sh', at(`${POSTGRES}/native/lib/libmore.so`)),
     ],
   ];
-  test.each(changes)('%s stops the start', (_, path, what, change) => {
+  inShort(test)('what is changed, added, missing or linked stops the start, all of it told', () => {
+    expect(ensureInstalled().status).toBe(0);
+    for (const [, , , change] of changes) change();
+    const { status, stderr } = ensureInstalled();
+    expect(status).toBe(1);
+    const lines = stderr.split('\n');
+    for (const [name, path, what] of changes) {
+      const isTold = lines.some((line) => line.includes(path) && line.includes(what));
+      expect(isTold, `${name}: ${stderr}`).toBe(true);
+    }
+    expect(stderr).toContain('nothing is started');
+  });
+
+  inLong(test).each(changes)('%s stops the start', (_, path, what, change) => {
     expect(ensureInstalled().status).toBe(0);
     change();
     const { status, stderr } = ensureInstalled();
@@ -182,7 +196,7 @@ describe('binaries that others packed', () => {
     expect(stderr).toContain('nothing is started');
   });
 
-  test('links of libraries, as the first start makes them, are no fault', () => {
+  inShort(test)('links of libraries, as the first start makes them, are no fault', () => {
     const links = JSON.parse(
       readFileSync(at(`${POSTGRES}/native/pg-symlinks.json`), 'utf8'),
     ) as readonly { source: string; target: string }[];
@@ -192,7 +206,7 @@ describe('binaries that others packed', () => {
     expect(ensureInstalled()).toEqual({ status: 0, stderr: '' });
   });
 
-  describe('own builds', () => {
+  inShort(describe)('own builds', () => {
     const own = (value: unknown): void =>
       writeFileSync(join(root, 'own-binaries.json'), JSON.stringify(value));
     const [name = '', ...rest] = UWS.split('/');
@@ -221,7 +235,7 @@ describe('binaries that others packed', () => {
       expect(readFileSync(at(UWS)).length).toBeGreaterThan(1_000_000);
     });
 
-    test.each([
+    const REFUSED: readonly (readonly [unknown, string])[] = [
       ['{', 'own-binaries.json: is no JSON'],
       ['[]', 'own-binaries.json: is no JSON object'],
       [{ nobody: {} }, 'own-binaries.json: nobody is none of uWebSockets.js,'],
@@ -234,17 +248,20 @@ describe('binaries that others packed', () => {
         { [name]: { [path]: { sha256: '0'.repeat(64), from: 7 } } },
         `${name}["${path}"].from is no path`,
       ],
-    ])('%j is refused by the path of its field', (value, message) => {
-      if (typeof value === 'string') writeFileSync(join(root, 'own-binaries.json'), value);
-      else own(value);
-      const { status, stderr } = ensureInstalled();
-      expect(status).toBe(1);
-      expect(stderr).toContain(message);
+    ];
+    test('what is malformed is refused by the path of its field', () => {
+      for (const [value, message] of REFUSED) {
+        if (typeof value === 'string') writeFileSync(join(root, 'own-binaries.json'), value);
+        else own(value);
+        const { status, stderr } = ensureInstalled();
+        expect(status, message).toBe(1);
+        expect(stderr).toContain(message);
+      }
     });
   });
 });
 
-describe('licences and the bill of materials', () => {
+inShort(describe)('licences and the bill of materials', () => {
   test('a licence that nobody admitted is found, and one that only development may have', () => {
     const check = (): { status: number | null; stderr: string } =>
       spawnSync(process.execPath, ['scripts/supply-chain/check-licences.ts'], {
