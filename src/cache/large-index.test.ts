@@ -1,6 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
+import { byLength } from '../../test/support/test-length.ts';
 import { AppError } from '../shared/app-error.ts';
 import { checkIndex, listOf } from './check-index.ts';
 import { PageAllocator } from './page-allocator.ts';
@@ -17,10 +18,12 @@ const user = (objectId: string, subjectId: string, relation = 'member'): TupleRo
   subjectRelation: '',
 });
 
-test('a group of 100,000 users, and a user in 100,000 groups, come and go', () => {
+const COUNT = byLength(30_000, 100_000);
+
+test(`a group of ${COUNT} users, and a user in ${COUNT} groups, come and go`, () => {
   const index = new TupleIndex();
   const base = index.bytes;
-  const count = 100_000;
+  const count = COUNT;
   for (let i = 0; i < count; i++) {
     index.insert(user('all', `u${i}`));
     index.insert(user(`g${i}`, 'root'));
@@ -98,7 +101,7 @@ test('a segmented hash splits, stays dense and shrinks', () => {
 
 test('a segmented hash takes many entries of one hash, beyond what splitting can part', () => {
   const table = new SegmentedHash(new PageAllocator(Number.MAX_SAFE_INTEGER));
-  const count = 7000;
+  const count = byLength(5000, 7000);
   for (let i = 1; i <= count; i++) table.add(0x1234_5678, i);
   for (let i = 1; i <= count; i++) table.add(0x1234_5679, i);
   expect(table.entries).toBe(2 * count);

@@ -10,10 +10,13 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { CheckRequestSchema } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import { callHttp2, envelope } from '../support/http2-calls.ts';
 import { call, type Service, startService } from '../support/service.ts';
+import { byLength, inShort } from '../support/test-length.ts';
 
 /* JWTs as credentials: what counts, what does not, and where keys come from. */
 
 const ISSUER = 'https://issuer.example';
+/** Its keys cannot be fetched: their place says that they are elsewhere. */
+const LOST_ISSUER = 'https://lost.example';
 const fixture = (name: string): string => join(import.meta.dirname, 'fixtures', name);
 const folder = mkdtempSync(join(tmpdir(), 'jwt-'));
 const file = join(folder, 'callers.json');
@@ -31,6 +34,8 @@ type Answer = {
   readonly headers?: Record<string, string>;
   readonly body: string;
 };
+
+const MOVED: Answer = { status: 302, headers: { location: '/elsewhere' }, body: '' };
 
 let keys: Keys;
 let second: Keys;
@@ -64,8 +69,9 @@ beforeAll(async () => {
     },
     (request, response) => {
       asked.push(request.url ?? '');
-      response.writeHead(answer.status, answer.headers);
-      response.end(answer.body);
+      const { status, headers, body } = request.url === '/lost' ? MOVED : answer;
+      response.writeHead(status, headers);
+      response.end(body);
     },
   );
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -76,8 +82,9 @@ beforeAll(async () => {
     algorithms: ['ES256'],
     jwks_url: `https://127.0.0.1:${port}/keys`,
   };
+  const lost = { ...issuer, issuer: LOST_ISSUER, jwks_url: `https://127.0.0.1:${port}/lost` };
   const caller = { name: 'svc', jwt: [{ issuer: ISSUER, subject: 'svc-1' }], scopes: [scope] };
-  const document = { callers: [caller], jwt_issuers: [issuer] };
+  const document = { callers: [caller], jwt_issuers: [issuer, lost] };
   writeFileSync(file, JSON.stringify(document));
   service = await startService({
     env: {
@@ -142,77 +149,112 @@ async function metrics(): Promise<string> {
   return await (await fetch(`${service.metricsUrl}/metrics`)).text();
 }
 
-test('a JWT is its caller: on the general path first, on the hot path then, and over gRPC', async () => {
-  const good = await token();
-  await soon(async () => expect(await check(good)).toBe(200));
-  expect([await check(good), await check(good, 'other')]).toEqual([200, 403]);
-  const fresh = await token({ exp: inSeconds(301) });
-  const session = connect(service.baseUrl);
-  const message = toBinary(CheckRequestSchema, create(CheckRequestSchema, question));
-  for (const bearer of [fresh, fresh, 'x.y.z']) {
-    const headers = {
-      'content-type': 'application/grpc',
-      te: 'trailers',
-      authorization: `Bearer ${bearer}`,
+inShort(test)(
+  'a JWT is its caller: on the general path first, on the hot path then, and over gRPC',
+  async () => {
+    const good = await token();
+    await soon(async () => expect(await check(good)).toBe(200));
+    expect([await check(good), await check(good, 'other')]).toEqual([200, 403]);
+    const fresh = await token({ exp: inSeconds(301) });
+    const session = connect(service.baseUrl);
+    const message = toBinary(CheckRequestSchema, create(CheckRequestSchema, question));
+    for (const bearer of [fresh, fresh, 'x.y.z']) {
+      const headers = {
+        'content-type': 'application/grpc',
+        te: 'trailers',
+        authorization: `Bearer ${bearer}`,
+      };
+      const { fields } = await callHttp2(session, '/workspace.v1.AuthzService/Check', headers, [
+        envelope(0, message),
+      ]);
+      expect(fields['grpc-status']).toBe(bearer === fresh ? '0' : '16');
+    }
+    session.close();
+    expect(await metrics()).toMatch(/gatehouse_caller_calls_total\{caller="svc"\} [1-9]/);
+  },
+);
+
+inShort(test)(
+  'what lacks a claim, is of others, or is signed in another way does not count',
+  async () => {
+    const unsigned = (alg: string): string =>
+      [
+        { alg, kid: 'one' },
+        { iss: ISSUER, aud: 'gatehouse', sub: 'svc-1', exp: inSeconds(300) },
+      ]
+        .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+        .join('.');
+    const secret = Buffer.from(JSON.stringify(keys.jwk));
+    const good = await token({ exp: inSeconds(299) });
+    const altered = `${good.slice(0, -8)}${good.endsWith('AAAAAAAA') ? 'BBBBBBBB' : 'AAAAAAAA'}`;
+    const place = `https://127.0.0.1:${(server.address() as AddressInfo).port}/stranger`;
+    const wrong: Readonly<Record<string, string>> = {
+      'another issuer': await token({ iss: 'https://other.example' }),
+      'no issuer': await token({ iss: undefined }),
+      'another audience': await token({ aud: 'others' }),
+      'no audience': await token({ aud: undefined }),
+      'no expiry': await token({ exp: undefined }),
+      'an expiry that has passed': await token({ exp: inSeconds(-1) }),
+      'a begin that lies ahead': await token({ nbf: inSeconds(60) }),
+      'no subject': await token({ sub: undefined }),
+      'a subject of nobody': await token({ sub: 'svc-2' }),
+      'an algorithm that was not given': await token({}, rsa),
+      'the key of a stranger': await token({}, stranger),
+      'a stranger with the place of the keys': await token({}, stranger, { jku: place }),
+      'a stranger with the place of a certificate': await token({}, stranger, { x5u: place }),
+      'a stranger with the key itself': await token({}, stranger, { jwk: stranger.jwk }),
+      'an altered signature': altered,
+      'no signature': `${unsigned('none')}.`,
+      'a signature of nothing': `${unsigned('none')}.AAAA`,
+      'the public key as a secret': await new SignJWT({
+        iss: ISSUER,
+        aud: 'gatehouse',
+        sub: 'svc-1',
+      })
+        .setProtectedHeader({ alg: 'HS256', kid: 'one' })
+        .setExpirationTime(inSeconds(300))
+        .sign(secret),
     };
-    const { fields } = await callHttp2(session, '/workspace.v1.AuthzService/Check', headers, [
-      envelope(0, message),
-    ]);
-    expect(fields['grpc-status']).toBe(bearer === fresh ? '0' : '16');
-  }
-  session.close();
-  expect(await metrics()).toMatch(/gatehouse_caller_calls_total\{caller="svc"\} [1-9]/);
-});
+    const answers: Record<string, number> = {};
+    for (const [what, bearer] of Object.entries(wrong)) answers[what] = await check(bearer);
+    expect(answers).toEqual(Object.fromEntries(Object.keys(wrong).map((what) => [what, 401])));
+    expect(asked.filter((url) => url !== '/keys' && url !== '/lost')).toEqual([]);
+  },
+);
 
-test('what lacks a claim, is of others, or is signed in another way does not count', async () => {
-  const unsigned = (alg: string): string =>
-    [
-      { alg, kid: 'one' },
-      { iss: ISSUER, aud: 'gatehouse', sub: 'svc-1', exp: inSeconds(300) },
-    ]
-      .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
-      .join('.');
-  const secret = Buffer.from(JSON.stringify(keys.jwk));
-  const good = await token({ exp: inSeconds(299) });
-  const altered = `${good.slice(0, -8)}${good.endsWith('AAAAAAAA') ? 'BBBBBBBB' : 'AAAAAAAA'}`;
-  const place = `https://127.0.0.1:${(server.address() as AddressInfo).port}/stranger`;
-  const wrong: Readonly<Record<string, string>> = {
-    'another issuer': await token({ iss: 'https://other.example' }),
-    'no issuer': await token({ iss: undefined }),
-    'another audience': await token({ aud: 'others' }),
-    'no audience': await token({ aud: undefined }),
-    'no expiry': await token({ exp: undefined }),
-    'an expiry that has passed': await token({ exp: inSeconds(-1) }),
-    'a begin that lies ahead': await token({ nbf: inSeconds(60) }),
-    'no subject': await token({ sub: undefined }),
-    'a subject of nobody': await token({ sub: 'svc-2' }),
-    'an algorithm that was not given': await token({}, rsa),
-    'the key of a stranger': await token({}, stranger),
-    'a stranger with the place of the keys': await token({}, stranger, { jku: place }),
-    'a stranger with the place of a certificate': await token({}, stranger, { x5u: place }),
-    'a stranger with the key itself': await token({}, stranger, { jwk: stranger.jwk }),
-    'an altered signature': altered,
-    'no signature': `${unsigned('none')}.`,
-    'a signature of nothing': `${unsigned('none')}.AAAA`,
-    'the public key as a secret': await new SignJWT({ iss: ISSUER, aud: 'gatehouse', sub: 'svc-1' })
-      .setProtectedHeader({ alg: 'HS256', kid: 'one' })
-      .setExpirationTime(inSeconds(300))
-      .sign(secret),
-  };
-  const answers: Record<string, number> = {};
-  for (const [what, bearer] of Object.entries(wrong)) answers[what] = await check(bearer);
-  expect(answers).toEqual(Object.fromEntries(Object.keys(wrong).map((what) => [what, 401])));
-  expect(asked.filter((url) => url !== '/keys')).toEqual([]);
-});
+inShort(test)(
+  'streams end when their JWT expires (C4)',
+  async () => {
+    const bearer = await token({ exp: inSeconds(4) });
+    const headers = { authorization: `Bearer ${bearer}` };
+    const events = await fetch(`${service.baseUrl}/v1/watch?tenant_id=acme`, { headers });
+    expect(events.status).toBe(200);
+    expect(await events.text()).toContain('event: error\ndata: {"code":"unauthenticated"');
+    expect(await check(bearer)).toBe(401);
+  },
+  120_000,
+);
 
-test('streams end when their JWT expires (C4)', async () => {
-  const bearer = await token({ exp: inSeconds(4) });
-  const headers = { authorization: `Bearer ${bearer}` };
-  const events = await fetch(`${service.baseUrl}/v1/watch?tenant_id=acme`, { headers });
-  expect(events.status).toBe(200);
-  expect(await events.text()).toContain('event: error\ndata: {"code":"unauthenticated"');
-  expect(await check(bearer)).toBe(401);
-}, 120_000);
+inShort(test)(
+  'keys whose place says that they are elsewhere are not fetched from there',
+  async () => {
+    const failing = `gatehouse_jwks_failing{issuer="${LOST_ISSUER}"} 1`;
+    await soon(async () => expect(await metrics()).toContain(failing));
+    // Nobody knows whether it counts.
+    expect(await check(await token({ iss: LOST_ISSUER }))).toBe(503);
+    expect(asked).not.toContain('/elsewhere');
+  },
+);
+
+/** None of these is taken for keys. Ten seconds each: jwks-feed.host.test.ts shows more of them, without a service. */
+const NO_KEYS: readonly Answer[] = byLength(
+  [],
+  [
+    MOVED,
+    { status: 200, body: `{"keys":[],"a":"${'x'.repeat(300_000)}"}` },
+    { status: 200, body: '{"keys":[]}' },
+  ],
+);
 
 test('keys are followed in the background, and those that are gone take their JWTs along (C4)', async () => {
   const old = await token({ exp: inSeconds(600) });
@@ -221,12 +263,7 @@ test('keys are followed in the background, and those that are gone take their JW
   const nameless = await token({ exp: inSeconds(600) }, keys, { kid: undefined });
   expect([await check(old), await check(nameless)]).toEqual([200, 200]);
   const failing = `gatehouse_jwks_failing{issuer="${ISSUER}"} 1`;
-  // None of these is taken for keys.
-  for (const bad of [
-    { status: 302, headers: { location: '/elsewhere' }, body: '' },
-    { status: 200, body: `{"keys":[],"a":"${'x'.repeat(300_000)}"}` },
-    { status: 200, body: '{"keys":[]}' },
-  ]) {
+  for (const bad of NO_KEYS) {
     const before = asked.length;
     answer = bad;
     // A key that is not known makes it look; not more often than every ten seconds.

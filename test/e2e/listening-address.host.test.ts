@@ -95,6 +95,7 @@ async function start(
   const ports: number[] = [];
   const child = spawnService(program.args, {
     PATH: process.env['PATH'],
+    DEBUG_ASSERTIONS: '',
     HOME: dir,
     GATEWAY_DATA_DIR: join(dir, 'authz'),
     GATEWAY_DRAIN_MS: '0',
@@ -130,15 +131,15 @@ const warningsOf = (log: readonly LogLine[]): readonly LogLine[] =>
 
 /** Its instances start as the one service does. */
 const TWICE = 'two instances';
-
-/** Its every test is short. */
-const FIRST = 'authorization service';
-const named = Object.entries(PROGRAMS).filter(([name]) => name !== byLength(TWICE, FIRST));
+/** Its database takes its time, and its address is one setting among others that all services have. */
+const NOTIFICATION = 'notification service';
+/** It starts soonest: what all services do alike is shown by it. */
+const SOONEST = 'runner';
+const named = Object.entries(PROGRAMS).filter(([name]) => name !== byLength(TWICE, SOONEST));
 
 describe.each(named)('%s', { timeout: 120_000 }, (name, program) => {
-  const inFirst = name === TWICE ? inLong(test) : inShort(test);
-
-  inFirst('a credential alone opens no address, of metrics neither', async () => {
+  const inEach = name === TWICE ? inLong(test) : inShort(test);
+  inEach('a credential alone opens no address, of metrics neither', async () => {
     const { ports, log } = await start(program, {});
     for (const port of ports) {
       expect(await reach('127.0.0.1', port)).toBe('taken');
@@ -147,7 +148,8 @@ describe.each(named)('%s', { timeout: 120_000 }, (name, program) => {
     expect(warningsOf(log)).toEqual([]);
   });
 
-  inFirst('a set address opens all ports, and the start warns once of plain text', async () => {
+  const inOther = name === TWICE || name === NOTIFICATION ? inLong(test) : inShort(test);
+  inOther('a set address opens all ports, and the start warns once of plain text', async () => {
     const { ports, log } = await start(program, { [program.hostSetting]: '0.0.0.0' });
     for (const port of ports) expect(await reach(OTHER_ADDRESS, port)).toBe('taken');
     const warnings = warningsOf(log);
@@ -157,7 +159,7 @@ describe.each(named)('%s', { timeout: 120_000 }, (name, program) => {
     expect(warnings[0]?.['detail']).toContain(`${program.proxySetting}=true`);
   });
 
-  const inOne = name === FIRST ? inShort(test) : inLong(test);
+  const inOne = name === SOONEST ? inShort(test) : inLong(test);
   inOne('nobody is warned where a proxy is stated', async () => {
     const env = { [program.hostSetting]: '0.0.0.0', [program.proxySetting]: 'true' };
     const { log } = await start(program, env);

@@ -65,7 +65,8 @@ test(
     expect(terminal.output).toMatch(/Say hello\n(.*\n)*.*hello, world\n(.*\n)*.*greet success/);
 
     const failing = await Terminal.open(RUNNER);
-    failing.type(inProject(commands, await projectWith('exit 3')));
+    const run = commands?.trim().split('\n').at(-1);
+    failing.type(inProject(run, await projectWith('exit 3')));
     expect(await failing.exit(), failing.output).toBe(1);
     expect(failing.output).toMatch(/greet failure/);
   },

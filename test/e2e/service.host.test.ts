@@ -24,7 +24,7 @@ import { call, spawnService, startService, type Service } from '../support/servi
 let service: Service;
 
 beforeAll(async () => {
-  service = await startService({ env: { GATEWAY_AUDIT_LOG: 'true' } });
+  service = await startService({ env: { GATEWAY_AUDIT_LOG: 'true', GATEWAY_DRAIN_MS: '5000' } });
 });
 
 afterAll(async () => {
@@ -406,8 +406,8 @@ describe('starting and stopping', () => {
     }
   });
 
+  // The last: it ends the service of the others.
   test('readiness fails first, and nothing in flight is lost', async () => {
-    const own = await startService({ env: { GATEWAY_DRAIN_MS: '5000' } });
     const statuses: number[] = [];
     let isStopped = false;
     const load = Array.from({ length: 8 }, async (_, lane) => {
@@ -415,10 +415,10 @@ describe('starting and stopping', () => {
         const isWrite = lane % 2 === 0;
         const answer = await (
           isWrite
-            ? call(own, 'AuthzService/WriteRelationTuples', {
+            ? call(service, 'AuthzService/WriteRelationTuples', {
                 updates: [grant(`d${lane}-${i}`, 'alice')],
               })
-            : call(own, 'AuthzService/Check', {
+            : call(service, 'AuthzService/Check', {
                 namespace: 'resource',
                 object_id: `d${lane}`,
                 relation: 'viewer',
@@ -431,11 +431,11 @@ describe('starting and stopping', () => {
     const served = (count: number): Promise<void> =>
       vi.waitFor(() => expect(statuses.length).toBeGreaterThanOrEqual(count), 20_000);
     await served(20);
-    const stopping = own.stop();
+    const stopping = service.stop();
     // It goes on serving meanwhile.
     await vi.waitFor(
       async () =>
-        expect(await get(`${own.metricsUrl}/readyz`)).toMatchObject({
+        expect(await get(`${service.metricsUrl}/readyz`)).toMatchObject({
           status: 503,
           body: '{"status":"unavailable","reason":"draining"}',
         }),

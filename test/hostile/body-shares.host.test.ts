@@ -37,7 +37,9 @@ test('authorization: streams and connections of one caller', { timeout: 240_000 
     env: {
       GATEWAY_SERVICE_AUTH_TOKENS: '',
       GATEWAY_CALLERS_FILE: file,
-      GATEWAY_BODY_MEMORY_BYTES: String(64 * MIB),
+      GATEWAY_MAX_BODY_BYTES: String(2 * MIB),
+      GATEWAY_BODY_MEMORY_BYTES: String(16 * MIB),
+      GATEWAY_WORKERS: '1',
     },
   });
   onTestFinished(async () => void (await service.stop()));
@@ -50,20 +52,20 @@ test('authorization: streams and connections of one caller', { timeout: 240_000 
         ...ann,
         contentType: 'application/grpc+proto',
         streams: 8,
-        bytes: 4 * MIB,
+        bytes: MIB,
         pieceBytes: 16_384,
       }),
     ),
   );
-  const more = await Promise.all([1, 2, 3].map(() => sendHeldBody({ ...ann, bytes: 4 * MIB })));
+  const more = await Promise.all([1, 2, 3].map(() => sendHeldBody({ ...ann, bytes: MIB })));
   onTestFinished(() => {
     for (const { client } of held) client.socket.destroy();
     for (const { socket } of more) socket.destroy();
   });
   await expect.poll(() => figure(metricsUrl, 'gatehouse_bodies_refused_total')).toBeGreaterThan(0);
-  expect(await figure(metricsUrl, 'gatehouse_body_memory_bytes')).toBeLessThanOrEqual(32 * MIB);
+  expect(await figure(metricsUrl, 'gatehouse_body_memory_bytes')).toBeLessThanOrEqual(8 * MIB);
   const item = '{"namespace":"doc","object_id":"a","relation":"viewer","subject_user_id":"u"}';
-  const question = `{"project_id":"default","items":[${item}]${' '.repeat(MIB)}}`;
+  const question = `{"project_id":"default","items":[${item}]${' '.repeat(MIB / 2)}}`;
   const answer = await post(`${baseUrl}${BATCH_CHECK}`, 'ben-token', question);
   expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('results')]);
   for (const { client } of held) client.socket.destroy();

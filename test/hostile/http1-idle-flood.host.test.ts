@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Service, startService } from '../support/service.ts';
+import { byLength } from '../support/test-length.ts';
 import { attacker, until } from './http1-attack.ts';
 import { printToll, STALL_MS_MAX, tollOf } from './toll.ts';
 
@@ -17,7 +18,7 @@ const watched = (): { pid: number; healthUrl: string } => ({
   healthUrl: `${service.metricsUrl}/healthz`,
 });
 
-const CONNECTIONS = 3_000;
+const CONNECTIONS = byLength(1_000, 3_000);
 const BATCH = 100;
 
 async function connected(text: string): Promise<Awaited<ReturnType<typeof attacker>>[]> {

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { HttpExchange } from '../../src/http/http-exchange.ts';
 import { createHttpServer } from '../../src/http/http-server.ts';
+import { byLength } from '../support/test-length.ts';
 import { connectionBytes, cuts } from './http1-fuzz-messages.ts';
 import { waitFor } from './start-server.ts';
 
@@ -12,7 +13,7 @@ import { waitFor } from './start-server.ts';
  * with the same bodies, and refuse or keep the connection alike. Where one of them is stricter the cause has a name below.
  * FUZZ_RUNS multiplies the runs; SEED repeats one.
  */
-const RUNS = Math.ceil(600 * Number(process.env['FUZZ_RUNS'] ?? 1));
+const RUNS = Math.ceil(byLength(150, 600) * Number(process.env['FUZZ_RUNS'] ?? 1));
 /**
  * One seed by default: what node:http does with damaged bytes is not ours to find in every run. FUZZ_RUNS draws others, and
  * what they find gets a name here or a mend.

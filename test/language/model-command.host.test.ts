@@ -3,8 +3,9 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, test, vi } from 'vitest';
+import { type ScriptResult, scriptInProcess } from '../support/script-in-process.ts';
 
-/* `npm run model -- …` as people run it, in a process of its own. */
+/* `npm run model -- …`: in this process, but for what reads the standard input. */
 const SCRIPT = path.join(import.meta.dirname, '..', '..', 'scripts', 'model.ts');
 const folder = mkdtempSync(path.join(tmpdir(), 'model-command-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -12,15 +13,17 @@ afterAll(() => rmSync(folder, { recursive: true }));
 /** Processes start slowly beside others. */
 vi.setConfig({ testTimeout: 120_000 });
 
-type Result = { readonly code: number | null; readonly out: string; readonly err: string };
+const model = (args: readonly string[]): Promise<ScriptResult> =>
+  scriptInProcess(SCRIPT, args, folder);
 
-function model(args: readonly string[], input = ''): Result {
+/** As people run it, in a process of its own. */
+function piped(args: readonly string[], input: string): ScriptResult {
   const run = spawnSync(process.execPath, [SCRIPT, ...args], {
     cwd: folder,
     input,
     encoding: 'utf8',
   });
-  return { code: run.status, out: run.stdout, err: run.stderr };
+  return { code: run.status ?? undefined, out: run.stdout, err: run.stderr };
 }
 
 function file(name: string, text: string): string {
@@ -42,14 +45,14 @@ const JSON_TEXT =
 describe('help and usage', () => {
   const NAMES = ['format', 'check', 'convert', 'import', 'types', 'test'];
 
-  test('the list of subcommands', () => {
-    const help = model(['--help']);
+  test('the list of subcommands', async () => {
+    const help = await model(['--help']);
     expect(help.code).toBe(0);
     expect([...help.out.matchAll(/^ {2}(\w+)/gm)].map(([, name]) => name)).toEqual(NAMES);
   });
 
-  test.each(NAMES)('the help of %s', (name) => {
-    const help = model([name, '--help']);
+  test.each(NAMES)('the help of %s', async (name) => {
+    const help = await model([name, '--help']);
     expect(help).toMatchObject({ code: 0, err: '' });
     expect(help.out).toContain(`usage: npm run model -- ${name}`);
     expect(help.out).toContain('exit codes: 0 ');
@@ -65,37 +68,37 @@ describe('help and usage', () => {
     [['import', 'a.fga', '--from', 'elsewhere'], '--from is openfga or spicedb'],
     [['types', 'a.gate', '--name', '1 x'], '--name is no name of a type'],
     [['types'], 'one file, please'],
-  ])('%j ends with 2', (args, message) => {
-    const { code, out, err } = model(args);
+  ])('%j ends with 2', async (args, message) => {
+    const { code, out, err } = await model(args);
     expect(code).toBe(2);
     expect(out + err).toContain(message);
   });
 });
 
 describe('format', () => {
-  test('in place, by --check, and from the standard input', () => {
+  test('in place, by --check, and from the standard input', async () => {
     const untidy = file('untidy.gate', GATE.replaceAll('  relation', ' relation'));
     const tidy = file('tidy.gate', GATE);
-    expect(model(['format', '--check', tidy])).toMatchObject({ code: 0, err: '' });
-    expect(model(['format', '--check', tidy, untidy])).toMatchObject({
+    expect(await model(['format', '--check', tidy])).toMatchObject({ code: 0, err: '' });
+    expect(await model(['format', '--check', tidy, untidy])).toMatchObject({
       code: 1,
       err: 'untidy.gate: is laid out otherwise\n',
     });
     expect(textOf(untidy)).not.toBe(GATE);
-    expect(model(['format', untidy])).toMatchObject({ code: 0, out: '', err: '' });
+    expect(await model(['format', untidy])).toMatchObject({ code: 0, out: '', err: '' });
     expect(textOf(untidy)).toBe(GATE);
-    expect(model(['format', '-'], ` ${GATE}`)).toMatchObject({ code: 0, out: GATE });
+    expect(piped(['format', '-'], ` ${GATE}`)).toMatchObject({ code: 0, out: GATE });
     const wrong = file('wrong.gate', 'type user');
-    expect(model(['format', wrong])).toMatchObject({ code: 1, out: '' });
+    expect(await model(['format', wrong])).toMatchObject({ code: 1, out: '' });
     expect(textOf(wrong)).toBe('type user');
   });
 });
 
 describe('check', () => {
-  test('says what is wrong by line and column, or by path', () => {
-    expect(model(['check', file('right.gate', GATE)])).toMatchObject({ code: 0, err: '' });
+  test('says what is wrong by line and column, or by path', async () => {
+    expect(await model(['check', file('right.gate', GATE)])).toMatchObject({ code: 0, err: '' });
     const misspelt = file('misspelt.gate', GATE.replace('or owner', 'or onwer'));
-    expect(model(['check', misspelt])).toMatchObject({
+    expect(await model(['check', misspelt])).toMatchObject({
       code: 1,
       err: expect.stringMatching(/^misspelt\.gate:4:30: error: .*"onwer".*"owner"/) as unknown,
     });
@@ -103,58 +106,59 @@ describe('check', () => {
       'misspelt.json',
       JSON_TEXT.replace('"computed":"owner"', '"computed":"onwer"'),
     );
-    expect(model(['check', json]).err).toContain(
+    expect((await model(['check', json])).err).toContain(
       'misspelt.json:$.namespaces.doc.relations.viewer.union[1].computed: error: ',
     );
     const several = file('several.gate', 'namespace a {\n  define b: c\n  relation d: e + f\n}\n');
-    const { code, err } = model(['check', several]);
+    const { code, err } = await model(['check', several]);
     expect(code).toBe(1);
     expect(err).toMatch(/^several\.gate:2:3: error: .*\nseveral\.gate:3:17: error: /);
   });
 });
 
 describe('convert', () => {
-  test('both ways', () => {
+  test('both ways', async () => {
     const gate = file('both.gate', GATE);
-    const json = model(['convert', gate]);
+    const json = await model(['convert', gate]);
     expect(json.code).toBe(0);
     expect(JSON.parse(json.out)).toEqual(JSON.parse(JSON_TEXT));
     file('both.json', JSON_TEXT);
-    expect(model(['convert', 'both.json', '--out', 'out.gate']).code).toBe(0);
+    expect((await model(['convert', 'both.json', '--out', 'out.gate'])).code).toBe(0);
     expect(`// Files.\n${textOf('out.gate')}`).toBe(GATE);
-    expect(model(['convert', '-', '--to', 'gate'], JSON_TEXT).out).toBe(textOf('out.gate'));
-    expect(model(['convert', '-'], '{"namespaces":5}').code).toBe(1);
-    expect(model(['convert', '-'], '{').code).toBe(1);
-    const twice = model(
-      ['convert', '-'],
-      '{"namespaces":{"a":{"relations":{}},"a":{"relations":{}}}}',
-    );
+    expect(piped(['convert', '-', '--to', 'gate'], JSON_TEXT).out).toBe(textOf('out.gate'));
+    expect((await model(['convert', file('five.json', '{"namespaces":5}')])).code).toBe(1);
+    expect((await model(['convert', file('open.json', '{')])).code).toBe(1);
+    const text = '{"namespaces":{"a":{"relations":{}},"a":{"relations":{}}}}';
+    const twice = await model(['convert', file('twice.json', text)]);
     expect(twice).toMatchObject({ code: 1, out: '' });
     expect(twice.err).toContain('$.namespaces: duplicate key "a"');
   });
 });
 
 describe('types', () => {
-  test('of a model in either form, with the built-in namespaces', () => {
-    const fromGate = model(['types', file('typed.gate', GATE)]);
+  test('of a model in either form, with the built-in namespaces', async () => {
+    const fromGate = await model(['types', file('typed.gate', GATE)]);
     expect(fromGate).toMatchObject({ code: 0, err: '' });
     expect(fromGate.out).toContain('export type Model = {\n');
     expect(fromGate.out).toContain("  doc: 'owner' | 'viewer';\n");
     expect(fromGate.out).toContain("  group: 'member';\n");
-    const fromJson = model(['types', file('typed.json', JSON_TEXT), '--name', 'Drive']);
+    const fromJson = await model(['types', file('typed.json', JSON_TEXT), '--name', 'Drive']);
     expect(fromJson.out).toBe(fromGate.out.replace('type Model', 'type Drive'));
   });
 
-  test('of names with hyphens, and of open namespaces', () => {
+  test('of names with hyphens, and of open namespaces', async () => {
     const text =
       '{"namespaces":{"a-b":{"relations":{"c-d":{}}},"any":{"open":true,"relations":{}}}}';
-    const { out } = model(['types', file('odd.json', text)]);
+    const { out } = await model(['types', file('odd.json', text)]);
     expect(out).toContain("  'a-b': 'c-d';\n");
     expect(out).toContain('  any: string;\n');
   });
 
-  test('a model that is wrong is none', () => {
-    const { code, out, err } = model(['types', file('wrong.json', '{"namespaces":{"A":{}}}')]);
+  test('a model that is wrong is none', async () => {
+    const { code, out, err } = await model([
+      'types',
+      file('wrong.json', '{"namespaces":{"A":{}}}'),
+    ]);
     expect({ code, out }).toEqual({ code: 1, out: '' });
     expect(err).toContain('wrong.json: ');
   });
@@ -170,31 +174,38 @@ describe('import', () => {
       `tests: [{ name: t, check: [{ user: "user:a", object: "doc:1", assertions: { viewer: ${wanted} } }] }]`,
     ].join('\n');
 
-  test('OpenFGA, with its own assertions', () => {
+  test('OpenFGA, with its own assertions', async () => {
     file('parts/model.fga', FGA);
     file('good.fga.yaml', store(true));
-    const run = model(['import', 'good.fga.yaml', '--out', 'fga.gate', '--tests', 'fga.yaml']);
+    const run = await model([
+      'import',
+      'good.fga.yaml',
+      '--out',
+      'fga.gate',
+      '--tests',
+      'fga.yaml',
+    ]);
     expect(run).toMatchObject({ code: 0, out: '' });
     expect(run.err).toContain('good.fga.yaml: 1 of 1 assertions hold, 0 could not be asked\n');
     expect(textOf('fga.gate')).toContain('  relation viewer: [user] or owner\n');
     expect(textOf('fga.yaml')).toContain('- doc:1#viewer@user:a');
-    expect(model(['test', 'fga.yaml'])).toMatchObject({
+    expect(await model(['test', 'fga.yaml'])).toMatchObject({
       code: 0,
       out: 'fga.yaml: 1 assertions hold\n',
     });
-    expect(model(['check', 'fga.gate']).code).toBe(0);
+    expect((await model(['check', 'fga.gate'])).code).toBe(0);
   });
 
-  test('nothing is written if an assertion is answered otherwise', () => {
+  test('nothing is written if an assertion is answered otherwise', async () => {
     file('parts/model.fga', FGA);
     file('bad.fga.yaml', store(false));
-    const run = model(['import', 'bad.fga.yaml']);
+    const run = await model(['import', 'bad.fga.yaml']);
     expect(run).toMatchObject({ code: 1, out: '' });
     expect(run.err).toContain('differs: ');
     expect(run.err).toContain('0 of 1 assertions hold');
   });
 
-  test('SpiceDB, as a schema or as a validation file', () => {
+  test('SpiceDB, as a schema or as a validation file', async () => {
     const schema =
       'definition user {}\ndefinition doc {\n  relation owner: user\n  permission view = owner\n}\n';
     file('a.zed', schema);
@@ -202,8 +213,8 @@ describe('import', () => {
       'v.yaml',
       'schemaFile: a.zed\nrelationships: "doc:1#owner@user:a"\nassertions: { assertTrue: ["doc:1#view@user:a"] }\n',
     );
-    const alone = model(['import', 'a.zed']);
-    const validated = model(['import', 'v.yaml']);
+    const alone = await model(['import', 'a.zed']);
+    const validated = await model(['import', 'v.yaml']);
     expect(alone).toMatchObject({
       code: 0,
       out: expect.stringContaining('relation view: owner') as unknown,
@@ -212,7 +223,7 @@ describe('import', () => {
     expect(validated.err).toContain('1 of 1 assertions hold');
   });
 
-  test('relationships of SpiceDB that lie in another file', () => {
+  test('relationships of SpiceDB that lie in another file', async () => {
     file(
       'b.zed',
       'definition user {}\ndefinition doc {\n  relation owner: user\n  permission view = owner\n}\n',
@@ -223,7 +234,7 @@ describe('import', () => {
     const forms = ['relationshipsFile: rels.txt', 'relationships: rels.txt'];
     for (const [at, named] of forms.entries()) {
       file(`named-${at}.yaml`, `schemaFile: b.zed\n${named}\n${asserted}`);
-      const run = model(['import', `named-${at}.yaml`]);
+      const run = await model(['import', `named-${at}.yaml`]);
       expect(run.err).toContain('3 of 3 assertions hold, 0 could not be asked');
       expect(run.code).toBe(0);
     }
@@ -232,19 +243,19 @@ describe('import', () => {
       file('refused.yaml', `schemaFile: b.zed\nrelationshipsFile: ${named}\n${asserted}`);
       return model(['import', 'refused.yaml']);
     };
-    const malformed = read('wrong.txt');
+    const malformed = await read('wrong.txt');
     expect(malformed).toMatchObject({ code: 1, out: '' });
     expect(malformed.err).toContain('wrong.txt, line 2: "doc:1#owner" is no relationship');
-    expect(read('../rels.txt')).toMatchObject({ code: 2, out: '' });
-    expect(read('missing.txt')).toMatchObject({ code: 2, out: '' });
+    expect(await read('../rels.txt')).toMatchObject({ code: 2, out: '' });
+    expect(await read('missing.txt')).toMatchObject({ code: 2, out: '' });
   });
 
-  test('what cannot be expressed is said, and nothing is written', () => {
+  test('what cannot be expressed is said, and nothing is written', async () => {
     file(
       'all.zed',
       'definition user {}\ndefinition doc {\n  relation team: doc\n  permission view = team.all(view)\n}\n',
     );
-    const run = model(['import', 'all.zed', '--out', 'never.gate']);
+    const run = await model(['import', 'all.zed', '--out', 'never.gate']);
     expect(run).toMatchObject({ code: 1, out: '' });
     expect(run.err).toContain(
       'all.zed: cannot be expressed: definition doc, permission view (line 4): team.all(view) asks every',
@@ -252,11 +263,11 @@ describe('import', () => {
     expect(() => textOf('never.gate')).toThrow('ENOENT');
   });
 
-  test('files of other folders are not read', () => {
+  test('files of other folders are not read', async () => {
     file('inner/out.fga.yaml', 'model_file: ../parts/model.fga');
     file('inner/abs.fga.yaml', `model_file: ${path.join(folder, 'parts', 'model.fga')}`);
     for (const name of ['inner/out.fga.yaml', 'inner/abs.fga.yaml']) {
-      const run = model(['import', name]);
+      const run = await model(['import', name]);
       expect(run).toMatchObject({ code: 2, out: '' });
       expect(run.err).toContain('does not lie in its folder or below');
     }

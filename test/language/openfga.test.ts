@@ -13,6 +13,7 @@ import { importPeerModel, type ImportedModel } from '../../src/language/peers/im
 import { importSuite } from '../../src/language/peers/import-suite.ts';
 import { tupleLine } from '../../src/language/peers/tuple-line.ts';
 import { AppError } from '../../src/shared/app-error.ts';
+import { byLength } from '../support/test-length.ts';
 
 const DSL = `model
   schema 1.1
@@ -450,7 +451,7 @@ tests:
     ],
     ['model: x\ntuple_file: t.csv', 'from YAML and JSON only'],
     ['a: [', 'line 1'],
-    ['['.repeat(200_000), ''],
+    ['['.repeat(byLength(50_000, 200_000)), ''],
     [`a: &a [1]\nb: [${'*a, '.repeat(200)}]`, ''],
   ])('%j is refused', (text, message) => {
     expect(() => readStoreFile(text, () => '')).toThrow(AppError);
@@ -542,7 +543,7 @@ describe('hostile text', () => {
         readOpenFgaMod(one);
         readOpenFgaModules([{ name: 'a.fga', text: one }]);
       }),
-      { numRuns: 100 },
+      { numRuns: byLength(25, 100) },
     );
   }, 60_000);
 

@@ -1,11 +1,13 @@
-import { readFileSync, readdirSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { arrivalsWithin, dueAt, shareOf } from '../../load/drive/arrival-times.ts';
 import { LatencyHistogram, unpackHistogram } from '../../load/drive/latency-histogram.ts';
 import { PlanError, parsePlan } from '../../load/drive/parse-plan.ts';
 import { TargetError, assertTarget } from '../../load/drive/prepare-target.ts';
+import { recordedQuestions } from '../../load/drive/recorded-questions.ts';
 import { isLoopback } from '../../load/drive/transport.ts';
 
 const MIXES = join(import.meta.dirname, '../../load/mixes');
@@ -109,6 +111,50 @@ describe('files of plans', () => {
       }),
       { numRuns: 200 },
     );
+  });
+});
+
+describe('recorded questions', () => {
+  const HEAD = '{"recorded":"x","every":1}\n';
+  const FIELDS = { project_id: 'p', tenant_id: 't', namespace: 'n', object_id: 'o', relation: 'r' };
+  const line = (at_ms: unknown, more: object = {}): string =>
+    `${JSON.stringify({ at_ms, ...FIELDS, subject_user_id: 'u', ...more })}\n`;
+  /** Their times in milliseconds, of each generator, by a transport that keeps the bodies. */
+  const dueOf = (text: string, of = 1, speed = 1, repeat = 1): number[][] => {
+    const folder = mkdtempSync(join(tmpdir(), 'gatehouse-recorded-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const path = join(folder, 'questions.jsonl');
+    writeFileSync(path, text);
+    const transport = {
+      prepare: () => () => undefined,
+      close: () => Promise.resolve(),
+    };
+    return Array.from({ length: of }, (_, index) =>
+      recordedQuestions({ path, speed, repeat }, transport, { index, of }).map(
+        ({ dueMs }) => dueMs,
+      ),
+    );
+  };
+
+  test('are due in their rhythm, at a speed, each so many times, shared by the generators', () => {
+    const text = `${HEAD}${line(1_000)}${line(1_400)}${line(2_000)}{"at_ms":1,"proj`;
+    expect(dueOf(text)).toEqual([[0, 400, 1_000]]);
+    expect(dueOf(text, 1, 0.5)).toEqual([[0, 800, 2_000]]);
+    expect(dueOf(text, 2, 1, 2)).toEqual([
+      [0, 400, 1_000],
+      [200, 700, 1_000],
+    ]);
+  });
+
+  test.each([
+    [`${HEAD}${line(1, { project_id: 7 })}`, 'line 2, project_id: is no text'],
+    [`${HEAD}${line('soon')}`, 'line 2, at_ms: is no number'],
+    [`${HEAD}${line(1)}{\n`, 'line 3: is no JSON'],
+    [`${HEAD}null\n`, 'line 2: is no object'],
+    [HEAD, 'holds no questions'],
+  ])('%j is told by its line', (text, message) => {
+    expect(() => dueOf(text)).toThrow(message);
+    expect(() => dueOf(text)).toThrow(PlanError);
   });
 });
 

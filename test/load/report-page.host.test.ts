@@ -9,7 +9,7 @@ import { comparisonReport } from '../../load/report/comparison-report.ts';
 import { REPORT_BYTES_MAX, runOf } from '../../load/report/report-page.ts';
 import { runReport } from '../../load/report/run-report.ts';
 import { chromiumPath, openPage } from '../runner/ui/browser.ts';
-import { load } from './support.ts';
+import { loadInProcess } from './support.ts';
 
 const HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked=1">';
 
@@ -104,7 +104,7 @@ test('a report of a day stays within its bytes, and can be compared', () => {
 test('a comparison says what changed, on the terminal too', async () => {
   written('a.html', runReport(runOfSeconds(60)));
   writeFileSync(join(folder, 'b.json'), JSON.stringify(runOfSeconds(60, 2)));
-  const { code, stdout, stderr } = await load([
+  const { code, stdout, stderr } = await loadInProcess([
     'compare',
     join(folder, 'a.html'),
     join(folder, 'b.json'),
@@ -117,7 +117,11 @@ test('a comparison says what changed, on the terminal too', async () => {
   expect(stdout).toMatch(/^answered a second .* 0\.0 %$/m);
   const html = readFileSync(join(folder, 'compared.html'), 'utf8');
   expect(html).toContain('class="worse">+100.0 %');
-  const { code: refused, stderr: why } = await load(['compare', 'package.json', 'README.md']);
+  const { code: refused, stderr: why } = await loadInProcess([
+    'compare',
+    'package.json',
+    'README.md',
+  ]);
   expect(refused).not.toBe(0);
   expect(why).toContain('package.json is no run that this release knows');
 });

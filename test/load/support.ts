@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { scriptInProcess } from '../support/script-in-process.ts';
 
 export type Ended = {
   readonly code: number | null;
@@ -12,7 +13,7 @@ export function run(
   args: readonly string[],
   options: {
     readonly env?: Readonly<Record<string, string>>;
-    readonly onLine?: (line: string, signal: (name: NodeJS.Signals) => void) => void;
+    readonly onStart?: (signal: (name: NodeJS.Signals) => void) => void;
   } = {},
 ): Promise<Ended> {
   const child = spawn(program, args, {
@@ -23,8 +24,8 @@ export function run(
   child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
   child.stderr.on('data', (chunk: Buffer) => {
     stderr += chunk.toString();
-    options.onLine?.(chunk.toString(), (name) => child.kill(name));
   });
+  options.onStart?.((name) => child.kill(name));
   return new Promise((resolve, reject) => {
     child.once('error', reject);
     child.once('close', (code) => resolve({ code, stdout, stderr }));
@@ -34,4 +35,10 @@ export function run(
 /** `npm run load` without npm. */
 export function load(args: readonly string[], options?: Parameters<typeof run>[2]): Promise<Ended> {
   return run(process.execPath, ['load/run.ts', ...args], options);
+}
+
+/** The same in this process, for what needs no signal. */
+export async function loadInProcess(args: readonly string[]): Promise<Ended> {
+  const { code = null, out, err } = await scriptInProcess('load/run.ts', args);
+  return { code, stdout: out, stderr: err };
 }

@@ -1,8 +1,8 @@
-import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
+import { scriptInProcess } from '../support/script-in-process.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-model-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -22,27 +22,23 @@ function file(name: string, text: string): string {
   return path;
 }
 
-function run(...args: readonly string[]) {
-  const { status, stdout, stderr } = spawnSync(
-    process.execPath,
-    ['scripts/model.ts', 'test', ...args],
-    { encoding: 'utf8' },
-  );
+async function run(...args: readonly string[]) {
+  const { code, out, err } = await scriptInProcess('scripts/model.ts', ['test', ...args]);
   const told = (text: string): string => text.replaceAll(folder, '.');
-  return { status, stdout: told(stdout), stderr: told(stderr) };
+  return { status: code, stdout: told(out), stderr: told(err) };
 }
 
 const gate = file('doc.gate', GATE);
 const passing = file('passing.yaml', PASSING);
 const failing = file('failing.yaml', PASSING.replace('deny: [', 'deny: [doc:a#editor@user:eve, '));
 
-test('what holds is told with 0, what does not by file and line with 1', () => {
-  expect(run(passing)).toEqual({
+test('what holds is told with 0, what does not by file and line with 1', async () => {
+  expect(await run(passing)).toEqual({
     status: 0,
     stdout: './passing.yaml: 2 assertions hold\n',
     stderr: '',
   });
-  expect(run('--quiet', passing, failing)).toEqual({
+  expect(await run('--quiet', passing, failing)).toEqual({
     status: 1,
     stdout:
       './failing.yaml:6: editors view: doc:a#editor@user:eve: expected false, is true\n' +
@@ -51,34 +47,34 @@ test('what holds is told with 0, what does not by file and line with 1', () => {
   });
 });
 
-test('--model goes before what the file says, and stands in where it says nothing', () => {
+test('--model goes before what the file says, and stands in where it says nothing', async () => {
   const plain = file(
     'plain.json',
     '{"namespaces":{"doc":{"relations":{"viewer":{},"editor":{}}}}}',
   );
-  expect(run('--model', plain, passing)).toMatchObject({
+  expect(await run('--model', plain, passing)).toMatchObject({
     status: 1,
     stdout: expect.stringContaining('expected true, is false') as string,
   });
   const bare = file('bare.yaml', PASSING.replace('model_file: doc.gate\n', ''));
-  expect(run(bare)).toMatchObject({
+  expect(await run(bare)).toMatchObject({
     status: 2,
     stderr: './bare.yaml: brings no model along: give --model\n',
   });
-  expect(run('--model', gate, bare)).toMatchObject({ status: 0 });
+  expect(await run('--model', gate, bare)).toMatchObject({ status: 0 });
 });
 
-test('a file or a model that is wrong is told with its place, and 2', () => {
+test('a file or a model that is wrong is told with its place, and 2', async () => {
   const slip = file('slip.yaml', PASSING.replace('allow', 'alow'));
-  expect(run(slip)).toMatchObject({
+  expect(await run(slip)).toMatchObject({
     status: 2,
     stderr: './slip.yaml:5:5: "alow" is not known here; did you mean "allow"?\n',
   });
   const wrong = file('wrong.gate', 'namespace {');
-  expect(run('--model', wrong, passing)).toMatchObject({
+  expect(await run('--model', wrong, passing)).toMatchObject({
     status: 2,
     stderr: expect.stringMatching(/^\.\/wrong\.gate: .*line 1/) as string,
   });
-  expect(run(join(folder, 'nowhere.yaml'))).toMatchObject({ status: 2 });
-  expect(run()).toMatchObject({ status: 2 });
+  expect(await run(join(folder, 'nowhere.yaml'))).toMatchObject({ status: 2 });
+  expect(await run()).toMatchObject({ status: 2 });
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { checkHistory } from '../../verify/checker/check-history.ts';
+import { byLength } from '../support/test-length.ts';
 import { type SimulatedFault, simulateHistory } from './simulated-history.ts';
 
 const seeds = fc.integer({ min: 0, max: 1_000_000 }).map(String);
@@ -27,7 +28,7 @@ test('what a right service does is linearizable, with unknown outcomes too', () 
       expect(violations.map(({ verdict }) => verdict)).toEqual([]);
       expect([undecided, brokenRules]).toEqual([[], []]);
     }),
-    { numRuns: 60 },
+    { numRuns: byLength(15, 60) },
   );
 });
 
@@ -41,7 +42,7 @@ describe('a service with a fault is found out', () => {
     'stale-model',
     'same-token',
   ])('%s', (fault) => {
-    const found = Array.from({ length: 20 }, (_, i) => {
+    const found = Array.from({ length: byLength(6, 20) }, (_, i) => {
       const { violations, undecided, brokenRules } = check(`${fault} ${i}`, fault, {
         unknownPercent: 5,
         isResolved: true,
@@ -50,7 +51,7 @@ describe('a service with a fault is found out', () => {
       expect(undecided).toEqual([]);
       return violations.length + brokenRules.length > 0;
     });
-    expect(found.filter(Boolean).length).toBeGreaterThanOrEqual(18);
+    expect(found.filter(Boolean).length).toBeGreaterThanOrEqual(byLength(5, 18));
   });
 });
 

@@ -14,6 +14,7 @@ import {
   createUniverse,
 } from '../../verify/checker/universe.ts';
 import { ReferenceEvaluator } from '../reference/reference-evaluator.ts';
+import { byLength } from '../support/test-length.ts';
 
 const universe = createUniverse();
 const evaluator = new Evaluator(universe);
@@ -112,7 +113,7 @@ describe("the checker's evaluator", () => {
           expect(evaluator.answer(stored, model, query, NOW_MS)).toBe(expected.join(','));
         }
       }),
-      { numRuns: 150 },
+      { numRuns: byLength(40, 150) },
     );
   });
 
@@ -138,7 +139,7 @@ describe("the checker's evaluator", () => {
           }
         }
       }),
-      { numRuns: 60 },
+      { numRuns: byLength(20, 60) },
     );
     expect(allowed).toBeGreaterThan(50);
   });
@@ -154,7 +155,7 @@ describe("the checker's evaluator", () => {
           expect(tree).toEqual(shortOf(slow.expand(ref, DEPTH_MAX)));
         }
       }),
-      { numRuns: 150 },
+      { numRuns: byLength(40, 150) },
     );
   });
 
@@ -202,7 +203,7 @@ describe("the checker's evaluator", () => {
           }
         },
       ),
-      { numRuns: 2_000 },
+      { numRuns: byLength(1_000, 2_000) },
     );
     // Much of what is said to matter does, somewhere.
     const named = queries.reduce((sum, query) => sum + dependencies.of(query).size, 0);

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import type { TupleIndex } from '../../src/cache/tuple-index.ts';
 import type { TupleChange } from '../../src/model/relation-tuple.ts';
 import { FLIPPED_PARTS, flipBit } from '../support/flip-bit.ts';
+import { byLength } from '../support/test-length.ts';
 import { type Fixture, checkViewer, scopeOf, startFixture, viewer } from './pool-fixture.ts';
 
 const SHARD = { projectId: 'p', tenantId: 't' };
@@ -168,6 +169,6 @@ test('while writes go on a healthy index never differs', async () => {
         expect(source.loads).toBe(1);
       },
     ),
-    { numRuns: 8 * FUZZ },
+    { numRuns: byLength(2, 8) * FUZZ },
   );
 }, 120_000);

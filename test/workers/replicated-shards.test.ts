@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { createRandom } from '../../bench/dataset/random.ts';
 import type { ShardKey } from '../../src/model/relation-tuple.ts';
 import { slotOfShard } from '../../src/protocol/shard-routing.ts';
+import { byLength } from '../support/test-length.ts';
 import {
   checkViewer,
   type Fixture,
@@ -12,7 +13,7 @@ import {
 } from './pool-fixture.ts';
 
 const SEED = Number(process.env['SEED'] ?? '1');
-const SEEDS = 3 * Number(process.env['FUZZ_RUNS'] ?? '1');
+const SEEDS = byLength(1, 3) * Number(process.env['FUZZ_RUNS'] ?? '1');
 const SHARD: ShardKey = { projectId: 'p', tenantId: 'hot' };
 const WORKERS = 3;
 const OWNER = slotOfShard(SHARD, WORKERS);

@@ -8,13 +8,14 @@ import {
 import { parseModel } from '../../src/model/namespace-model.ts';
 import { missingPart } from '../../src/model/unknown-relation.ts';
 import type { WorkerStats } from '../../src/protocol/messages.ts';
+import { byLength } from '../support/test-length.ts';
 import { askRaw, type Fixture, reasonOf, scopeOf, startFixture, viewer } from './pool-fixture.ts';
 
 /* Every way of a decision counts and flags what a typed model does not have, and nothing else. */
 const SHARD = { projectId: 'p', tenantId: 't' };
 const NOTHING = { contextual: [], context: '' };
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
-const numRuns = 12 * Number(process.env['FUZZ_RUNS'] ?? 1);
+const numRuns = byLength(4, 12) * Number(process.env['FUZZ_RUNS'] ?? 1);
 
 const NAMESPACES = ['doc', 'docs', 'open', 'seat', 'group', 'team', 'user'];
 const RELATIONS = ['viewer', 'viewr', 'banned', 'member', 'holder', 'owner'];

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { byLength } from '../../../test/support/test-length.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { blockOfExpression, endOfBlock, expressionOfBlock } from '../cel-block.ts';
 import { gateProblems, parseGate } from './parse-gate.ts';
@@ -206,7 +207,7 @@ describe('both ways', () => {
         expect(JSON.parse(parsed.json)).toEqual(parsed.document);
         expect(formatGate(text)).toBe(text);
       }),
-      { numRuns: 1000 },
+      { numRuns: byLength(250, 1000) },
     );
   });
 
@@ -225,7 +226,7 @@ describe('both ways', () => {
         expect(printGate(parseGate(laidOut).document)).toBe(text);
         expect(conditions).toBe(document.conditions);
       }),
-      { numRuns: 500 },
+      { numRuns: byLength(125, 500) },
     );
   });
 
@@ -247,7 +248,7 @@ describe('both ways', () => {
         expect(commentsOf(formatted).toSorted()).toEqual(commentsOf(text).toSorted());
         expect(parseGate(formatted).document).toEqual(parseGate(text).document);
       }),
-      { numRuns: 1000 },
+      { numRuns: byLength(250, 1000) },
     );
   });
 });
@@ -452,7 +453,7 @@ describe('hostile text', () => {
         typed(() => parseGate(one));
         typed(() => expect(formatGate(formatGate(one))).toBe(formatGate(one)));
       }),
-      { numRuns: 3000 },
+      { numRuns: byLength(750, 3000) },
     );
   });
 

@@ -1,0 +1,2 @@
+/* Four times as many random models and texts. */
+import './gate.test.ts';

@@ -1,0 +1,2 @@
+/* Four times as many hostile texts. */
+import './openfga.test.ts';

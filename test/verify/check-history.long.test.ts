@@ -1,0 +1,2 @@
+/* Sixty random histories, instead of 15. */
+import './check-history.test.ts';

@@ -1,0 +1,2 @@
+/* Two to four times as many random contents. */
+import './evaluate.test.ts';

@@ -1,0 +1,2 @@
+/* Eight random histories of writes, instead of two. */
+import './index-fsck.test.ts';

@@ -1,0 +1,2 @@
+/* Three seeds, not one. */
+import './replicated-shards.test.ts';

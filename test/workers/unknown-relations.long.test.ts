@@ -1,0 +1,2 @@
+/* Twelve random models and questions, instead of four. */
+import './unknown-relations.test.ts';
