@@ -283,6 +283,8 @@ inShort(test)(
     const { port } = mute.address() as AddressInfo;
     const child = spawnNotify({
       DATABASE_URL: `postgres://x:y@127.0.0.1:${port}/z`,
+      // Or the whole time-out is waited for.
+      NOTIFY_SHUTDOWN_TIMEOUT_MS: '0',
     });
     let text = '';
     child.stderr?.on('data', (chunk: Buffer) => (text += chunk.toString()));
