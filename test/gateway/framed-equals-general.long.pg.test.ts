@@ -1,2 +1,2 @@
-/* Fifty random calls of each kind, instead of fifteen. */
+/* Fifty random calls of each kind, instead of seven. */
 import './framed-equals-general.pg.test.ts';

@@ -9,6 +9,7 @@ import {
 } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import { instanceForFile } from '../support/instance.ts';
 import { call } from '../support/service.ts';
+import { byLength, inLong, inShort } from '../support/test-length.ts';
 
 /*
  * The hot path never differs in behaviour from the general path: the same requests, valid and
@@ -255,7 +256,7 @@ function textOf(scope: object, rest: object, how: Spelling): string {
   return `${space}{${parts.join(',')}${space}}${space}`;
 }
 
-const RUNS = 400 * Number(process.env['FUZZ_RUNS'] ?? 1);
+const RUNS = byLength(40, 400) * Number(process.env['FUZZ_RUNS'] ?? 1);
 
 describe.each(['alone', 'beside others'] as const)('hot path == general path, %s', (mode) => {
   beforeAll(async () => {
@@ -332,15 +333,20 @@ describe.each(['alone', 'beside others'] as const)('hot path == general path, %s
     );
   });
 
-  test.each(METHODS)('%s in another version of the protocol is refused', async (method) => {
-    const sent = { 'connect-protocol-version': '2' };
-    const body = Buffer.from(JSON.stringify(jsonBody(method)));
-    expect(await expectSame({ method, headers: sent, body })).toBe(400);
-    const binary = { ...sent, 'content-type': 'application/proto' };
-    expect(await expectSame({ method, headers: binary, body: Buffer.alloc(0) })).toBe(400);
-  });
+  inShort(test).each(METHODS)(
+    '%s in another version of the protocol is refused',
+    async (method) => {
+      const sent = { 'connect-protocol-version': '2' };
+      const body = Buffer.from(JSON.stringify(jsonBody(method)));
+      expect(await expectSame({ method, headers: sent, body })).toBe(400);
+      const binary = { ...sent, 'content-type': 'application/proto' };
+      expect(await expectSame({ method, headers: binary, body: Buffer.alloc(0) })).toBe(400);
+    },
+  );
 
-  test('headers, encodings and broken bodies', async () => {
+  // Where instances are alone or not makes no difference to these.
+  const once = mode === 'alone' ? inShort(test) : inLong(test);
+  once('headers, encodings and broken bodies', async () => {
     const bodies: (string | Uint8Array)[] = [
       '',
       '{',
@@ -428,7 +434,7 @@ describe.each(['alone', 'beside others'] as const)('hot path == general path, %s
     }
   });
 
-  test('a body beyond the limit', async () => {
+  inShort(test)('a body beyond the limit', async () => {
     const body = Buffer.alloc(8 * 1024 * 1024 + 1, 0x20);
     expect(await expectSame({ method: 'Check', headers: {}, body })).toBe(429);
   });

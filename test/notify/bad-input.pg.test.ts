@@ -2,13 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DeliveryService } from '../../src/gen/notify/v1/delivery_service_pb.ts';
 import { Channel, NotifyService } from '../../src/gen/notify/v1/notify_service_pb.ts';
 import { StreamService } from '../../src/gen/notify/v1/stream_service_pb.ts';
+import { byLength } from '../support/test-length.ts';
 import { type HostileRequest, hostileRequests } from './support/hostile-fields.ts';
-import {
-  mustCall,
-  type NotifyProcess,
-  SERVICE_TOKEN,
-  startNotify,
-} from './support/notify-process.ts';
+import { mustCall, SERVICE_TOKEN } from './support/notify-process.ts';
+import { serveNotify, type ServedNotify } from './support/notify-service.ts';
 
 const USER = { tenantId: 'acme', userId: 'ann' };
 const DELIVERY = {
@@ -66,7 +63,7 @@ const MORE_BASES: Readonly<Record<string, readonly object[] | undefined>> = {
 };
 const IN_PROGRESS_MAX = 8;
 
-async function statusOf(service: NotifyProcess, request: HostileRequest): Promise<string> {
+async function statusOf(service: ServedNotify, request: HostileRequest): Promise<string> {
   const response = await fetch(service.internalUrl + request.method, {
     method: 'POST',
     headers: { 'content-type': request.contentType, authorization: `Bearer ${SERVICE_TOKEN}` },
@@ -79,10 +76,10 @@ async function statusOf(service: NotifyProcess, request: HostileRequest): Promis
 }
 
 describe('the service', () => {
-  let service: NotifyProcess;
+  let service: ServedNotify;
   const undo: (() => unknown)[] = [];
   beforeAll(async () => {
-    service = await startNotify({}, (end) => undo.unshift(end));
+    service = await serveNotify({}, (end) => undo.unshift(end));
   });
   afterAll(async () => {
     for (const step of undo) await step();
@@ -97,8 +94,10 @@ describe('the service', () => {
       // A method without a row would be tried with nothing.
       if (base === undefined) throw new Error(`${method.name} has no base`);
       const bases = [base, ...(MORE_BASES[method.localName] ?? [])];
-      const requests = bases.flatMap((one) => hostileRequests(method, one));
-      expect(requests.length).toBeGreaterThan(10);
+      const all = bases.flatMap((one) => hostileRequests(method, one));
+      // An odd part of them, since both encodings take turns.
+      const requests = all.filter((_one, index) => index % byLength(9, 1) === 0);
+      expect(requests.length).toBeGreaterThan(byLength(2, 10));
       const bad: string[] = [];
       const waiting = requests.values();
       const worker = async (): Promise<void> => {

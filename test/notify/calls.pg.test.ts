@@ -12,15 +12,15 @@ import {
   NotifyRequestSchema,
   NotifyService,
 } from '../../src/gen/notify/v1/notify_service_pb.ts';
-import { call, mustCall, SERVICE_TOKEN, series, startNotify } from './support/notify-process.ts';
-import type { NotifyProcess } from './support/notify-process.ts';
+import { call, mustCall, SERVICE_TOKEN, series } from './support/notify-process.ts';
+import { serveNotify, type ServedNotify } from './support/notify-service.ts';
 
 const USER = { tenant_id: 'acme', user_id: 'ann' };
 const NOTIFY = { ...USER, channels: ['CHANNEL_LIVE'], title: 'Build passed' };
 
 /** The reason, field and code of an error answer. */
 async function refusal(
-  service: NotifyProcess,
+  service: ServedNotify,
   method: string,
   body: unknown,
   headers: Record<string, string> = {},
@@ -53,7 +53,7 @@ describe.each([
   ['binary', true],
 ] as const)('a Connect client over %s', (_name, useBinaryFormat) => {
   test('calls every method, and reads errors with their details', async () => {
-    const service = await startNotify();
+    const service = await serveNotify();
     const transport = createConnectTransport({
       baseUrl: service.internalUrl,
       httpVersion: '1.1',
@@ -125,10 +125,10 @@ describe.each([
 });
 
 describe('one service', () => {
-  let service: NotifyProcess;
+  let service: ServedNotify;
   const undo: (() => unknown)[] = [];
   beforeAll(async () => {
-    service = await startNotify({}, (end) => undo.unshift(end));
+    service = await serveNotify({}, (end) => undo.unshift(end));
   });
   afterAll(async () => {
     for (const step of undo) await step();
@@ -442,7 +442,7 @@ test('service tokens follow their file', async () => {
   onTestFinished(() => rm(folder, { recursive: true }));
   const file = join(folder, 'tokens');
   await writeFile(file, SERVICE_TOKEN);
-  const service = await startNotify({
+  const service = await serveNotify({
     NOTIFY_SERVICE_AUTH_TOKENS: '',
     NOTIFY_SERVICE_AUTH_TOKENS_FILE: file,
   });

@@ -3,14 +3,8 @@ import { afterAll, describe, expect, test } from 'vitest';
 import type { ServerTarget } from '../../src/store/pool.ts';
 import { urlOf } from '../support/instance.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
-import {
-  call,
-  mustCall,
-  notify,
-  type NotifyProcess,
-  series,
-  startNotify,
-} from './support/notify-process.ts';
+import { call, mustCall, notify, series } from './support/notify-process.ts';
+import { serveNotify, type ServedNotify } from './support/notify-service.ts';
 import { poll } from './support/poll.ts';
 import { type Received, startReceiver } from './support/webhook-receiver.ts';
 
@@ -24,8 +18,8 @@ const NEW = `whsec_${Buffer.from('vutsrqponmlkjihgfedcba9876543210').toString('b
 const ENDPOINT = { tenant_id: 'acme', endpoint_id: 'hook' };
 const HOOK = { channels: ['CHANNEL_WEBHOOK'] };
 
-async function start(env: Record<string, string> = {}): Promise<NotifyProcess> {
-  return startNotify({ NOTIFY_RETRY_BASE_MS: '3600000', ...env });
+async function start(env: Record<string, string> = {}): Promise<ServedNotify> {
+  return serveNotify({ NOTIFY_RETRY_BASE_MS: '3600000', ...env });
 }
 
 async function startOn(database: TestDatabase, env: Record<string, string> = {}) {
@@ -41,13 +35,13 @@ async function emptyDatabase(): Promise<TestDatabase> {
   return database;
 }
 
-async function putHook(service: NotifyProcess, address: string, secret = OLD): Promise<void> {
+async function putHook(service: ServedNotify, address: string, secret = OLD): Promise<void> {
   const endpoint = { id: 'hook', tenant_id: 'acme', channel: 'CHANNEL_WEBHOOK', address };
   await mustCall(service, 'PutEndpoint', { endpoint, signing_secret: secret });
 }
 
 type Listed = readonly Readonly<Record<string, unknown>>[];
-async function listed(service: NotifyProcess, filter: object = {}): Promise<Listed> {
+async function listed(service: ServedNotify, filter: object = {}): Promise<Listed> {
   const query = { tenant_id: 'acme', ...filter };
   return (await mustCall(service, 'DeliveryService/ListDeliveries', query))['deliveries'] as Listed;
 }
@@ -61,7 +55,7 @@ const reasonOf = (answer: Awaited<ReturnType<typeof call>>): unknown =>
   (answer.body['details'] as { debug: { reason: string } }[])[0]?.debug.reason;
 
 describe('deliveries', () => {
-  const begin = async (env: Record<string, string> = {}): Promise<NotifyProcess> =>
+  const begin = async (env: Record<string, string> = {}): Promise<ServedNotify> =>
     startOn(await emptyDatabase(), env);
 
   test('are listed, told with their attempts, and tried again under the same id', async () => {
@@ -250,23 +244,19 @@ test('secrets are sealed at rest, also those from before, and read with older ke
   expect(plain.events('signing_secrets_plain')).toHaveLength(1);
   await putHook(plain, receiver.url);
   expect(await secretOf()).toBe(OLD);
-  const stopped = async (service: NotifyProcess): Promise<void> => {
-    service.signal('SIGTERM');
-    expect(await service.exited).toBe(0);
-  };
-  await stopped(plain);
+  await plain.stop();
   const one = await startOn(database, { NOTIFY_SECRET_KEYS: 'the-first-of-the-keys' });
   const sealed = await secretOf();
   expect(sealed).toMatch(/^enc1:[0-9a-f]{8}:/);
   expect(sealed).not.toContain(OLD.slice(6));
-  await stopped(one);
+  await one.stop();
   const keys = 'the-second-of-the-keys,the-first-of-the-keys';
   const two = await startOn(database, { NOTIFY_SECRET_KEYS: keys });
   expect((await secretOf()).slice(0, 13)).not.toBe(sealed.slice(0, 13));
   await notify(two, HOOK);
   await poll(() => receiver.received.length).toBe(1);
   expect(verified(receiver.received[0] as Received, OLD)).toBeDefined();
-  await stopped(two);
+  await two.stop();
   // Another endpoint's row is no place for it.
   await database.pool.query(`update notify.endpoint set id = 'other'`);
   const moved = await startOn(database, { NOTIFY_SECRET_KEYS: keys });

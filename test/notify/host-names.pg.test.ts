@@ -1,7 +1,8 @@
 /* While no service token is set, every port answers to names of this machine alone. */
 import { describe, expect, test } from 'vitest';
 import { FOREIGN_HOSTS, hostRequest, hostStream, OWN_HOSTS } from '../support/host-request.ts';
-import { type NotifyProcess, series, startNotify } from './support/notify-process.ts';
+import { series } from './support/notify-process.ts';
+import { serveNotify, type ServedNotify } from './support/notify-service.ts';
 
 const OPEN = { NOTIFY_SERVICE_AUTH_TOKENS: '' };
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -37,11 +38,11 @@ const REQUESTS: readonly Request[] = [
   { port: 'metricsUrl', path: '/', status: 404 },
 ];
 
-const send = (service: NotifyProcess, request: Request, host: string | undefined) =>
+const send = (service: ServedNotify, request: Request, host: string | undefined) =>
   hostRequest(service[request.port], request.path, host, request);
 
 test('every way into every port refuses a foreign name and serves its own', async () => {
-  const service = await startNotify(OPEN);
+  const service = await serveNotify(OPEN);
   for (const request of REQUESTS) {
     const shown = `${request.method ?? 'GET'} ${request.path}`;
     for (const host of FOREIGN_HOSTS) {
@@ -65,7 +66,7 @@ test('every way into every port refuses a foreign name and serves its own', asyn
 });
 
 test('over HTTP/2 a foreign name is refused in the protocol of the call', async () => {
-  const service = await startNotify(OPEN);
+  const service = await serveNotify(OPEN);
   const path = '/notify.v1.NotifyService/ListNotifications';
   const ask = (headers: Record<string, string>, body: string | Uint8Array, host: string) =>
     hostStream(service.internalUrl, path, { ':authority': host }, { headers, body });
@@ -90,7 +91,7 @@ test('over HTTP/2 a foreign name is refused in the protocol of the call', async 
 
 describe('further names', () => {
   test('are listed, without tokens', async () => {
-    const service = await startNotify({
+    const service = await serveNotify({
       ...OPEN,
       NOTIFY_ALLOWED_HOSTS: 'notify,proxy.example:443',
     });
@@ -107,7 +108,7 @@ describe('further names', () => {
   });
 
   test('are all admitted with tokens', async () => {
-    const service = await startNotify();
+    const service = await serveNotify();
     const withToken = await send(
       service,
       {

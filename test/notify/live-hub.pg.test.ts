@@ -7,6 +7,7 @@ import { migrateNotify } from '../../src/notify/store/migrate-notify.ts';
 import { PostgresStore } from '../../src/notify/store/postgres-store.ts';
 import { silentLog } from '../../src/store/store-log.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { byLength, inShort } from '../support/test-length.ts';
 import { ANN, newNotification, WEBHOOK } from './store-contract.ts';
 import { poll } from './support/poll.ts';
 import { Device, pause, startProcess } from './support/stream-process.ts';
@@ -155,43 +156,49 @@ test(
         }
       },
     );
-    await fc.assert(property, { numRuns: 30, endOnFailure: true });
+    await fc.assert(property, { numRuns: byLength(8, 60), endOnFailure: true });
   },
 );
 
-test('what a new stream finds in the store reaches the other streams of the user, without any hint', async () => {
-  const store = await emptyStore();
-  const process = await startProcess(store, { delaysMs: [0], fails: [false] });
-  const first = new Device('ann');
-  const second = new Device('ann');
-  await first.connect(process);
-  await poll(() => first.hasBegun()).toBe(true);
-  // As another process does whose hint is late.
-  await store.put([newNotification({ tenantId: 'acme', userId: 'ann' })]);
-  await second.connect(process);
-  await poll(() => first.look()).toEqual([1]);
-  await poll(() => second.hasBegun()).toBe(true);
-  expect([second.start, second.came]).toEqual([1, []]);
-  first.disconnect();
-  second.disconnect();
-  await process.stop();
-});
+inShort(test)(
+  'what a new stream finds in the store reaches the other streams of the user, without any hint',
+  async () => {
+    const store = await emptyStore();
+    const process = await startProcess(store, { delaysMs: [0], fails: [false] });
+    const first = new Device('ann');
+    const second = new Device('ann');
+    await first.connect(process);
+    await poll(() => first.hasBegun()).toBe(true);
+    // As another process does whose hint is late.
+    await store.put([newNotification({ tenantId: 'acme', userId: 'ann' })]);
+    await second.connect(process);
+    await poll(() => first.look()).toEqual([1]);
+    await poll(() => second.hasBegun()).toBe(true);
+    expect([second.start, second.came]).toEqual([1, []]);
+    first.disconnect();
+    second.disconnect();
+    await process.stop();
+  },
+);
 
-test('many streams of one user cost one read when another process stored something', async () => {
-  const store = await emptyStore();
-  const process = await startProcess(store, { delaysMs: [5], fails: [false] });
-  const devices = Array.from({ length: 20 }, () => new Device('ann'));
-  for (const device of devices) await device.connect(process);
-  await poll(() => devices.every((device) => device.hasBegun())).toBe(true);
-  await store.put([newNotification(ANN), newNotification(ANN)]);
-  process.hub.hint(ANN, 2);
-  await poll(() => devices.map((device) => device.look())).toEqual(devices.map(() => [1, 2]));
-  expect(process.figures.pages).toBe(1);
-  for (const device of devices) device.disconnect();
-  await process.stop();
-});
+inShort(test)(
+  'many streams of one user cost one read when another process stored something',
+  async () => {
+    const store = await emptyStore();
+    const process = await startProcess(store, { delaysMs: [5], fails: [false] });
+    const devices = Array.from({ length: 20 }, () => new Device('ann'));
+    for (const device of devices) await device.connect(process);
+    await poll(() => devices.every((device) => device.hasBegun())).toBe(true);
+    await store.put([newNotification(ANN), newNotification(ANN)]);
+    process.hub.hint(ANN, 2);
+    await poll(() => devices.map((device) => device.look())).toEqual(devices.map(() => [1, 2]));
+    expect(process.figures.pages).toBe(1);
+    for (const device of devices) device.disconnect();
+    await process.stop();
+  },
+);
 
-test('many streams that come back at once share what each of them missed', async () => {
+inShort(test)('many streams that come back at once share what each of them missed', async () => {
   const store = await emptyStore();
   const process = await startProcess(store, { delaysMs: [50], fails: [false] });
   await store.put(Array.from({ length: 20 }, () => newNotification(ANN)));

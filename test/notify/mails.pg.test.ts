@@ -4,13 +4,8 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { promisify } from 'node:util';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 import { expect, onTestFinished, test } from 'vitest';
-import {
-  mustCall,
-  type NotifyProcess,
-  notify,
-  SERVICE_TOKEN,
-  startNotify,
-} from './support/notify-process.ts';
+import { mustCall, notify, SERVICE_TOKEN } from './support/notify-process.ts';
+import { serveNotify, type ServedNotify } from './support/notify-service.ts';
 import { poll } from './support/poll.ts';
 
 type Mail = { readonly from: string; readonly to: readonly string[]; readonly text: string };
@@ -59,8 +54,8 @@ async function startSmtp(
 async function startWithMail(
   port: number,
   env: Record<string, string> = {},
-): Promise<NotifyProcess> {
-  const service = await startNotify({
+): Promise<ServedNotify> {
+  const service = await serveNotify({
     NOTIFY_SMTP_URL: `smtp://127.0.0.1:${port}`,
     NOTIFY_MAIL_FROM: 'gatehouse@example.test',
     ...env,
@@ -69,13 +64,13 @@ async function startWithMail(
   return service;
 }
 
-async function putMail(service: NotifyProcess, address: string): Promise<void> {
+async function putMail(service: ServedNotify, address: string): Promise<void> {
   await mustCall(service, 'PutEndpoint', {
     endpoint: { id: 'mail', tenant_id: 'acme', user_id: 'ann', channel: 'CHANNEL_EMAIL', address },
   });
 }
 
-async function delivery(service: NotifyProcess): Promise<Record<string, unknown> | undefined> {
+async function delivery(service: ServedNotify): Promise<Record<string, unknown> | undefined> {
   const query = { tenant_id: 'acme', user_id: 'ann', page_size: 1 };
   const { notifications } = await mustCall(service, 'ListNotifications', query);
   return (notifications as { deliveries: Record<string, unknown>[] }[])[0]?.deliveries[0];

@@ -4,7 +4,9 @@ import { type AddressInfo, connect, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { createNotifyMetrics } from '../../src/notify/service/metrics.ts';
+import { loadNotifySettings } from '../../src/notify/service/settings.ts';
 import { EventClient } from '../support/event-client.ts';
+import { byLength, inShort } from '../support/test-length.ts';
 import { parseExposition } from './support/exposition.ts';
 import {
   call,
@@ -12,11 +14,11 @@ import {
   type NotifyProcess,
   notify,
   series,
-  freshDatabase,
   spawnNotify,
   startNotify,
   streamUrl,
 } from './support/notify-process.ts';
+import { serveNotify } from './support/notify-service.ts';
 import { poll } from './support/poll.ts';
 import { startReceiver } from './support/webhook-receiver.ts';
 
@@ -28,7 +30,7 @@ async function healthz(service: Pick<NotifyProcess, 'metricsUrl'>, path = '/heal
   return [response.status, text, response.headers.get('cache-control')];
 }
 
-test('logs each named event with exactly its fields, one JSON object a line', async () => {
+inShort(test)('logs each named event with exactly its fields, one JSON object a line', async () => {
   const service = await startNotify({
     NOTIFY_COMMIT: 'abc123',
     NOTIFY_CONNECTION_BUFFER_EVENTS: '1',
@@ -43,7 +45,8 @@ test('logs each named event with exactly its fields, one JSON object a line', as
   socket.write(`GET ${url.pathname}${url.search} HTTP/1.1\r\nhost: x\r\n\r\n`);
   await poll(() => service.events('stream_open')).toHaveLength(1);
   while (service.events('event_queue_full').length === 0) {
-    await notify(service, { ...user, body: 'x'.repeat(16_000) });
+    const large = { ...user, body: 'x'.repeat(16_000) };
+    await Promise.all(Array.from({ length: 20 }, () => notify(service, large)));
   }
   const receiver = await startReceiver((response) =>
     response.socket?.end('HTTP/1.1 200 \u0007\u001b[2J\r\nbad header\r\n\r\n'),
@@ -132,8 +135,8 @@ test('logs each named event with exactly its fields, one JSON object a line', as
   );
 });
 
-test('at debug each call has a line, failed ones, too', async () => {
-  const service = await startNotify({ NOTIFY_LOG_LEVEL: 'debug' });
+inShort(test)('at debug each call has a line, failed ones, too', async () => {
+  const service = await serveNotify({ NOTIFY_LOG_LEVEL: 'debug' });
   await call(service, 'Notify', {}, { 'x-request-id': 'r1' });
   await call(service, 'ListNotifications', { tenant_id: 'a', user_id: 'b' });
   await call(service, 'Notify', {}, { authorization: 'Bearer wrong' });
@@ -152,13 +155,9 @@ test('at debug each call has a line, failed ones, too', async () => {
     duration_ms: expect.any(Number),
     request_id: 'r1',
   });
-  // Secrets are not among the settings that are logged at this level.
-  expect(JSON.stringify(service.events('settings'))).toContain(
-    '"NOTIFY_SERVICE_AUTH_TOKENS":"redacted"',
-  );
 });
 
-test.each(['verbose', 'INFO', 'fatal', 'silent', 'info debug'])(
+test.each(byLength(['info debug'], ['verbose', 'INFO', 'fatal', 'silent']))(
   'the invalid level %j counts as info and is told once',
   async (level) => {
     const service = await startNotify({ NOTIFY_LOG_LEVEL: level });
@@ -187,7 +186,7 @@ async function ended(env: Record<string, string>): Promise<{ code: number | null
   return { code, text };
 }
 
-test('wrong settings are told all at once, with exit code 2, and no secret', async () => {
+inShort(test)('wrong settings are told all at once, with exit code 2, and no secret', async () => {
   const { code, text } = await ended({
     NOTIFY_CLIENT_PORT: '70000',
     NOTIFY_STORE_DRIVER: 'memory',
@@ -209,104 +208,124 @@ test('wrong settings are told all at once, with exit code 2, and no secret', asy
     expect(text).toContain(name);
   }
   expect(text).not.toMatch(/too short|hunter2|NOTIFY_SOCKET/);
-  const clash = await ended({ NOTIFY_CLIENT_PORT: '19100', NOTIFY_METRICS_PORT: '19100' });
-  expect([clash.code, clash.text]).toEqual([2, expect.stringContaining('must differ')]);
+  const clash = { NOTIFY_CLIENT_PORT: '19100', NOTIFY_METRICS_PORT: '19100' };
+  expect(() => loadNotifySettings(clash)).toThrow('must differ');
 });
 
-test('a port that is taken, or a database that is away, ends the start with code 1', async () => {
-  const service = await startNotify();
-  const port = new URL(service.clientUrl).port;
-  const database = await freshDatabase();
-  const taken = await ended({ ...database, NOTIFY_CLIENT_PORT: port });
-  expect([taken.code, taken.text]).toEqual([1, expect.stringContaining('start_failed')]);
-  const away = await ended({
-    DATABASE_URL: 'postgres://nobody:hunter2@127.0.0.1:1/none',
-  });
-  expect(away.code).toBe(1);
-  expect(away.text).toContain('start_failed');
-  expect(away.text).not.toContain('hunter2');
-});
+inShort(test)(
+  'a port that is taken, or a database that is away, ends the start with code 1',
+  async () => {
+    const taker = createServer().listen(0, '127.0.0.1');
+    await once(taker, 'listening');
+    onTestFinished(() => {
+      taker.close();
+    });
+    const { port } = taker.address() as AddressInfo;
+    await expect(serveNotify({ NOTIFY_CLIENT_PORT: String(port) })).rejects.toThrow('EADDRINUSE');
+    const away = await ended({
+      DATABASE_URL: 'postgres://nobody:hunter2@127.0.0.1:1/none',
+    });
+    expect(away.code).toBe(1);
+    expect(away.text).toContain('start_failed');
+    expect(away.text).not.toContain('hunter2');
+  },
+);
 
-test('health: ok when all listeners are bound, not ready from the signal until the end', async () => {
-  const service = await startNotify({ NOTIFY_DRAIN_MS: '1500' });
-  for (const path of ['/healthz', '/health']) {
-    expect(await healthz(service, path)).toEqual([200, '{"status":"ok"}', 'no-store']);
-  }
-  const posted = await fetch(`${service.metricsUrl}/healthz`, { method: 'POST' });
-  expect(posted.status).toBe(405);
-  const client = await EventClient.open(await streamUrl(service));
-  await client.untilType('open');
-  const begunMs = performance.now();
-  service.signal('SIGTERM');
-  await poll(() => service.events('server_shutdown_signal')).toHaveLength(1);
-  // All the while: health says no, liveness and everything else yes.
-  let served = 0;
-  while (performance.now() - begunMs < 1_000) {
+inShort(test)(
+  'health: ok when all listeners are bound, not ready from the signal until the end',
+  async () => {
+    const service = await startNotify({ NOTIFY_DRAIN_MS: '1500' });
+    for (const path of ['/healthz', '/health']) {
+      expect(await healthz(service, path)).toEqual([200, '{"status":"ok"}', 'no-store']);
+    }
+    const posted = await fetch(`${service.metricsUrl}/healthz`, { method: 'POST' });
+    expect(posted.status).toBe(405);
+    const client = await EventClient.open(await streamUrl(service));
+    await client.untilType('open');
+    const begunMs = performance.now();
+    service.signal('SIGTERM');
+    await poll(() => service.events('server_shutdown_signal')).toHaveLength(1);
+    // All the while: health says no, liveness and everything else yes.
+    let served = 0;
+    while (performance.now() - begunMs < 1_000 && served < 10) {
+      expect(await healthz(service)).toEqual([503, '{"status":"not_ready"}', 'no-store']);
+      expect((await healthz(service, '/health'))[0]).toBe(503);
+      expect((await healthz(service, '/livez'))[0]).toBe(200);
+      expect(await series(service, 'notify_ready')).toBe(0);
+      await notify(service, { title: `during ${++served}` });
+      const late = await EventClient.open(await streamUrl(service, { user_id: `late${served}` }));
+      await late.untilType('open');
+    }
+    expect(served).toBeGreaterThan(0);
+    await client.until(() => false);
+    const titles = client.events.flatMap(({ event, data }) =>
+      event === 'notification' ? [data['title']] : [],
+    );
+    expect(titles).toEqual(Array.from({ length: served }, (_, i) => `during ${i + 1}`));
+    // Told when to come back, spread over some seconds.
+    expect(client.text).toMatch(/retry: \d{3,4}\n\n$/);
+    expect(await service.exited).toBe(0);
+    expect(performance.now() - begunMs).toBeGreaterThanOrEqual(1_500);
+    expect(service.events('stream_close')).toHaveLength(served + 1);
+  },
+);
+
+inShort(test)(
+  'health: not ready while the store is not there yet, and no second signal is needed to end that',
+  async () => {
+    // A database that takes connections and says nothing.
+    const mute = createServer((socket) => socket.on('error', () => undefined));
+    mute.listen(0, '127.0.0.1');
+    await once(mute, 'listening');
+    onTestFinished(() => {
+      mute.close();
+    });
+    const { port } = mute.address() as AddressInfo;
+    const child = spawnNotify({
+      DATABASE_URL: `postgres://x:y@127.0.0.1:${port}/z`,
+      // Or the whole time-out is waited for.
+      NOTIFY_SHUTDOWN_TIMEOUT_MS: '0',
+    });
+    let text = '';
+    child.stderr?.on('data', (chunk: Buffer) => (text += chunk.toString()));
+    const bound = (): string | undefined => /"listener":"metrics".*"port":(\d+)/.exec(text)?.[1];
+    await poll(bound).toBeDefined();
+    const service = { metricsUrl: `http://127.0.0.1:${bound()}` };
     expect(await healthz(service)).toEqual([503, '{"status":"not_ready"}', 'no-store']);
-    expect((await healthz(service, '/health'))[0]).toBe(503);
     expect((await healthz(service, '/livez'))[0]).toBe(200);
-    expect(await series(service, 'notify_ready')).toBe(0);
-    await notify(service, { title: `during ${++served}` });
-    const late = await EventClient.open(await streamUrl(service, { user_id: `late${served}` }));
-    await late.untilType('open');
-  }
-  expect(served).toBeGreaterThan(0);
-  await client.until(() => false);
-  const titles = client.events.flatMap(({ event, data }) =>
-    event === 'notification' ? [data['title']] : [],
-  );
-  expect(titles).toEqual(Array.from({ length: served }, (_, i) => `during ${i + 1}`));
-  // Told when to come back, spread over some seconds.
-  expect(client.text).toMatch(/retry: \d{3,4}\n\n$/);
-  expect(await service.exited).toBe(0);
-  expect(performance.now() - begunMs).toBeGreaterThanOrEqual(1_500);
-  expect(service.events('stream_close')).toHaveLength(served + 1);
-});
+    expect(
+      parseExposition(await (await fetch(`${service.metricsUrl}/metrics`)).text()).size,
+    ).toBeGreaterThan(7);
+    child.kill('SIGTERM');
+    await once(child, 'exit');
+    expect(text).toContain('server_shutdown_signal');
+    expect(text).not.toContain('"listener":"client"');
+  },
+);
 
-test('health: not ready while the store is not there yet, and no second signal is needed to end that', async () => {
-  // A database that takes connections and says nothing.
-  const mute = createServer((socket) => socket.on('error', () => undefined));
-  mute.listen(0, '127.0.0.1');
-  await once(mute, 'listening');
-  onTestFinished(() => {
-    mute.close();
-  });
-  const { port } = mute.address() as AddressInfo;
-  const child = spawnNotify({
-    DATABASE_URL: `postgres://x:y@127.0.0.1:${port}/z`,
-  });
-  let text = '';
-  child.stderr?.on('data', (chunk: Buffer) => (text += chunk.toString()));
-  const bound = (): string | undefined => /"listener":"metrics".*"port":(\d+)/.exec(text)?.[1];
-  await poll(bound).toBeDefined();
-  const service = { metricsUrl: `http://127.0.0.1:${bound()}` };
-  expect(await healthz(service)).toEqual([503, '{"status":"not_ready"}', 'no-store']);
-  expect((await healthz(service, '/livez'))[0]).toBe(200);
-  expect(
-    parseExposition(await (await fetch(`${service.metricsUrl}/metrics`)).text()).size,
-  ).toBeGreaterThan(7);
-  child.kill('SIGTERM');
-  await once(child, 'exit');
-  expect(text).toContain('server_shutdown_signal');
-  expect(text).not.toContain('"listener":"client"');
-});
+inShort(test)(
+  'a second signal ends at once with code 1, unless it is an echo of the first',
+  async () => {
+    const service = await startNotify({ NOTIFY_DRAIN_MS: '60000', NOTIFY_LOG_LEVEL: 'debug' });
+    // Secrets are not among the settings that are logged at this level.
+    expect(JSON.stringify(service.events('settings'))).toContain(
+      '"NOTIFY_SERVICE_AUTH_TOKENS":"redacted"',
+    );
+    service.signal('SIGINT');
+    await poll(() => service.events('server_shutdown_signal')).toHaveLength(1);
+    // As npm passes on what the terminal has sent already.
+    service.signal('SIGTERM');
+    await sleep(1_100);
+    expect(service.events('server_shutdown_signal')).toHaveLength(1);
+    service.signal('SIGTERM');
+    expect(await service.exited).toBe(1);
+    const signals = service.events('server_shutdown_signal').map(({ signal }) => signal);
+    expect(signals).toEqual(['SIGINT', 'SIGTERM']);
+  },
+);
 
-test('a second signal ends at once with code 1, unless it is an echo of the first', async () => {
-  const service = await startNotify({ NOTIFY_DRAIN_MS: '60000' });
-  service.signal('SIGINT');
-  await poll(() => service.events('server_shutdown_signal')).toHaveLength(1);
-  // As npm passes on what the terminal has sent already.
-  service.signal('SIGTERM');
-  await sleep(1_100);
-  expect(service.events('server_shutdown_signal')).toHaveLength(1);
-  service.signal('SIGTERM');
-  expect(await service.exited).toBe(1);
-  const signals = service.events('server_shutdown_signal').map(({ signal }) => signal);
-  expect(signals).toEqual(['SIGINT', 'SIGTERM']);
-});
-
-test('deliveries in progress end before the process does', async () => {
-  const service = await startNotify();
+inShort(test)('deliveries in progress end before the service does', async () => {
+  const service = await serveNotify({ NOTIFY_SHUTDOWN_TIMEOUT_MS: '60000' });
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   const receiver = await startReceiver((response) => {
     void released.then(() => response.writeHead(200).end());
@@ -315,11 +334,11 @@ test('deliveries in progress end before the process does', async () => {
   await mustCall(service, 'PutEndpoint', { endpoint: hook, signing_secret: 'sixteen characters' });
   await notify(service, { channels: ['CHANNEL_WEBHOOK'] });
   await poll(() => receiver.received).toHaveLength(1);
-  service.signal('SIGTERM');
+  const stopping = service.stop();
   await poll(() => fetch(service.internalUrl).catch(() => 'gone')).toBe('gone');
   expect((await healthz(service))[0]).toBe(503);
   release();
-  expect(await service.exited).toBe(0);
+  await stopping;
   expect(service.events('retry_failed')).toEqual([]);
 });
 
@@ -333,61 +352,64 @@ const SEVEN: Readonly<Record<string, readonly [string, readonly string[]]>> = {
   notify_stream_events_total: ['counter', ['kind']],
 };
 
-test('metrics: the seven series exist from the first scrape, and stay the same set', async () => {
-  const service = await startNotify();
-  const scrape = async () => {
-    const response = await fetch(`${service.metricsUrl}/metrics`);
-    expect(response.status).toBe(200);
-    expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4');
-    return parseExposition(await response.text());
-  };
-  const first = await scrape();
-  for (const [name, [type, labels]] of Object.entries(SEVEN)) {
-    const family = first.get(name);
-    expect([name, family?.type, family?.help.length]).toEqual([name, type, expect.any(Number)]);
-    expect(family?.samples.length).toBeGreaterThan(0);
-    for (const sample of family?.samples ?? []) {
-      const names = Object.keys(sample.labels).filter((label) => label !== 'le');
-      expect(names.sort()).toEqual(labels);
-      if (!name.startsWith('notify_store_op')) expect([name, sample.value]).toEqual([name, 0]);
+inShort(test)(
+  'metrics: the seven series exist from the first scrape, and stay the same set',
+  async () => {
+    const service = await serveNotify();
+    const scrape = async () => {
+      const response = await fetch(`${service.metricsUrl}/metrics`);
+      expect(response.status).toBe(200);
+      expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4');
+      return parseExposition(await response.text());
+    };
+    const first = await scrape();
+    for (const [name, [type, labels]] of Object.entries(SEVEN)) {
+      const family = first.get(name);
+      expect([name, family?.type, family?.help.length]).toEqual([name, type, expect.any(Number)]);
+      expect(family?.samples.length).toBeGreaterThan(0);
+      for (const sample of family?.samples ?? []) {
+        const names = Object.keys(sample.labels).filter((label) => label !== 'le');
+        expect(names.sort()).toEqual(labels);
+        if (!name.startsWith('notify_store_op')) expect([name, sample.value]).toEqual([name, 0]);
+      }
     }
-  }
-  const client = await EventClient.open(await streamUrl(service, { device_type: 'unheard of' }));
-  await client.untilType('open');
-  await notify(service);
-  await call(service, 'Notify', {});
-  await client.until((events) => events.length > 1);
-  const second = await scrape();
-  const namesOf = (families: typeof first) =>
-    [...families].flatMap(([name, { samples }]) =>
-      samples.map(({ series: one }) => `${name} ${one}`),
-    );
-  // No label set is made by what happens: the series are closed.
-  expect(namesOf(second)).toEqual(namesOf(first));
-  const value = (name: string): number | undefined =>
-    [...second.values()].flatMap(({ samples }) => samples).find((one) => one.series === name)
-      ?.value;
-  expect(value('notify_notify_requests_total{code="ok"}')).toBe(1);
-  expect(value('notify_notify_requests_total{code="invalid_argument"}')).toBe(1);
-  expect(value('notify_send_total{channel="live",provider="sse",status="sent"}')).toBe(1);
-  expect(value('notify_send_duration_seconds_count{channel="live",provider="sse"}')).toBe(1);
-  expect(value('notify_store_op_total{op="put",code="ok"}')).toBe(1);
-  expect(value('notify_store_op_duration_seconds_count{op="put"}')).toBe(1);
-  expect(value('notify_live_connections{device_type="other"}')).toBe(1);
-  expect(value('notify_stream_events_total{kind="open"}')).toBe(1);
-  expect(value('notify_stream_events_total{kind="notification"}')).toBe(1);
-  expect(JSON.stringify(namesOf(second))).not.toContain('acme');
-  const promtool = spawnSync('promtool', ['check', 'metrics'], {
-    input: await (await fetch(`${service.metricsUrl}/metrics`)).text(),
-    encoding: 'utf8',
-  });
-  // Not on every machine; the parser above is strict anyway.
-  if (promtool.error === undefined) {
-    expect([promtool.status, promtool.stdout + promtool.stderr]).toEqual([0, '']);
-  }
-});
+    const client = await EventClient.open(await streamUrl(service, { device_type: 'unheard of' }));
+    await client.untilType('open');
+    await notify(service);
+    await call(service, 'Notify', {});
+    await client.until((events) => events.length > 1);
+    const second = await scrape();
+    const namesOf = (families: typeof first) =>
+      [...families].flatMap(([name, { samples }]) =>
+        samples.map(({ series: one }) => `${name} ${one}`),
+      );
+    // No label set is made by what happens: the series are closed.
+    expect(namesOf(second)).toEqual(namesOf(first));
+    const value = (name: string): number | undefined =>
+      [...second.values()].flatMap(({ samples }) => samples).find((one) => one.series === name)
+        ?.value;
+    expect(value('notify_notify_requests_total{code="ok"}')).toBe(1);
+    expect(value('notify_notify_requests_total{code="invalid_argument"}')).toBe(1);
+    expect(value('notify_send_total{channel="live",provider="sse",status="sent"}')).toBe(1);
+    expect(value('notify_send_duration_seconds_count{channel="live",provider="sse"}')).toBe(1);
+    expect(value('notify_store_op_total{op="put",code="ok"}')).toBe(1);
+    expect(value('notify_store_op_duration_seconds_count{op="put"}')).toBe(1);
+    expect(value('notify_live_connections{device_type="other"}')).toBe(1);
+    expect(value('notify_stream_events_total{kind="open"}')).toBe(1);
+    expect(value('notify_stream_events_total{kind="notification"}')).toBe(1);
+    expect(JSON.stringify(namesOf(second))).not.toContain('acme');
+    const promtool = spawnSync('promtool', ['check', 'metrics'], {
+      input: await (await fetch(`${service.metricsUrl}/metrics`)).text(),
+      encoding: 'utf8',
+    });
+    // Not on every machine; the parser above is strict anyway.
+    if (promtool.error === undefined) {
+      expect([promtool.status, promtool.stdout + promtool.stderr]).toEqual([0, '']);
+    }
+  },
+);
 
-test('metrics stay parseable when a collector throws, and say so', async () => {
+inShort(test)('metrics stay parseable when a collector throws, and say so', async () => {
   const metrics = createNotifyMetrics('1', 'a"\\\nb');
   metrics.onCollect(() => {
     throw new Error('no figures');

@@ -30,20 +30,15 @@ import {
 } from '../../src/gen/notify/v1/notify_service_pb.ts';
 import { StreamService } from '../../src/gen/notify/v1/stream_service_pb.ts';
 import { callHttp2, envelope, type Http2Answer } from '../support/http2-calls.ts';
-import {
-  freshDatabase,
-  type NotifyProcess,
-  SERVICE_TOKEN,
-  series,
-  startNotify,
-} from './support/notify-process.ts';
+import { freshDatabase, SERVICE_TOKEN, series } from './support/notify-process.ts';
+import { serveNotify, type ServedNotify } from './support/notify-service.ts';
 import { poll } from './support/poll.ts';
 
 const AUTHORIZATION = `Bearer ${SERVICE_TOKEN}`;
 const NOTIFY_PATH = '/notify.v1.NotifyService/Notify';
 const BODY_BYTES_MAX = 128 * 1024;
 
-let service: NotifyProcess;
+let service: ServedNotify;
 let databaseUrl: string;
 let session: http2.ClientHttp2Session;
 const undo: (() => unknown)[] = [];
@@ -52,7 +47,7 @@ beforeAll(async () => {
   const whenDone = (step: () => unknown): unknown => undo.unshift(step);
   const database = await freshDatabase(whenDone);
   databaseUrl = database['DATABASE_URL'] ?? '';
-  service = await startNotify({ ...database, NOTIFY_LOG_LEVEL: 'debug' }, whenDone);
+  service = await serveNotify({ ...database, NOTIFY_LOG_LEVEL: 'debug' }, whenDone);
   session = http2.connect(service.internalUrl);
   undo.unshift(() => session.destroy());
 });

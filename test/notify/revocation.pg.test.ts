@@ -3,14 +3,8 @@ import type { ServerTarget } from '../../src/store/pool.ts';
 import { type ClientEvent, EventClient } from '../support/event-client.ts';
 import { urlOf } from '../support/instance.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
-import {
-  call,
-  mustCall,
-  notify,
-  type NotifyProcess,
-  series,
-  startNotify,
-} from './support/notify-process.ts';
+import { call, mustCall, notify, series } from './support/notify-process.ts';
+import { serveNotify, type ServedNotify } from './support/notify-service.ts';
 import { poll } from './support/poll.ts';
 
 const databases: TestDatabase[] = [];
@@ -20,8 +14,8 @@ afterAll(async () => {
 
 /** Two processes on one database. */
 async function startBoth(): Promise<{
-  readonly first: NotifyProcess;
-  readonly second: NotifyProcess;
+  readonly first: ServedNotify;
+  readonly second: ServedNotify;
   readonly database: TestDatabase;
 }> {
   const database = await createTestDatabase({ template: 'none' });
@@ -30,24 +24,24 @@ async function startBoth(): Promise<{
     DATABASE_URL: urlOf(database.target as ServerTarget),
     NOTIFY_STREAM_SECRET: 'the-same-on-all-of-them',
   };
-  const [first, second] = await Promise.all([startNotify(env), startNotify(env)]);
+  const [first, second] = await Promise.all([serveNotify(env), serveNotify(env)]);
   return { first, second, database };
 }
 
 const ANN = { tenant_id: 'acme', user_id: 'ann' };
 
 type Minted = { readonly token: string; readonly token_id: string; readonly issued_at: string };
-async function mint(service: NotifyProcess, given: object = {}): Promise<Minted> {
+async function mint(service: ServedNotify, given: object = {}): Promise<Minted> {
   return (await mustCall(service, 'CreateStreamToken', { ...ANN, ...given })) as Minted;
 }
 
-async function open(service: NotifyProcess, token: string): Promise<EventClient> {
+async function open(service: ServedNotify, token: string): Promise<EventClient> {
   const client = await EventClient.open(`${service.clientUrl}/v1/stream?access_token=${token}`);
   await client.untilType('open');
   return client;
 }
 
-async function statusOf(service: NotifyProcess, token: string): Promise<number> {
+async function statusOf(service: ServedNotify, token: string): Promise<number> {
   const stop = new AbortController();
   const response = await fetch(`${service.clientUrl}/v1/stream?access_token=${token}`, {
     signal: stop.signal,

@@ -6,6 +6,7 @@ import { EventClient, type ClientEvent } from '../support/event-client.ts';
 import { urlOf } from '../support/instance.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { mustCall, notify, series, startNotify, streamUrl } from './support/notify-process.ts';
+import { serveNotify } from './support/notify-service.ts';
 import { poll } from './support/poll.ts';
 import { isSigned, startReceiver } from './support/webhook-receiver.ts';
 
@@ -31,12 +32,12 @@ const sequencesOf = (events: readonly ClientEvent[]): number[] =>
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, i) => i + 1);
 
 test(
-  'two processes deliver to each other’s streams, in one order',
+  'two services deliver to each other’s streams, in one order',
   { timeout: 120_000 },
   async () => {
     const env = envOf(await emptyDatabase());
     // At once: they also migrate at once.
-    const [first, second] = await Promise.all([startNotify(env), startNotify(env)]);
+    const [first, second] = await Promise.all([serveNotify(env), serveNotify(env)]);
     const url = await streamUrl(first);
     const here = await EventClient.open(url);
     const there = await EventClient.open(url.replace(first.clientUrl, second.clientUrl));
@@ -47,17 +48,13 @@ test(
       const events = await client.until((all) => sequencesOf(all).length === 100);
       expect(sequencesOf(events)).toEqual(upTo(100));
     }
-    // A device moves to the other process and misses nothing.
+    // A device moves to the other service and misses nothing.
     here.close();
     await notify(first);
     const moved = await EventClient.open(url.replace(first.clientUrl, second.clientUrl), {
       'last-event-id': '100',
     });
     expect(sequencesOf(await moved.until((all) => sequencesOf(all).length === 1))).toEqual([101]);
-    for (const service of [first, second]) {
-      service.signal('SIGTERM');
-      expect(await service.exited).toBe(0);
-    }
   },
 );
 
@@ -84,7 +81,7 @@ test(
     await poll(() => receiver.received.length).toBe(1);
     service.signal('SIGKILL');
     await service.exited;
-    const restarted = await startNotify(env);
+    const restarted = await serveNotify(env);
     await poll(() => receiver.received.length).toBe(2);
     for (const request of receiver.received) {
       expect(isSigned(request, Buffer.from('sixteen characters'))).toBe(true);
@@ -106,7 +103,10 @@ test(
   { timeout: 120_000 },
   async () => {
     const proxy = await createCuttingProxy(await emptyDatabase());
-    const service = await startNotify(envOf(proxy.target as ServerTarget));
+    const service = await serveNotify({
+      ...envOf(proxy.target as ServerTarget),
+      NOTIFY_SHUTDOWN_TIMEOUT_MS: '60000',
+    });
     await Promise.all(upTo(30).map(() => notify(service)));
     const url = await streamUrl(service);
     proxy.loseAnswers('notify-live-after', 3);
@@ -135,8 +135,7 @@ test(
       mustCall(service, 'ListEndpoints', { tenant_id: 'acme' }).then(() => '', String),
     ).toMatch(/unavailable/);
     // Without a database there is nothing to wait for.
-    service.signal('SIGTERM');
-    expect(await service.exited).toBe(0);
+    await service.stop();
   },
 );
 

@@ -1,14 +1,8 @@
 import { lookup } from 'node:dns/promises';
 import { hostname } from 'node:os';
 import { expect, test } from 'vitest';
-import {
-  call,
-  mustCall,
-  type NotifyProcess,
-  notify,
-  series,
-  startNotify,
-} from './support/notify-process.ts';
+import { call, mustCall, notify, series } from './support/notify-process.ts';
+import { serveNotify, type ServedNotify } from './support/notify-service.ts';
 import { poll } from './support/poll.ts';
 import { isSigned, startReceiver } from './support/webhook-receiver.ts';
 
@@ -17,7 +11,7 @@ const SECRET = `whsec_${KEY.toString('base64')}`;
 const HOOK = { channels: ['CHANNEL_WEBHOOK'] };
 
 async function putHook(
-  service: NotifyProcess,
+  service: ServedNotify,
   address: string,
   given: Record<string, unknown> = {},
   secret = SECRET,
@@ -28,7 +22,7 @@ async function putHook(
 
 type Delivery = Readonly<Record<'status' | 'attempts' | 'last_error' | 'endpoint_id', unknown>>;
 
-async function deliveries(service: NotifyProcess, userId = 'ann'): Promise<readonly Delivery[]> {
+async function deliveries(service: ServedNotify, userId = 'ann'): Promise<readonly Delivery[]> {
   const query = { tenant_id: 'acme', user_id: userId };
   const { notifications } = await mustCall(service, 'ListNotifications', query);
   return (notifications as { deliveries: Delivery[] }[]).flatMap((one) => one.deliveries);
@@ -38,7 +32,7 @@ const SENT = 'DELIVERY_STATUS_SENT';
 const DEAD = 'DELIVERY_STATUS_DEAD';
 
 test('posts once, signed, with what the notification says', async () => {
-  const service = await startNotify();
+  const service = await serveNotify();
   const receiver = await startReceiver((response) => response.writeHead(204).end());
   await putHook(service, receiver.url);
   await putHook(
@@ -83,7 +77,7 @@ test('posts once, signed, with what the notification says', async () => {
 });
 
 test('tries again with back-off and the same id, and logs each failed attempt once', async () => {
-  const service = await startNotify({ NOTIFY_RETRY_BASE_MS: '100' });
+  const service = await serveNotify({ NOTIFY_RETRY_BASE_MS: '100' });
   const receiver = await startReceiver((response, index) => {
     if (index === 0) response.writeHead(500).end('no');
     else if (index === 1) response.destroy();
@@ -122,7 +116,7 @@ test('tries again with back-off and the same id, and logs each failed attempt on
 });
 
 test('gives up at once on 410, and after the last attempt otherwise', async () => {
-  const service = await startNotify({ NOTIFY_SEND_ATTEMPTS: '3', NOTIFY_RETRY_BASE_MS: '1' });
+  const service = await serveNotify({ NOTIFY_SEND_ATTEMPTS: '3', NOTIFY_RETRY_BASE_MS: '1' });
   const receiver = await startReceiver((response, _index, { path }) =>
     response.writeHead(path === '/hook/gone' ? 410 : 503).end(),
   );
@@ -140,7 +134,7 @@ test('gives up at once on 410, and after the last attempt otherwise', async () =
 });
 
 test('the head of an answer counts, however long its body; without a head the time-out does', async () => {
-  const service = await startNotify({ NOTIFY_SEND_TIMEOUT_MS: '300', NOTIFY_SEND_ATTEMPTS: '2' });
+  const service = await serveNotify({ NOTIFY_SEND_TIMEOUT_MS: '300', NOTIFY_SEND_ATTEMPTS: '2' });
   const receiver = await startReceiver((response, _index, { path }) => {
     if (path === '/hook/endless') response.writeHead(200).write('x');
     if (path === '/hook/huge') {
@@ -176,7 +170,7 @@ test('the head of an answer counts, however long its body; without a head the ti
 });
 
 test('an endpoint that does not answer leaves the others their places', async () => {
-  const service = await startNotify({ NOTIFY_SENDS_MAX: '8', NOTIFY_SEND_TIMEOUT_MS: '60000' });
+  const service = await serveNotify({ NOTIFY_SENDS_MAX: '8', NOTIFY_SEND_TIMEOUT_MS: '60000' });
   const receiver = await startReceiver((response, _index, { path }) => {
     if (path === '/hook/good') response.writeHead(200).end();
   });
@@ -190,7 +184,7 @@ test('an endpoint that does not answer leaves the others their places', async ()
 });
 
 test('private addresses are refused, as written, as resolved, and in any spelling', async () => {
-  const service = await startNotify({ NOTIFY_WEBHOOK_ALLOW_PRIVATE: 'false' });
+  const service = await serveNotify({ NOTIFY_WEBHOOK_ALLOW_PRIVATE: 'false' });
   const hosts = [
     'localhost',
     'LOCALHOST',
@@ -248,7 +242,7 @@ test('private addresses are refused, as written, as resolved, and in any spellin
 });
 
 test('removing an endpoint gives up what waits for it, replacing it moves what waits', async () => {
-  const service = await startNotify({ NOTIFY_RETRY_BASE_MS: '300' });
+  const service = await serveNotify({ NOTIFY_RETRY_BASE_MS: '300' });
   const receiver = await startReceiver((response, _index, { path }) =>
     response.writeHead(path === '/hook/new' ? 200 : 503).end(),
   );

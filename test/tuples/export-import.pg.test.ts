@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Instance } from '../support/instance.ts';
+import { byLength, inShort } from '../support/test-length.ts';
 import { threeInstances } from '../support/three-instances.ts';
 import {
   anyTuple,
@@ -58,7 +59,7 @@ async function write(
   return ((await response.json()) as { consistency_token: string }).consistency_token;
 }
 
-describe('an import into an empty tenant', () => {
+inShort(describe)('an import into an empty tenant', () => {
   test('is one change that every instance sees, though it had the tenant in memory', async () => {
     const tenantId = newTenant();
     const tuples = plainTuples(20_000);
@@ -154,7 +155,7 @@ test('a round trip keeps every tuple, over lines and over each protocol', async 
         expect(copy.map(textOf).toSorted()).toEqual(expected);
       },
     ),
-    { numRuns: 25 },
+    { numRuns: byLength(7, 40) },
   );
 }, 120_000);
 
@@ -197,59 +198,65 @@ test('a filter takes exactly what it says', async () => {
         expect(found).toEqual(stored.filter(taken));
       },
     ),
-    { numRuns: 40 },
+    { numRuns: byLength(10, 60) },
   );
 }, 120_000);
 
-test('an export goes on behind its cursor on another instance, and says whether the tenant has changed', async () => {
-  const tenantId = newTenant();
-  const tuples = plainTuples(1_500);
-  await postLines(three.instances[0], `?tenant_id=${tenantId}`, linesOf(tuples));
-  const { lines } = await getLines(three.instances[0], `?tenant_id=${tenantId}`);
-  const first = lines.findIndex((line) => 'cursor' in line);
-  const cursor = String(lines[first]?.['cursor']);
-  const head = lines.slice(0, first).map((line) => textOf(line['tuple'] as JsonTuple));
-  expect(head.length).toBeLessThan(1_500);
-  const query = `?tenant_id=${tenantId}&cursor=${encodeURIComponent(cursor)}`;
-  const rest = await getLines(three.instances[1], query);
-  const marks = rest.lines.filter((line) => 'revision_changed' in line);
-  expect(marks.map((line) => line['revision_changed'])).toEqual(marks.map(() => false));
-  const tail = rest.lines.flatMap((line) =>
-    'tuple' in line ? [textOf(line['tuple'] as JsonTuple)] : [],
-  );
-  expect([...head, ...tail].toSorted()).toEqual(setOf(tuples));
-  await write(three.instances[2], tenantId, plainTuples(1, 5_000));
-  const later = await getLines(three.instances[1], query);
-  expect(later.lines.find((line) => 'revision_changed' in line)?.['revision_changed']).toBe(true);
-  const foreign = await getLines(
-    three.instances[1],
-    `?tenant_id=other&cursor=${encodeURIComponent(cursor)}`,
-  );
-  expect(foreign.status).toBe(400);
-});
+inShort(test)(
+  'an export goes on behind its cursor on another instance, and says whether the tenant has changed',
+  async () => {
+    const tenantId = newTenant();
+    const tuples = plainTuples(1_500);
+    await postLines(three.instances[0], `?tenant_id=${tenantId}`, linesOf(tuples));
+    const { lines } = await getLines(three.instances[0], `?tenant_id=${tenantId}`);
+    const first = lines.findIndex((line) => 'cursor' in line);
+    const cursor = String(lines[first]?.['cursor']);
+    const head = lines.slice(0, first).map((line) => textOf(line['tuple'] as JsonTuple));
+    expect(head.length).toBeLessThan(1_500);
+    const query = `?tenant_id=${tenantId}&cursor=${encodeURIComponent(cursor)}`;
+    const rest = await getLines(three.instances[1], query);
+    const marks = rest.lines.filter((line) => 'revision_changed' in line);
+    expect(marks.map((line) => line['revision_changed'])).toEqual(marks.map(() => false));
+    const tail = rest.lines.flatMap((line) =>
+      'tuple' in line ? [textOf(line['tuple'] as JsonTuple)] : [],
+    );
+    expect([...head, ...tail].toSorted()).toEqual(setOf(tuples));
+    await write(three.instances[2], tenantId, plainTuples(1, 5_000));
+    const later = await getLines(three.instances[1], query);
+    expect(later.lines.find((line) => 'revision_changed' in line)?.['revision_changed']).toBe(true);
+    const foreign = await getLines(
+      three.instances[1],
+      `?tenant_id=other&cursor=${encodeURIComponent(cursor)}`,
+    );
+    expect(foreign.status).toBe(400);
+  },
+);
 
-test('an export refuses a token of history that was lost, also where it was known', async () => {
-  const tenantId = newTenant();
-  const [kept, lost] = plainTuples(2) as [JsonTuple, JsonTuple];
-  await write(three.instances[0], tenantId, [kept]);
-  const token = await write(three.instances[0], tenantId, [lost]);
-  const query = `?tenant_id=${tenantId}&at_least_consistency_token=${encodeURIComponent(token)}`;
-  expect(await exported(three.instances[0], query)).toHaveLength(2);
-  // From now on it remembers how far the tenant had come.
-  expect(await allows(three.instances[0], tenantId, lost)).toBe(true);
-  // As on a standby that lacked the last write, which serves now.
-  await three.database.pool.query(
-    `delete from relation_tuple where tenant_id = $1 and object_id = $2`,
-    [tenantId, lost.object_id],
-  );
-  await three.database.pool.query(`update shard set seq = seq - 1 where tenant_id = $1`, [
-    tenantId,
-  ]);
-  expect((await getLines(three.instances[0], query)).status).toBe(400);
-  expect(await exported(three.instances[0], `?tenant_id=${tenantId}`)).toHaveLength(1);
-});
+inShort(test)(
+  'an export refuses a token of history that was lost, also where it was known',
+  async () => {
+    const tenantId = newTenant();
+    const [kept, lost] = plainTuples(2) as [JsonTuple, JsonTuple];
+    await write(three.instances[0], tenantId, [kept]);
+    const token = await write(three.instances[0], tenantId, [lost]);
+    const query = `?tenant_id=${tenantId}&at_least_consistency_token=${encodeURIComponent(token)}`;
+    expect(await exported(three.instances[0], query)).toHaveLength(2);
+    // From now on it remembers how far the tenant had come.
+    expect(await allows(three.instances[0], tenantId, lost)).toBe(true);
+    // As on a standby that lacked the last write, which serves now.
+    await three.database.pool.query(
+      `delete from relation_tuple where tenant_id = $1 and object_id = $2`,
+      [tenantId, lost.object_id],
+    );
+    await three.database.pool.query(`update shard set seq = seq - 1 where tenant_id = $1`, [
+      tenantId,
+    ]);
+    expect((await getLines(three.instances[0], query)).status).toBe(400);
+    expect(await exported(three.instances[0], `?tenant_id=${tenantId}`)).toHaveLength(1);
+  },
+);
 
-test('an export of a project has all of its tenants, in order', async () => {
+inShort(test)('an export of a project has all of its tenants, in order', async () => {
   const made = ['a', 'b', 'c'].map((name) => `all-${name}`);
   const project = `p-${Date.now()}`;
   const created = await fetch(

@@ -1,6 +1,6 @@
 import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
-import { expect, test } from 'vitest';
+import { afterEach, beforeAll, expect, test } from 'vitest';
 import { QueryService } from '../../src/gen/gatehouse/v1/query_service_pb.ts';
 import { call } from '../support/service.ts';
 import { newProject, sharedInstance } from '../support/shared-instance.ts';
@@ -11,22 +11,26 @@ import { linesOf, postLines, tuplesOver } from './support.ts';
 const instance = await sharedInstance();
 const headers = { authorization: `Bearer ${instance.token}` };
 
-/** A project with more tuples than sockets and windows hold. */
-async function largeProject(): Promise<string> {
-  const id = await newProject(instance);
+const projectId = await newProject(instance);
+
+/** Fills it with more tuples than sockets and windows hold. */
+beforeAll(async () => {
   const tuples = Array.from({ length: 60_000 }, (_, i) => ({
     namespace: 'doc',
     object_id: `${i}-${'x'.repeat(200)}`,
     relation: 'viewer',
     subject: { user_id: 'ann' },
   }));
-  const done = await postLines(instance, `?project_id=${id}&tenant_id=t`, linesOf(tuples));
+  const done = await postLines(instance, `?project_id=${projectId}&tenant_id=t`, linesOf(tuples));
   expect(done.status).toBe(200);
-  return id;
-}
+});
+afterEach(async () => {
+  const active = { id: projectId, status: 'PROJECT_STATUS_ACTIVE' };
+  expect((await call(instance, 'AdminService/UpdateProject', active)).status).toBe(200);
+});
 
 /** Takes one part, has the project suspended, and goes on once the service looks again. */
-async function readSuspended(projectId: string, stream: AsyncIterable<unknown>): Promise<void> {
+async function readSuspended(stream: AsyncIterable<unknown>): Promise<void> {
   const parts = stream[Symbol.asyncIterator]();
   expect((await parts.next()).done).toBe(false);
   const suspended = { id: projectId, status: 'PROJECT_STATUS_SUSPENDED' };
@@ -36,13 +40,11 @@ async function readSuspended(projectId: string, stream: AsyncIterable<unknown>):
 }
 
 test('StreamTuples', async () => {
-  const projectId = await largeProject();
   const stream = tuplesOver(instance, 'grpc').streamTuples({ projectId, tenantId: 't' });
-  await expect(readSuspended(projectId, stream)).rejects.toThrow('suspended');
+  await expect(readSuspended(stream)).rejects.toThrow('suspended');
 });
 
 test('GET /v1/tuples', async () => {
-  const projectId = await largeProject();
   const response = await fetch(
     `${instance.baseUrl}/v1/tuples?project_id=${projectId}&tenant_id=t`,
     { headers },
@@ -55,12 +57,11 @@ test('GET /v1/tuples', async () => {
       yield;
     }
   }
-  await readSuspended(projectId, kept());
+  await readSuspended(kept());
   expect(text).toMatch(/\n\{"error":[^\n]*suspended[^\n]*\}\n$/);
 });
 
 test('StreamObjects', async () => {
-  const projectId = await largeProject();
   const transport = createGrpcTransport({ baseUrl: instance.baseUrl });
   const stream = createClient(QueryService, transport).streamObjects(
     {
@@ -71,5 +72,5 @@ test('StreamObjects', async () => {
     },
     { headers },
   );
-  await expect(readSuspended(projectId, stream)).rejects.toThrow('suspended');
+  await expect(readSuspended(stream)).rejects.toThrow('suspended');
 });

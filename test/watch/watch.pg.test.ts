@@ -6,6 +6,7 @@ import { TupleUpdate_Op } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import { pruneChanges } from '../../src/store/retention.ts';
 import { startInstance, type Instance } from '../support/instance.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { byLength, inShort } from '../support/test-length.ts';
 import { linesOf, plainTuples, postLines, tuplesOver, type Wire } from '../tuples/support.ts';
 
 /* Every write is told once, those of a tenant in their order, to whoever follows, from wherever they go on. */
@@ -142,7 +143,7 @@ class Reader {
 const ofTenantIn = (text: string, told: readonly string[]): readonly string[] =>
   told.filter((one) => one.startsWith(text));
 
-describe.each<Wire>(['grpc', 'connect', 'connect-json'])('over %s', (wire) => {
+inShort(describe).each<Wire>(['grpc', 'connect', 'connect-json'])('over %s', (wire) => {
   test('tells what is written at another instance, once and in order, and goes on from a token', async () => {
     const projectId = await newProject();
     const [here, there] = instances;
@@ -188,7 +189,7 @@ describe.each<Wire>(['grpc', 'connect', 'connect-json'])('over %s', (wire) => {
   });
 });
 
-test('tells the writes of all tenants, and only those that the filter takes', async () => {
+inShort(test)('tells the writes of all tenants, and only those that the filter takes', async () => {
   const projectId = await newProject();
   const [here, there] = instances;
   const heartbeatSeconds = 1;
@@ -286,91 +287,101 @@ test(`every write once and in order, of one tenant and of all, with cuts at any 
         await start.stop();
       },
     ),
-    { seed, numRuns: Math.max(1, Math.round(6 * FUZZ_RUNS)) },
+    { seed, numRuns: Math.max(1, Math.round(byLength(2, 12) * FUZZ_RUNS)) },
   );
 }, 120_000);
 
-test('refuses a start whose changes are gone, and tells who follows meanwhile to read anew', async () => {
-  const projectId = await newProject();
-  const [here] = instances;
-  const token = await write(here, projectId, 't', 'a');
-  const all = await new Reader(here, { projectId, allTenants: true, heartbeatSeconds: 1 }).begun();
-  const cursor = all.cursor;
-  await all.stop();
-  await write(here, projectId, 't', 'b');
-  await write(here, projectId, 't', 'c');
-  await pruneChanges(database.pool, PRUNE_ALL);
-  for (const asked of [
-    { projectId, tenantId: 't', startAfter: token },
-    { projectId, allTenants: true, startAfter: cursor },
-  ]) {
-    const reader = new Reader(here, asked);
-    await reader.ended;
-    expect([reader.error?.code, reader.error?.rawMessage]).toEqual([
-      Code.FailedPrecondition,
-      expect.stringContaining('start_after'),
+inShort(test)(
+  'refuses a start whose changes are gone, and tells who follows meanwhile to read anew',
+  async () => {
+    const projectId = await newProject();
+    const [here] = instances;
+    const token = await write(here, projectId, 't', 'a');
+    const all = await new Reader(here, {
+      projectId,
+      allTenants: true,
+      heartbeatSeconds: 1,
+    }).begun();
+    const cursor = all.cursor;
+    await all.stop();
+    await write(here, projectId, 't', 'b');
+    await write(here, projectId, 't', 'c');
+    await pruneChanges(database.pool, PRUNE_ALL);
+    for (const asked of [
+      { projectId, tenantId: 't', startAfter: token },
+      { projectId, allTenants: true, startAfter: cursor },
+    ]) {
+      const reader = new Reader(here, asked);
+      await reader.ended;
+      expect([reader.error?.code, reader.error?.rawMessage]).toEqual([
+        Code.FailedPrecondition,
+        expect.stringContaining('start_after'),
+      ]);
+    }
+    const one = await new Reader(here, { projectId, tenantId: 't2', heartbeatSeconds: 1 }).begun();
+    const every = await new Reader(here, {
+      projectId,
+      allTenants: true,
+      heartbeatSeconds: 1,
+    }).begun();
+    const { status, body } = await postLines(
+      here,
+      `?project_id=${projectId}&tenant_id=t2`,
+      linesOf(plainTuples(30)),
+    );
+    expect([status, body]).toEqual([200, body]);
+    for (const reader of [one, every]) {
+      await reader.until(() => reader.messages.some(({ kind }) => kind.case === 'resync'));
+      const told = reader.messages.find(({ kind }) => kind.case === 'resync');
+      const value = { tenantId: 't2', consistencyToken: body['consistency_token'] };
+      expect(told?.kind).toMatchObject({ case: 'resync', value });
+      expect(reader.told).toEqual([]);
+    }
+    await write(here, projectId, 't2', 'after');
+    for (const reader of [one, every]) {
+      await reader.until(() => reader.told.length === 1);
+      expect(reader.told).toEqual(['t2: +after']);
+    }
+  },
+);
+
+inShort(test)(
+  'who was told of one of several tenants to read anew, and goes on from there, is told of all',
+  async () => {
+    const projectId = await newProject();
+    const [here] = instances;
+    const { tupleWatch } = here.services;
+    const asked = { projectId, tenantId: '', allTenants: true, heartbeatSeconds: 1 };
+    const stop = new AbortController();
+    const events = tupleWatch.watch({ ...asked, startAfter: '' }, stop.signal);
+    expect((await events.next()).value).toMatchObject({ kind: 'heartbeat' });
+    // Nobody looks meanwhile, so that one window has both.
+    for (const tenantId of ['a', 'b']) {
+      const query = `?project_id=${projectId}&tenant_id=${tenantId}`;
+      expect((await postLines(here, query, linesOf(plainTuples(9)))).status).toBe(200);
+    }
+    const told = [(await events.next()).value, (await events.next()).value];
+    expect(told).toMatchObject([
+      { kind: 'resync', tenantId: 'a' },
+      { kind: 'resync', tenantId: 'b' },
     ]);
-  }
-  const one = await new Reader(here, { projectId, tenantId: 't2', heartbeatSeconds: 1 }).begun();
-  const every = await new Reader(here, {
-    projectId,
-    allTenants: true,
-    heartbeatSeconds: 1,
-  }).begun();
-  const { status, body } = await postLines(
-    here,
-    `?project_id=${projectId}&tenant_id=t2`,
-    linesOf(plainTuples(30)),
-  );
-  expect([status, body]).toEqual([200, body]);
-  for (const reader of [one, every]) {
-    await reader.until(() => reader.messages.some(({ kind }) => kind.case === 'resync'));
-    const told = reader.messages.find(({ kind }) => kind.case === 'resync');
-    const value = { tenantId: 't2', consistencyToken: body['consistency_token'] };
-    expect(told?.kind).toMatchObject({ case: 'resync', value });
-    expect(reader.told).toEqual([]);
-  }
-  await write(here, projectId, 't2', 'after');
-  for (const reader of [one, every]) {
-    await reader.until(() => reader.told.length === 1);
-    expect(reader.told).toEqual(['t2: +after']);
-  }
-});
+    await events.return();
+    const [first, second] = told.map((event) => event?.cursor ?? '');
+    const early = tupleWatch.watch({ ...asked, startAfter: first ?? '' }, stop.signal);
+    const again = [await early.next(), await early.next(), await early.next()];
+    expect(again.map(({ value }) => value)).toMatchObject([
+      { kind: 'heartbeat' },
+      { kind: 'resync', tenantId: 'a' },
+      { kind: 'resync', tenantId: 'b' },
+    ]);
+    await early.return();
+    const late = tupleWatch.watch({ ...asked, startAfter: second ?? '' }, stop.signal);
+    expect((await late.next()).value).toMatchObject({ kind: 'heartbeat' });
+    await late.return();
+  },
+);
 
-test('who was told of one of several tenants to read anew, and goes on from there, is told of all', async () => {
-  const projectId = await newProject();
-  const [here] = instances;
-  const { tupleWatch } = here.services;
-  const asked = { projectId, tenantId: '', allTenants: true, heartbeatSeconds: 1 };
-  const stop = new AbortController();
-  const events = tupleWatch.watch({ ...asked, startAfter: '' }, stop.signal);
-  expect((await events.next()).value).toMatchObject({ kind: 'heartbeat' });
-  // Nobody looks meanwhile, so that one window has both.
-  for (const tenantId of ['a', 'b']) {
-    const query = `?project_id=${projectId}&tenant_id=${tenantId}`;
-    expect((await postLines(here, query, linesOf(plainTuples(9)))).status).toBe(200);
-  }
-  const told = [(await events.next()).value, (await events.next()).value];
-  expect(told).toMatchObject([
-    { kind: 'resync', tenantId: 'a' },
-    { kind: 'resync', tenantId: 'b' },
-  ]);
-  await events.return();
-  const [first, second] = told.map((event) => event?.cursor ?? '');
-  const early = tupleWatch.watch({ ...asked, startAfter: first ?? '' }, stop.signal);
-  const again = [await early.next(), await early.next(), await early.next()];
-  expect(again.map(({ value }) => value)).toMatchObject([
-    { kind: 'heartbeat' },
-    { kind: 'resync', tenantId: 'a' },
-    { kind: 'resync', tenantId: 'b' },
-  ]);
-  await early.return();
-  const late = tupleWatch.watch({ ...asked, startAfter: second ?? '' }, stop.signal);
-  expect((await late.next()).value).toMatchObject({ kind: 'heartbeat' });
-  await late.return();
-});
-
-test('tells of another model, and ends when the project is suspended', async () => {
+inShort(test)('tells of another model, and ends when the project is suspended', async () => {
   const projectId = await newProject();
   const [here, there] = instances;
   const readers = [
@@ -392,31 +403,36 @@ test('tells of another model, and ends when the project is suspended', async () 
   }
 });
 
-test('is off unless a setting says otherwise, and refuses more streams than that', async () => {
-  const off = await startInstance(database, {});
-  onTestFinished(() => off.stop());
-  const refused = new Reader(off, {});
-  await refused.ended;
-  expect([refused.error?.code, refused.error?.rawMessage]).toEqual([
-    Code.FailedPrecondition,
-    expect.stringContaining('GATEWAY_WATCH_STREAMS'),
-  ]);
-  const one = await startInstance(database, { GATEWAY_WATCH_STREAMS: '1' });
-  onTestFinished(() => one.stop());
-  const first = await new Reader(one, { heartbeatSeconds: 1 }).begun();
-  const second = new Reader(one, {});
-  await second.ended;
-  expect(second.error?.code).toBe(Code.ResourceExhausted);
-  await first.stop();
-  // Its place is free once the service has heard of it, which may be after the next one has come.
-  await expect
-    .poll(() => new Reader(one, { heartbeatSeconds: 1 }).begun().then(({ error }) => error, codeOf))
-    .toBeUndefined();
-});
+inShort(test)(
+  'is off unless a setting says otherwise, and refuses more streams than that',
+  async () => {
+    const off = await startInstance(database, {});
+    onTestFinished(() => off.stop());
+    const refused = new Reader(off, {});
+    await refused.ended;
+    expect([refused.error?.code, refused.error?.rawMessage]).toEqual([
+      Code.FailedPrecondition,
+      expect.stringContaining('GATEWAY_WATCH_STREAMS'),
+    ]);
+    const one = await startInstance(database, { GATEWAY_WATCH_STREAMS: '1' });
+    onTestFinished(() => one.stop());
+    const first = await new Reader(one, { heartbeatSeconds: 1 }).begun();
+    const second = new Reader(one, {});
+    await second.ended;
+    expect(second.error?.code).toBe(Code.ResourceExhausted);
+    await first.stop();
+    // Its place is free once the service has heard of it, which may be after the next one has come.
+    await expect
+      .poll(() =>
+        new Reader(one, { heartbeatSeconds: 1 }).begun().then(({ error }) => error, codeOf),
+      )
+      .toBeUndefined();
+  },
+);
 
 const codeOf = (error: unknown): Code | undefined => ConnectError.from(error).code;
 
-test.each([
+inShort(test).each([
   [{ tenantId: 't', allTenants: true }, 'tenant_id'],
   [{ startAfter: 'x' }, 'token'],
   [{ startAfter: 'a.b' }, 'start_after'],
@@ -433,7 +449,7 @@ test.each([
   expect(reader.error?.rawMessage).toContain(named);
 });
 
-test('a cursor is good for its own watch only', async () => {
+inShort(test)('a cursor is good for its own watch only', async () => {
   const [a, b] = [await newProject(), await newProject()];
   const [here] = instances;
   const ofTenant = await new Reader(here, {
@@ -461,7 +477,7 @@ test('a cursor is good for its own watch only', async () => {
   }
 });
 
-describe('server-sent events', () => {
+inShort(describe)('server-sent events', () => {
   async function events(query: string, headers: Readonly<Record<string, string>> = {}) {
     const [, there] = instances;
     const stop = new AbortController();
@@ -521,51 +537,57 @@ describe('server-sent events', () => {
   });
 });
 
-test('ends where the changes of more tenants are gone than can be named, instead of leaving some out', async () => {
-  const projectId = await newProject();
-  const { pool } = database;
-  const [here] = instances;
-  const asked = { projectId, allTenants: true, heartbeatSeconds: 1 };
-  const reader = await new Reader(here, asked).begun();
-  await pool.query(
-    `insert into shard (project_id, tenant_id, seq, retained_from, pruned_txid)
-     select $1, 't' || n, 1, 2, pg_current_xact_id() from generate_series(1, 1001) n`,
-    [projectId],
-  );
-  await reader.ended;
-  expect(reader.error?.code).toBe(Code.FailedPrecondition);
-  expect(reader.messages.some(({ kind }) => kind.case === 'resync')).toBe(false);
-});
-
-test('what is pruned of a tenant is found without looking through those of the others', async () => {
-  const projectId = await newProject();
-  const { pool } = database;
-  await pool.query(`insert into shard (project_id, tenant_id, seq)
-    values ('${projectId}', 'old', 2000), ('${projectId}', 'new', 20000)`);
-  for (const [tenant, count] of [
-    ['old', 2_000],
-    ['new', 20_000],
-  ]) {
+inShort(test)(
+  'ends where the changes of more tenants are gone than can be named, instead of leaving some out',
+  async () => {
+    const projectId = await newProject();
+    const { pool } = database;
+    const [here] = instances;
+    const asked = { projectId, allTenants: true, heartbeatSeconds: 1 };
+    const reader = await new Reader(here, asked).begun();
     await pool.query(
-      `insert into tuple_change (project_id, tenant_id, seq, stamp, commit_id, rpc, request_id, changes, settings_version)
+      `insert into shard (project_id, tenant_id, seq, retained_from, pruned_txid)
+     select $1, 't' || n, 1, 2, pg_current_xact_id() from generate_series(1, 1001) n`,
+      [projectId],
+    );
+    await reader.ended;
+    expect(reader.error?.code).toBe(Code.FailedPrecondition);
+    expect(reader.messages.some(({ kind }) => kind.case === 'resync')).toBe(false);
+  },
+);
+
+inShort(test)(
+  'what is pruned of a tenant is found without looking through those of the others',
+  async () => {
+    const projectId = await newProject();
+    const { pool } = database;
+    await pool.query(`insert into shard (project_id, tenant_id, seq)
+    values ('${projectId}', 'old', 2000), ('${projectId}', 'new', 20000)`);
+    for (const [tenant, count] of [
+      ['old', 2_000],
+      ['new', 20_000],
+    ]) {
+      await pool.query(
+        `insert into tuple_change (project_id, tenant_id, seq, stamp, commit_id, rpc, request_id, changes, settings_version)
        select $1, $2, n, n, gen_random_uuid(), 'R', '', '[]', 0 from generate_series(1, $3::int) n`,
-      [projectId, tenant, count],
-    );
-  }
-  await pool.query('analyze tuple_change');
-  const read = async (): Promise<unknown> => {
-    await pool.query('select pg_stat_force_next_flush()');
+        [projectId, tenant, count],
+      );
+    }
+    await pool.query('analyze tuple_change');
+    const read = async (): Promise<unknown> => {
+      await pool.query('select pg_stat_force_next_flush()');
+      const { rows } = await pool.query(
+        `select idx_tup_read::int as read from pg_stat_user_indexes where indexrelname = 'tuple_change_by_txid'`,
+      );
+      return rows[0];
+    };
+    const before = await read();
     const { rows } = await pool.query(
-      `select idx_tup_read::int as read from pg_stat_user_indexes where indexrelname = 'tuple_change_by_txid'`,
-    );
-    return rows[0];
-  };
-  const before = await read();
-  const { rows } = await pool.query(
-    `update shard set retained_from = 1900 where project_id = $1 and tenant_id = 'old'
+      `update shard set retained_from = 1900 where project_id = $1 and tenant_id = 'old'
      returning pruned_txid is not null as noted`,
-    [projectId],
-  );
-  expect(rows).toEqual([{ noted: true }]);
-  expect(await read()).toEqual(before);
-});
+      [projectId],
+    );
+    expect(rows).toEqual([{ noted: true }]);
+    expect(await read()).toEqual(before);
+  },
+);

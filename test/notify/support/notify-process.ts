@@ -29,7 +29,7 @@ const LISTENERS = 3;
 export const SERVICE_TOKEN = 'notify-test-token';
 
 /** Takes what ends a process; outside of a test something that calls it when all is done. */
-type WhenDone = (undo: () => void | Promise<void>) => void;
+export type WhenDone = (undo: () => void | Promise<void>) => void;
 
 /** What starts a service on an empty database of its own, with signing secrets sealed. */
 const SEALED = { NOTIFY_SECRET_KEYS: 'a-key-of-these-tests' };
@@ -54,6 +54,19 @@ export async function freshDatabase(
   return { ...SEALED, DATABASE_URL: urlOf(server.target) };
 }
 
+/** Settings of every service of these tests: free ports of the loopback, no pauses, webhooks to this machine. */
+export const TEST_SETTINGS: Readonly<Record<string, string>> = {
+  NOTIFY_HOST: '127.0.0.1',
+  NOTIFY_INTERNAL_PORT: '0',
+  NOTIFY_CLIENT_PORT: '0',
+  NOTIFY_METRICS_PORT: '0',
+  NOTIFY_SERVICE_AUTH_TOKENS: SERVICE_TOKEN,
+  NOTIFY_DRAIN_MS: '0',
+  NOTIFY_WEBHOOK_ALLOW_PRIVATE: 'true',
+  NOTIFY_RETRY_BASE_MS: '20',
+  NOTIFY_HEARTBEAT_MS: '600000',
+};
+
 /** Starts `src/notify/main.ts` without waiting for anything. '' unsets a setting. */
 export function spawnNotify(
   env: Readonly<Record<string, string>> = {},
@@ -61,15 +74,7 @@ export function spawnNotify(
 ): ChildProcess {
   const child = spawnService(['src/notify/main.ts'], {
     PATH: process.env['PATH'] ?? '',
-    NOTIFY_HOST: '127.0.0.1',
-    NOTIFY_INTERNAL_PORT: '0',
-    NOTIFY_CLIENT_PORT: '0',
-    NOTIFY_METRICS_PORT: '0',
-    NOTIFY_SERVICE_AUTH_TOKENS: SERVICE_TOKEN,
-    NOTIFY_DRAIN_MS: '0',
-    NOTIFY_WEBHOOK_ALLOW_PRIVATE: 'true',
-    NOTIFY_RETRY_BASE_MS: '20',
-    NOTIFY_HEARTBEAT_MS: '600000',
+    ...TEST_SETTINGS,
     ...env,
   });
   whenDone(() => {

@@ -1,0 +1,2 @@
+/* Sixty random interleavings, instead of eight. */
+import './live-hub.pg.test.ts';

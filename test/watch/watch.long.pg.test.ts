@@ -1,0 +1,2 @@
+/* Twelve random histories with cuts, instead of two. */
+import './watch.pg.test.ts';
