@@ -36,8 +36,8 @@ const setupFiles = ['test/support/cpu-meter.ts', 'test/support/fuzz-seed.ts'];
 export default defineConfig({
   test: {
     pool: 'forks',
-    // By default one less, for vitest itself: with two cores that is one file at a time, most of which wait for others.
-    maxWorkers: availableParallelism(),
+    // One more than there are cores: files that start processes wait for them half of the time.
+    maxWorkers: availableParallelism() + 1,
     // Threads of services have it from the process, and load a service's sources in half of the time.
     execArgv: ['--import', fileURLToPath(new URL('scripts/source-cache.mjs', import.meta.url))],
     // Child processes and threads of the tests have it from their environment.

@@ -26,7 +26,7 @@ export default class SummaryReporter implements Reporter {
     this.#vitest = vitest;
   }
 
-  onTestRunEnd(modules: readonly TestModule[], unhandled: readonly unknown[]): void {
+  async onTestRunEnd(modules: readonly TestModule[], unhandled: readonly unknown[]): Promise<void> {
     let passed = 0;
     let failed = unhandled.length;
     const skipped: { readonly module: TestModule; readonly name: string }[] = [];
@@ -44,7 +44,7 @@ export default class SummaryReporter implements Reporter {
     // Whoever asks for tests by name skips all others on purpose.
     const isWhole = this.#vitest?.config.testNamePattern === undefined;
     if (isWhole) tellSlowest(modules);
-    if (isWhole && failed === 0) this.#tellCostly(modules);
+    if (isWhole && failed === 0) await this.#tellCostly(modules);
     // Of a file that fails, tests are skipped for that reason alone.
     const ofGood = skipped.filter(({ module }) => module.ok());
     const names = ofGood.map(({ module, name }) => `${module.relativeModuleId} > ${name}`);
@@ -52,12 +52,12 @@ export default class SummaryReporter implements Reporter {
     process.stdout.write(`\n${passed} passed, ${failed} failed${tail}\n`);
   }
 
-  #tellCostly(modules: readonly TestModule[]): void {
+  async #tellCostly(modules: readonly TestModule[]): Promise<void> {
     const costs = modules.map((module) => {
       return { file: module.relativeModuleId, cpuSeconds: module.meta().cpuSeconds ?? 0 };
     });
     const root = this.#vitest?.config.root ?? process.cwd();
-    const over = overCpuBound(costs, this.#cpuSecondsMax, root);
+    const over = await overCpuBound(costs, this.#cpuSecondsMax, root);
     if (over.length === 0) return;
     const lines = over.map((one) => `${one.cpuSeconds.toFixed(1).padStart(7)} s  ${one.file}`);
     process.stdout.write(
