@@ -4,26 +4,17 @@
 import { spawnSync } from 'node:child_process';
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { isSettled, type Result, type Results, sumOf } from './long-results.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const RECORD = join(ROOT, '.vitest/long.json');
 const LONG_FILES = '{src,test}/**/*.long.{,pg.,host.}test.ts';
 
-/** What a folder came to. */
-type Result = {
-  readonly commit: string;
-  readonly passed: boolean;
-  readonly seconds: number;
-  /** The run's last line: `N passed, N failed`, and `N skipped` where there are any. */
-  readonly summary: string;
-};
-type Results = Record<string, Result>;
-
 function git(...args: readonly string[]): string {
   return spawnSync('git', args, { cwd: ROOT, encoding: 'utf8' }).stdout.trim();
 }
 
-/** The commit, marked where the tree differs from it: such results are never resumed from. */
+/** The commit, with a `+` where the tree differs from it. */
 function commitOfTree(): string {
   const isChanged = git('status', '--porcelain') !== '';
   return `${git('rev-parse', 'HEAD')}${isChanged ? '+' : ''}`;
@@ -57,17 +48,6 @@ function runFolder(folder: string, files: readonly string[], commit: string): Re
   };
 }
 
-function sumOf(results: readonly Result[]): string {
-  const sums = { passed: 0, failed: 0, skipped: 0 };
-  for (const { summary } of results) {
-    for (const [, count, kind] of summary.matchAll(/(\d+) (passed|failed|skipped)/g)) {
-      sums[kind as keyof typeof sums] += Number(count);
-    }
-  }
-  const tail = sums.skipped === 0 ? '' : `, ${sums.skipped} skipped`;
-  return `${sums.passed} passed, ${sums.failed} failed${tail}`;
-}
-
 function main(): number {
   const words = process.argv.slice(2);
   const isResumed = words.includes('--resume');
@@ -82,10 +62,7 @@ function main(): number {
   const commit = commitOfTree();
   const results = readResults();
   for (const [folder, inFolder = []] of Object.entries(Object.groupBy(files, dirname))) {
-    const known = results[folder];
-    if (isResumed && known?.passed === true && known.commit === commit && !commit.endsWith('+')) {
-      continue;
-    }
+    if (isResumed && isSettled(results[folder], commit)) continue;
     results[folder] = runFolder(folder, inFolder, commit);
     mkdirSync(dirname(RECORD), { recursive: true });
     writeFileSync(RECORD, `${JSON.stringify(results, undefined, 2)}\n`);
