@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { byLength } from '../../test/support/test-length.ts';
 import { BlockStore, CHUNK_BYTES, PAGE_BYTES } from './block-store.ts';
 
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
@@ -50,7 +51,7 @@ test(`blocks hold what was put into them, however others come and go (SEED=${see
       }
       for (const [handle, content] of held) expect(contentsOf(store, handle)).toEqual(content);
     }),
-    { seed, numRuns: 40 * FUZZ_RUNS },
+    { seed, numRuns: byLength(12, 40) * FUZZ_RUNS },
   );
 });
 

@@ -1,2 +1,2 @@
-/* Six times as many random changes, three times as many flipped bits. */
+/* Twelve times as many random changes, seven times as many flipped bits. */
 import './index-audit.test.ts';

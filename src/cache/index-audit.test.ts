@@ -204,7 +204,7 @@ test('a healthy index equals its rows, whatever changes while it is compared', (
         checkIndex(index);
       },
     ),
-    { numRuns: byLength(10, 60) * FUZZ },
+    { numRuns: byLength(5, 60) * FUZZ },
   );
 });
 
@@ -323,7 +323,7 @@ test.each(PARTS)('a flipped bit in %s is found, or changes nothing, now and late
       checkIndex(index);
       ({ index, store } = fresh());
     }),
-    { numRuns: byLength(5, 15) * FUZZ },
+    { numRuns: byLength(2, 15) * FUZZ },
   );
   expect(found).toBeGreaterThan(0);
   expect(audit(index, store, undefined, 500)).toBeNull();

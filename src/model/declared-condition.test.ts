@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { byLength } from '../../test/support/test-length.ts';
 import { CostMeter, EVALUATION_COST_MAX } from './cel-meter.ts';
 import { isProblem } from './cel-program.ts';
 import {
@@ -321,7 +322,7 @@ describe(`whatever is written (SEED=${seed})`, () => {
         expect([YES, NO, OPEN]).toContain(outcome);
         if (isProblem(compileCondition(declare(expression)))) expect(outcome).toBe(OPEN);
       }),
-      { seed, numRuns: 2_000 },
+      { seed, numRuns: byLength(200, 2_000) },
     );
   });
 
@@ -334,7 +335,7 @@ describe(`whatever is written (SEED=${seed})`, () => {
         expect(given).toBe(outcome);
         expect([YES, OPEN]).toContain(outcome);
       }),
-      { seed, numRuns: 2_000 },
+      { seed, numRuns: byLength(200, 2_000) },
     );
   });
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type TestDatabase, createTestDatabase } from '../../test/support/postgres.ts';
+import { byLength } from '../../test/support/test-length.ts';
 import { unpackChanges } from '../model/packed-changes.ts';
 import { type RelationTuple, tupleIdentity } from '../model/relation-tuple.ts';
 import { systemClock } from '../shared/clock.ts';
@@ -17,7 +18,7 @@ import {
 
 /* What updates ask of stored tuples, in groups as they are written, beside a map that is asked one by one. */
 
-const RUNS = 80 * Number(process.env['FUZZ_RUNS'] ?? 1);
+const RUNS = byLength(25, 80) * Number(process.env['FUZZ_RUNS'] ?? 1);
 const ids = new IdSource(systemClock);
 let database: TestDatabase;
 beforeAll(async () => {

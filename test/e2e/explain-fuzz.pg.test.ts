@@ -11,10 +11,11 @@ import { instanceForFile } from '../support/instance.ts';
 import { awkwardValues, jsonPatches, patched } from '../support/json-patches.ts';
 import { query } from '../support/query-call.ts';
 import { call } from '../support/service.ts';
+import { byLength } from '../support/test-length.ts';
 
 /* Whatever a request of Explain holds, it is no 500, and the answer is that of Check. */
 const { instance } = await instanceForFile();
-const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? 1);
+const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? byLength(0.3, 1));
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 const params = (runs: number) => ({ numRuns: Math.ceil(runs * FUZZ_RUNS), seed });
 

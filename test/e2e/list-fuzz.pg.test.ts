@@ -102,7 +102,7 @@ describe(`JSON (SEED=${seed})`, () => {
         throw new Error(shown);
       }
     });
-    await fc.assert(property, params(byLength(60, 250)));
+    await fc.assert(property, params(byLength(30, 250)));
     expect(answered).toBeGreaterThan(0);
   });
 
@@ -152,7 +152,7 @@ describe(`JSON (SEED=${seed})`, () => {
         for (const id of ids) expect(['note', 'page', 'plan']).toContain(id);
       },
     );
-    await fc.assert(property, params(byLength(50, 150)));
+    await fc.assert(property, params(byLength(25, 150)));
   });
 });
 
@@ -289,7 +289,7 @@ describe(`protobuf over Connect and gRPC (SEED=${seed})`, () => {
       if (wrong.includes(code)) throw new Error(`gRPC ${code}: ${bytes.toString('hex')}`);
       if (code === OK) answered++;
     });
-    await fc.assert(property, params(byLength(60, 200)));
+    await fc.assert(property, params(byLength(30, 200)));
     expect(answered).toBeGreaterThan(0);
   });
 });

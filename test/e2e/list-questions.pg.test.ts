@@ -125,8 +125,8 @@ describe('ListSubjects', () => {
     expect(plain).toMatchObject({ user_ids: ['ann', 'bob', 'eve'] });
   });
 
-  test('an object of 30,000 users comes whole, sorted, and in pages', async () => {
-    const ids = Array.from({ length: 30_000 }, (_, i) => `user-${i}`).sort();
+  test('an object of 12,000 users comes whole, sorted, and in pages', async () => {
+    const ids = Array.from({ length: 12_000 }, (_, i) => `user-${i}`).sort();
     await write(
       'crowd',
       ids.map((id) => tuple('doc:d#viewer', user(id))),
@@ -148,7 +148,7 @@ describe('ListSubjects', () => {
     expect(binary.consistencyToken).toBe(whole['consistency_token']);
     const joined: unknown[] = [];
     for (let page_token = '', pages = 0; pages === 0 || page_token !== ''; pages++) {
-      const page = { ...viewersOf('d'), scope, page_size: 10_000, page_token };
+      const page = { ...viewersOf('d'), scope, page_size: 5_000, page_token };
       const answer = await ok('ListSubjects', page);
       joined.push(...(answer['user_ids'] as string[]));
       expect(answer['revision_changed']).toBe(false);

@@ -15,7 +15,7 @@ import { call } from '../support/service.ts';
 
 /* Long lists of objects as a stream: complete, of one revision, at the pace of whoever reads. */
 const { instance } = await instanceForFile({ GATEWAY_MAX_CHECK_READS: '20000' });
-const OBJECTS = 80_000;
+const OBJECTS = 50_000;
 // Long ids: what is not read yet is more than sockets hold.
 const idOf = (i: number): string => `${String(i).padStart(8, '0')}-${'x'.repeat(90)}`;
 const headers = { authorization: `Bearer ${instance.token}` };

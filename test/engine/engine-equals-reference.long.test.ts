@@ -1,2 +1,2 @@
-/* Four times as many random worlds. */
+/* Eight times as many random worlds. */
 import './engine-equals-reference.test.ts';

@@ -26,9 +26,10 @@ import {
   type World,
   worlds,
 } from '../reference/worlds.ts';
+import { byLength } from '../support/test-length.ts';
 import { createIndex, createSimpleIndex, finish } from './support.ts';
 
-const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? 1);
+const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? byLength(0.25, 1));
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 const READS = 1_000_000;
 const ALL: ListPage = { after: '', idsMax: Number.POSITIVE_INFINITY };

@@ -102,7 +102,7 @@ test('hints of a shard that is not held are dropped, those of one that is bring 
 
 test('many shards that are held come forward together', async () => {
   const [writer, other] = services;
-  const tenants = Array.from({ length: 300 }, (_, i) => `many-${i}`);
+  const tenants = Array.from({ length: 100 }, (_, i) => `many-${i}`);
   const tokens = await Promise.all(
     tenants.map((tenant) => write(writer, tenant, { subject: { user_id: 'first' } })),
   );
@@ -131,6 +131,7 @@ test('expiry is one moment for both', async () => {
     const seen = await Promise.all(services.map((service) => check(service, 'expiry', 'u')));
     if (Date.now() >= endMs - slackMs) break;
     expect(seen).toEqual([true, true]);
+    await new Promise((resolve) => setTimeout(resolve, 20));
   }
   await vi.waitFor(
     async () => {

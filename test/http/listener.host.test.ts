@@ -2,19 +2,25 @@ import { once } from 'node:events';
 import http from 'node:http';
 import http2 from 'node:http2';
 import net from 'node:net';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, type TestContext, test } from 'vitest';
 import { byLength, inShort } from '../support/test-length.ts';
 import { RawClient, rawCheck, startServer, waitFor, type TestServer } from './start-server.ts';
 
-async function start(options: Parameters<typeof startServer>[0] = {}): Promise<TestServer> {
+/** A server of one test, which is told as it is one of several that run at once. */
+type Target = TestServer & { readonly context: TestContext };
+
+async function start(
+  context: TestContext,
+  options: Parameters<typeof startServer>[0] = {},
+): Promise<Target> {
   const target = await startServer(options);
-  onTestFinished(() => target.server.stop(0));
-  return target;
+  context.onTestFinished(() => target.server.stop(0));
+  return { ...target, context };
 }
 
-function connect(target: TestServer): RawClient {
-  const client = new RawClient(target.port);
-  onTestFinished(() => {
+function connect({ port, context }: Target): RawClient {
+  const client = new RawClient(port);
+  context.onTestFinished(() => {
     client.socket.destroy();
   });
   return client;
@@ -25,9 +31,10 @@ function settled(target: TestServer): Promise<void> {
   return waitFor(() => target.server.connectionCount === 0 && target.server.inFlightCount === 0);
 }
 
-inShort(describe)('finding out the protocol', () => {
-  test('HTTP/1.1 and HTTP/2 on one port', async () => {
-    const target = await start({ limits: { http1IdleMs: 100 } });
+// Most of their time they wait for a server that waits for them.
+inShort(describe.concurrent)('finding out the protocol', () => {
+  test('HTTP/1.1 and HTTP/2 on one port', async (context) => {
+    const target = await start(context, { limits: { http1IdleMs: 100 } });
     expect((await fetch(`${target.baseUrl}/healthz`)).status).toBe(200);
     const session = http2.connect(target.baseUrl);
     const stream = session.request({ ':path': '/healthz-of-http2', ':method': 'POST' });
@@ -40,8 +47,8 @@ inShort(describe)('finding out the protocol', () => {
     await settled(target);
   });
 
-  test('on a port of its own where the port cannot be shared', async () => {
-    const target = await start({ isPortShared: false });
+  test('on a port of its own where the port cannot be shared', async (context) => {
+    const target = await start(context, { isPortShared: false });
     expect(target.http2Port).not.toBe(target.port);
     expect((await fetch(`${target.baseUrl}/healthz`)).status).toBe(200);
     const session = http2.connect(`http://127.0.0.1:${target.http2Port}`);
@@ -51,12 +58,12 @@ inShort(describe)('finding out the protocol', () => {
     expect(target.incidents).toContain('http2_port');
   });
 
-  test.each(['own', 'node'] as const)(
+  test.for(['own', 'node'] as const)(
     'HTTP/2 on the framing that is asked for: %s',
-    async (framing) => {
-      const target = await start({ framing });
+    async (framing, context) => {
+      const target = await start(context, { framing });
       const session = http2.connect(target.baseUrl);
-      onTestFinished(() => session.destroy());
+      context.onTestFinished(() => session.destroy());
       const [settings] = (await once(session, 'remoteSettings')) as [http2.Settings];
       expect(settings).toMatchObject({ maxConcurrentStreams: 256, initialWindowSize: 1_048_576 });
       const stream = session.request({ ':path': '/x', ':method': 'POST' });
@@ -71,8 +78,8 @@ inShort(describe)('finding out the protocol', () => {
     },
   );
 
-  test('first bytes that come one by one', async () => {
-    const target = await start();
+  test('first bytes that come one by one', async (context) => {
+    const target = await start(context);
     const client = connect(target);
     client.socket.setNoDelay(true);
     for (const byte of rawCheck('a').slice(0, 12)) {
@@ -84,10 +91,10 @@ inShort(describe)('finding out the protocol', () => {
     expect(client.received).toContain('{"allowed":true}');
   });
 
-  test.each([[''], ['P'], ['PR'], ['GET / HT']])(
+  test.for(['', 'P', 'PR', 'GET / HT'])(
     'a connection that sends "%s" is closed in time',
-    async (text) => {
-      const target = await start({ limits: { sniffTimeoutMs: 100 } });
+    async (text, context) => {
+      const target = await start(context, { limits: { sniffTimeoutMs: 100 } });
       const client = connect(target);
       client.socket.write(text);
       await client.closed;
@@ -96,24 +103,24 @@ inShort(describe)('finding out the protocol', () => {
     },
   );
 
-  test('an HTTP/2 preface without a handshake is closed in time', async () => {
-    const target = await start({ limits: { http2HandshakeMs: 100 } });
+  test('an HTTP/2 preface without a handshake is closed in time', async (context) => {
+    const target = await start(context, { limits: { http2HandshakeMs: 100 } });
     const client = connect(target);
     client.socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
     await client.closed;
     await settled(target);
   });
 
-  test('silent connections make room for new ones and hold up nobody', async () => {
-    const target = await start({ limits: { sniffingMax: 20 } });
+  test('silent connections make room for new ones and hold up nobody', async (context) => {
+    const target = await start(context, { limits: { sniffingMax: 20 } });
     const silent = Array.from({ length: 60 }, () => connect(target));
     await waitFor(() => silent.filter((client) => client.isClosed).length >= 30);
     expect((await fetch(`${target.baseUrl}/healthz`)).status).toBe(200);
     expect(target.server.connectionCount).toBeLessThanOrEqual(22);
   });
 
-  test('beyond the limit of connections new ones are closed', async () => {
-    const target = await start({ limits: { connectionsMax: 3 } });
+  test('beyond the limit of connections new ones are closed', async (context) => {
+    const target = await start(context, { limits: { connectionsMax: 3 } });
     const clients = Array.from({ length: 6 }, () => connect(target));
     for (const client of clients) client.socket.write(rawCheck('wait:200'));
     await Promise.all(clients.map((client) => client.until('allowed')));
@@ -122,23 +129,23 @@ inShort(describe)('finding out the protocol', () => {
   });
 });
 
-inShort(describe)('requests that go wrong', () => {
-  test('a body that trickles is cut', async () => {
-    const target = await start({ limits: { bodyTimeoutMs: 200 } });
+inShort(describe.concurrent)('requests that go wrong', () => {
+  test('a body that trickles is cut', async (context) => {
+    const target = await start(context, { limits: { bodyTimeoutMs: 200 } });
     const client = connect(target);
     const text = rawCheck('a');
     client.socket.write(text.slice(0, -20));
     const trickle = setInterval(() => client.socket.write(' '), 50);
-    onTestFinished(() => clearInterval(trickle));
+    context.onTestFinished(() => clearInterval(trickle));
     await client.closed;
     expect(client.received).not.toContain('200 OK');
     await settled(target);
   });
 
-  test('a body that trickles over HTTP/2 is cut', async () => {
-    const target = await start({ limits: { bodyTimeoutMs: 200 } });
+  test('a body that trickles over HTTP/2 is cut', async (context) => {
+    const target = await start(context, { limits: { bodyTimeoutMs: 200 } });
     const session = http2.connect(target.baseUrl);
-    onTestFinished(() => session.destroy());
+    context.onTestFinished(() => session.destroy());
     const stream = session.request({
       ':path': '/workspace.v1.AuthzService/Check',
       ':method': 'POST',
@@ -150,8 +157,8 @@ inShort(describe)('requests that go wrong', () => {
     expect(stream.rstCode).toBe(http2.constants.NGHTTP2_CANCEL);
   });
 
-  test('headers over the limit are refused', async () => {
-    const target = await start();
+  test('headers over the limit are refused', async (context) => {
+    const target = await start(context);
     const client = connect(target);
     client.socket.write(
       `GET /healthz HTTP/1.1\r\nhost: x\r\nx-long: ${'x'.repeat(20_000)}\r\n\r\n`,
@@ -164,8 +171,8 @@ inShort(describe)('requests that go wrong', () => {
     expect(fits.status).toBe(200);
   });
 
-  test('garbage is refused', async () => {
-    const target = await start({ limits: { sniffTimeoutMs: 500 } });
+  test('garbage is refused', async (context) => {
+    const target = await start(context, { limits: { sniffTimeoutMs: 500 } });
     for (const text of [
       '\0\0\0\0\r\n\r\n',
       'GET\r\n\r\n',
@@ -181,16 +188,16 @@ inShort(describe)('requests that go wrong', () => {
     await settled(target);
   });
 
-  test('a client that closes its half after the request', async () => {
-    const target = await start();
+  test('a client that closes its half after the request', async (context) => {
+    const target = await start(context);
     const client = connect(target);
     client.socket.end(rawCheck('wait:50', 'half-closed'));
     await client.closed;
     await settled(target);
   });
 
-  test('a client that goes away aborts the call, on both protocols', async () => {
-    const target = await start();
+  test('a client that goes away aborts the call, on both protocols', async (context) => {
+    const target = await start(context);
     const client = connect(target);
     client.socket.write(rawCheck('wait:20000', 'over-http1'));
     await waitFor(() => target.server.inFlightCount === 1);
@@ -213,8 +220,8 @@ inShort(describe)('requests that go wrong', () => {
     expect(target.failures).toEqual([]);
   });
 
-  test('a client that goes away in the middle of its body', async () => {
-    const target = await start();
+  test('a client that goes away in the middle of its body', async (context) => {
+    const target = await start(context);
     for (let i = 0; i < 10; i++) {
       const client = connect(target);
       client.socket.write(rawCheck('a').slice(0, -1 - 2 * i));
@@ -225,8 +232,8 @@ inShort(describe)('requests that go wrong', () => {
     expect(target.failures).toEqual([]);
   });
 
-  test('one connection serves on after an error, an oversized body and a refused verb', async () => {
-    const target = await start();
+  test('one connection serves on after an error, an oversized body and a refused verb', async (context) => {
+    const target = await start(context);
     const client = connect(target);
     const oversized = 'x'.repeat(300_000);
     client.socket.write(
@@ -245,8 +252,8 @@ inShort(describe)('requests that go wrong', () => {
     expect(client.received).toContain('"allowed":true');
   });
 
-  test('a chunked body over the limit', async () => {
-    const target = await start();
+  test('a chunked body over the limit', async (context) => {
+    const target = await start(context);
     const client = connect(target);
     client.socket.write(
       'POST /workspace.v1.AuthzService/Check HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n' +
@@ -256,45 +263,6 @@ inShort(describe)('requests that go wrong', () => {
     client.socket.write('0\r\n\r\n');
     await client.until('resource_exhausted');
     expect(client.received).toContain('429 Too Many Requests');
-  });
-});
-
-describe('many and large', () => {
-  const COUNT = byLength(300, 2_000);
-  test(`${COUNT} connections at once, each with several requests, leave nothing behind`, async () => {
-    const target = await start();
-    const clients = Array.from({ length: COUNT }, () => connect(target));
-    for (let round = 1; round <= 3; round++) {
-      for (const client of clients) client.socket.write(rawCheck('a'));
-      await waitFor(() =>
-        clients.every((client) => client.received.split('"allowed":true').length === round + 1),
-      );
-    }
-    expect(target.server.connectionCount).toBe(COUNT);
-    for (const client of clients) client.socket.destroy();
-    await settled(target);
-  }, 120_000);
-
-  /** More than the buffers of a connection hold. */
-  const OBJECTS = byLength(1_000_000, 2_000_000);
-  test('a large answer waits for a slow reader', async () => {
-    const target = await start();
-    const text = JSON.stringify({ namespace: 'd', relation: `n${OBJECTS}`, subject_user_id: 'u' });
-    const response = await new Promise<http.IncomingMessage>((resolve) => {
-      const request = http.request(
-        `${target.baseUrl}/workspace.v1.AuthzService/ListObjects`,
-        { method: 'POST', headers: { 'content-type': 'application/json' } },
-        resolve,
-      );
-      request.end(text);
-    });
-    await new Promise((resolve) => setTimeout(resolve, 100));
-    expect(target.server.inFlightCount).toBe(1);
-    let size = 0;
-    for await (const chunk of response) size += (chunk as Buffer).length;
-    expect(size).toBe(Number(response.headers['content-length']));
-    expect(size).toBeGreaterThan(OBJECTS * 15);
-    expect(target.server.inFlightCount).toBe(0);
   });
 });
 
@@ -318,9 +286,9 @@ async function letIn(port: number): Promise<{ ask: () => Promise<string> }> {
   };
 }
 
-inShort(describe)('drain', () => {
-  test('keep-alive connections are asked to go, what is in flight ends, nothing new is accepted', async () => {
-    const target = await start();
+inShort(describe.concurrent)('drain', () => {
+  test('keep-alive connections are asked to go, what is in flight ends, nothing new is accepted', async (context) => {
+    const target = await start(context);
     const idle = connect(target);
     idle.socket.write(rawCheck('a'));
     await idle.until('"allowed":true');
@@ -347,8 +315,8 @@ inShort(describe)('drain', () => {
     expect(target.incidents).not.toContain('drain_deadline');
   });
 
-  test('who was let in before the end is answered, also where the server had not looked yet', async () => {
-    const target = await start();
+  test('who was let in before the end is answered, also where the server had not looked yet', async (context) => {
+    const target = await start(context);
     const silent = connect(target);
     await waitFor(() => target.server.connectionCount === 1);
     // The kernel hands over a connection when its first bytes have come.
@@ -362,8 +330,8 @@ inShort(describe)('drain', () => {
     expect(new Set(await Promise.all(ends))).toEqual(new Set(['answered']));
   });
 
-  test('HTTP/2 calls in flight end, the client is told to go', async () => {
-    const target = await start();
+  test('HTTP/2 calls in flight end, the client is told to go', async (context) => {
+    const target = await start(context);
     const session = http2.connect(target.baseUrl);
     const goaway = new Promise((resolve) => session.on('goaway', resolve));
     const stream = session.request({
@@ -385,8 +353,8 @@ inShort(describe)('drain', () => {
     expect(target.server.connectionCount).toBe(0);
   });
 
-  test('HTTP/2 calls that are on their way when the drain begins, or come to its end, are answered', async () => {
-    const target = await start();
+  test('HTTP/2 calls that are on their way when the drain begins, or come to its end, are answered', async (context) => {
+    const target = await start(context);
     const ask = (session: http2.ClientHttp2Session): Promise<string> =>
       new Promise((resolve, reject) => {
         const stream = session.request({
@@ -422,8 +390,8 @@ inShort(describe)('drain', () => {
     expect(target.incidents).not.toContain('drain_deadline');
   });
 
-  test('the deadline cuts off what does not end', async () => {
-    const target = await start();
+  test('the deadline cuts off what does not end', async (context) => {
+    const target = await start(context);
     const client = connect(target);
     client.socket.write(rawCheck('wait:20000', 'never-ends'));
     await waitFor(() => target.server.inFlightCount === 1);
@@ -433,9 +401,48 @@ inShort(describe)('drain', () => {
     expect(target.aborted).toContain('never-ends');
   });
 
-  test('stop is idempotent and a second listener gets the port again', async () => {
-    const target = await start();
+  test('stop is idempotent and a second listener gets the port again', async (context) => {
+    const target = await start(context);
     await Promise.all([target.server.stop(100), target.server.stop(100)]);
     expect(target.server.connectionCount).toBe(0);
+  });
+});
+
+describe('many and large', () => {
+  const COUNT = byLength(300, 2_000);
+  test(`${COUNT} connections at once, each with several requests, leave nothing behind`, async (context) => {
+    const target = await start(context);
+    const clients = Array.from({ length: COUNT }, () => connect(target));
+    for (let round = 1; round <= 3; round++) {
+      for (const client of clients) client.socket.write(rawCheck('a'));
+      await waitFor(() =>
+        clients.every((client) => client.received.split('"allowed":true').length === round + 1),
+      );
+    }
+    expect(target.server.connectionCount).toBe(COUNT);
+    for (const client of clients) client.socket.destroy();
+    await settled(target);
+  }, 120_000);
+
+  /** More than the buffers of a connection hold. */
+  const OBJECTS = byLength(1_000_000, 2_000_000);
+  test('a large answer waits for a slow reader', async (context) => {
+    const target = await start(context);
+    const text = JSON.stringify({ namespace: 'd', relation: `n${OBJECTS}`, subject_user_id: 'u' });
+    const response = await new Promise<http.IncomingMessage>((resolve) => {
+      const request = http.request(
+        `${target.baseUrl}/workspace.v1.AuthzService/ListObjects`,
+        { method: 'POST', headers: { 'content-type': 'application/json' } },
+        resolve,
+      );
+      request.end(text);
+    });
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(target.server.inFlightCount).toBe(1);
+    let size = 0;
+    for await (const chunk of response) size += (chunk as Buffer).length;
+    expect(size).toBe(Number(response.headers['content-length']));
+    expect(size).toBeGreaterThan(OBJECTS * 15);
+    expect(target.server.inFlightCount).toBe(0);
   });
 });

@@ -21,9 +21,12 @@ const STATES_MAX = Number(process.env['GATEHOUSE_MODEL_STATES'] ?? 150_000);
 const COMPLETE: readonly Partial<Bounds>[] = [
   { start: 'shared', ids: 0, queries: 2 },
   { start: 'two', ids: 0 },
-  { ids: 0, losses: 1, queries: 2 },
 ];
-const LARGE: readonly Partial<Bounds>[] = [{ leaves: 1 }, { start: 'two', ids: 0, leaves: 1 }];
+const LARGE: readonly Partial<Bounds>[] = [
+  { ids: 0, losses: 1, queries: 2 },
+  { leaves: 1 },
+  { start: 'two', ids: 0, leaves: 1 },
+];
 const LONG: readonly Partial<Bounds>[] = [
   { start: 'shared' },
   { start: 'late' },
@@ -64,6 +67,8 @@ const FAR: ReadonlySet<Rule> = new Set<Rule>([
   'an acknowledgement names the term',
   'each registration has a new id',
   'registering holds the fence lock',
+  'the claim counts from before the renewal was sent',
+  'the claim ends before the lease',
 ]);
 
 const CHOSEN = byLength(COMPLETE, LARGE);

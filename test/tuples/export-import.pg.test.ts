@@ -155,7 +155,7 @@ test('a round trip keeps every tuple, over lines and over each protocol', async 
         expect(copy.map(textOf).toSorted()).toEqual(expected);
       },
     ),
-    { numRuns: byLength(7, 40) },
+    { numRuns: byLength(4, 40) },
   );
 }, 120_000);
 
@@ -198,7 +198,7 @@ test('a filter takes exactly what it says', async () => {
         expect(found).toEqual(stored.filter(taken));
       },
     ),
-    { numRuns: byLength(10, 60) },
+    { numRuns: byLength(5, 60) },
   );
 }, 120_000);
 

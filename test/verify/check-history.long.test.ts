@@ -1,2 +1,2 @@
-/* Sixty random histories, instead of 15. */
+/* Sixty random histories, instead of 8. */
 import './check-history.test.ts';

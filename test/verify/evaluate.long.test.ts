@@ -1,2 +1,2 @@
-/* Two to four times as many random contents. */
+/* Four to eight times as many random contents. */
 import './evaluate.test.ts';

@@ -1,2 +1,2 @@
-/* Eight random histories of writes, instead of two. */
+/* Eight random histories of writes, instead of one. */
 import './index-fsck.test.ts';

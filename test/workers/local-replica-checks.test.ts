@@ -109,7 +109,7 @@ test('what is committed is seen by the next Check, and answered in its call agai
   const { pool, source } = fixture;
   await untilLocalReplica(fixture, 1);
   let instant = 0;
-  const commits = byLength(150, 300);
+  const commits = byLength(80, 300);
   for (let revision = 2; revision < commits; revision++) {
     const isGrant = revision % 2 === 0;
     pool.applyCommitted([source.commit(SHARD, [viewer(isGrant ? 'insert' : 'delete', 'x', 'u')])]);
@@ -426,7 +426,7 @@ test(`Checks never go back, on this thread or in a worker, while the shard chang
     const all = [write(), disturb(), list(), ...Array.from({ length: 6 }, check)];
     const from = instant;
     const isEnough = (): boolean =>
-      reads > byLength(600, 1_500) && instant - from > byLength(150, 300);
+      reads > byLength(300, 1_500) && instant - from > byLength(80, 300);
     await expect.poll(isEnough, { ...WAIT, timeout: 250_000 }).toBe(true);
     isOver = true;
     await Promise.all(all);

@@ -1,2 +1,2 @@
-/* Three seeds, not one. */
+/* Three seeds, not one, and twice as many reads of each. */
 import './replicated-shards.test.ts';

@@ -61,6 +61,8 @@ describe('the local store', () => {
       await writeFile(path, changed);
       const store = storeWith();
       await expect(store.open(), `byte ${at}`).rejects.toMatchObject(UNAVAILABLE);
+      // A change opens it, too, and takes twice as long to find out.
+      if (at % 8 > 0) continue;
       await expect(store.change([entry('B', 'x')])).rejects.toMatchObject(UNAVAILABLE);
       expect(await readFile(path)).toEqual(changed);
     }

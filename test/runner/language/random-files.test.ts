@@ -5,8 +5,9 @@ import { evaluateTemplate } from '../../../src/runner/evaluation/evaluate.ts';
 import { readAction } from '../../../src/runner/language/read-action.ts';
 import { readWorkflow } from '../../../src/runner/language/read-workflow.ts';
 import type { Template } from '../../../src/runner/model/workflow.ts';
+import { byLength } from '../../support/test-length.ts';
 
-const RUNS = 600 * Number(process.env['FUZZ_RUNS'] ?? 1);
+const RUNS = byLength(150, 600) * Number(process.env['FUZZ_RUNS'] ?? 1);
 
 const WORDS: readonly string[] = [
   ...`on push jobs a b runs-on steps run uses with needs if env strategy matrix include exclude name

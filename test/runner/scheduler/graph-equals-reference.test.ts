@@ -5,6 +5,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Conclusion } from '../../../src/runner/model/run.ts';
+import { byLength } from '../../support/test-length.ts';
 import { createBench } from '../support/scheduler-bench.ts';
 import { ScriptedExecutor } from '../support/scripted-executor.ts';
 
@@ -105,7 +106,7 @@ describe(`scheduler == reference (SEED=${SEED})`, () => {
         expect(run.conclusion).toBe(conclusion);
         expect(bench.errors(run.id)).toEqual([]);
       }),
-      { seed: SEED, numRuns: 120 },
+      { seed: SEED, numRuns: byLength(40, 120) },
     );
     expect(bench.problems).toEqual([]);
   });

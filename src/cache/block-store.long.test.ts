@@ -1,0 +1,2 @@
+/* Three times as many random sequences. */
+import './block-store.test.ts';

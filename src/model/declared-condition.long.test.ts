@@ -1,0 +1,2 @@
+/* Ten times as many random expressions and inputs. */
+import './declared-condition.test.ts';

@@ -1,0 +1,2 @@
+/* Three times as many random requests. */
+import './explain-fuzz.pg.test.ts';

@@ -1,0 +1,2 @@
+/* Four times as many random worlds. */
+import './list-by-type.test.ts';

@@ -1,0 +1,2 @@
+/* Four times as many random models. */
+import './model-schema.test.ts';

@@ -1,0 +1,2 @@
+/* Four times as many random conditions. */
+import './condition-equals-reference.test.ts';

@@ -1,0 +1,2 @@
+/* Each nasty value in each place, not one of five. */
+import './hostile.pg.test.ts';

@@ -1,0 +1,2 @@
+/* Four times as many random files and expressions. */
+import './random-files.test.ts';

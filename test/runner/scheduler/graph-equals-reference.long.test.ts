@@ -1,0 +1,2 @@
+/* Three times as many random graphs. */
+import './graph-equals-reference.test.ts';
