@@ -27,16 +27,18 @@ describe('createPool', () => {
       applicationName: 'bounded',
       statementTimeoutMs: 100,
       lockTimeoutMs: 50,
-      idleInTransactionTimeoutMs: 200,
+      // Longer than another session may take to come to the lock.
+      idleInTransactionTimeoutMs: 2_000,
     });
     try {
       expect(classifyPgError(await failureOf(pool.query('select pg_sleep(5)')))).toBe('timeout');
       const holder = await pool.connect();
       holder.on('error', () => undefined);
+      const ended = new Promise((resolve) => holder.once('end', resolve));
       await holder.query('begin; lock table item');
       const waiting = await failureOf(pool.query('lock table item; select 1'));
       expect(isRetryable(waiting)).toBe(true);
-      await new Promise((resolve) => holder.once('end', resolve));
+      await ended;
       const late = await failureOf(holder.query('select 1'));
       expect(isUnavailable(late)).toBe(true);
       holder.release(true);
