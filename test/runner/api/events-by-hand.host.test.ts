@@ -1,8 +1,15 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
-import { makeWorkspace, runEnded, startRunner, type TestRunner } from '../../support/runner.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import {
+  afterLastTest,
+  makeWorkspace,
+  runEnded,
+  startRunner,
+  type TestRunner,
+  type WhenDone,
+} from '../../support/runner.ts';
 
 const SHOW = `name: Show
 on:
@@ -27,6 +34,8 @@ jobs:
       - { if: "github.event_name == 'pull_request' && github.event.pull_request.draft == false", run: echo is-pr }
   main-only: { if: "github.ref == 'refs/heads/main'", runs-on: ubuntu-latest, steps: [{ run: echo main-only }] }
 `;
+/** With the triggers of the above, and does nothing. */
+const IDLE = SHOW.replace('name: Show', 'name: Idle').replace('runs-on', 'if: false\n    runs-on');
 /** Never does anything: its triggers alone count. */
 const quick = (on: string): string =>
   `on: ${on}\njobs: { none: { if: false, runs-on: ubuntu-latest, steps: [{ run: exit 1 }] } }\n`;
@@ -55,6 +64,11 @@ async function post(url: string, body: object): Promise<Answer> {
   return { status: response.status, warning, body: (await response.json()) as Answer['body'] };
 }
 
+async function newestOf(url: string): Promise<string | undefined> {
+  const runs = await (await fetch(`${url}/api/runs?limit=1`)).json();
+  return (runs as readonly { readonly id: string }[])[0]?.id;
+}
+
 async function logOf({ url }: TestRunner, body: object): Promise<string> {
   const { status, body: run } = await post(url, body);
   expect([status, run.error]).toEqual([201, undefined]);
@@ -63,14 +77,25 @@ async function logOf({ url }: TestRunner, body: object): Promise<string> {
   return (await fetch(`${url}/api/runs/${run.id}/logs`)).text();
 }
 
-const start = (files: Readonly<Record<string, string>>): Promise<TestRunner> => {
+const start = (
+  files: Readonly<Record<string, string>>,
+  whenDone?: WhenDone,
+): Promise<TestRunner> => {
   const named = Object.entries(files).map(([name, text]) => [`.github/workflows/${name}`, text]);
-  return startRunner(makeWorkspace({ 'src/a.js': '1', ...Object.fromEntries(named) }, true));
+  const all = { 'src/a.js': '1', ...Object.fromEntries(named) };
+  return startRunner(makeWorkspace(all, true, whenDone), {}, undefined, {}, whenDone);
 };
+
+/** A runner for the rows of all tables. */
+let shared: TestRunner;
+const whenDone = afterLastTest();
+beforeAll(async () => {
+  shared = await start({ 'show.yml': SHOW, 'idle.yml': IDLE }, whenDone);
+});
 
 describe('an event of POST /api/runs', { timeout: 180_000 }, () => {
   test('is what contexts, variables, the file of the event and conditions see', async () => {
-    const runner = await start({ 'show.yml': SHOW });
+    const runner = shared;
     const push = await logOf(runner, { workflow: 'show', event: 'push' });
     expect(push).toContain('seen push|refs/heads/main|main|branch|||||local\n');
     expect(push).toContain('env push|refs/heads/main||\n');
@@ -113,7 +138,7 @@ describe('an event of POST /api/runs', { timeout: 180_000 }, () => {
   });
 
   test('without one a run is of workflow_dispatch, with the inputs of the payload', async () => {
-    const runner = await start({ 'show.yml': SHOW });
+    const runner = shared;
     expect((await post(runner.url, { workflow: 'show' })).body.trigger.event).toBe(
       'workflow_dispatch',
     );
@@ -153,14 +178,13 @@ describe('an event of POST /api/runs', { timeout: 180_000 }, () => {
   ])(
     'a filter %s that %s does not pass is 422, unless it is forced',
     async (filter, event, payload) => {
-      const { url } = await start({
-        'show.yml': SHOW.replace('runs-on', 'if: false\n    runs-on'),
-      });
-      const { status, body } = await post(url, { workflow: 'show', event, payload });
+      const { url } = shared;
+      const before = await newestOf(url);
+      const { status, body } = await post(url, { workflow: 'idle', event, payload });
       expect([status, body.error.code]).toEqual([422, 'event_not_matched']);
       expect([body.error.details['event'], body.error.details['filter']]).toEqual([event, filter]);
-      expect(await (await fetch(`${url}/api/runs`)).json()).toEqual([]);
-      const forced = await post(url, { workflow: 'show', event, payload, force: true });
+      expect(await newestOf(url)).toBe(before);
+      const forced = await post(url, { workflow: 'idle', event, payload, force: true });
       expect([forced.status, forced.body.trigger.event]).toEqual([201, event]);
       expect(forced.warning).toContain('all the same');
     },
@@ -175,8 +199,8 @@ describe('an event of POST /api/runs', { timeout: 180_000 }, () => {
     ['workflow_run', { action: 'completed', workflow: { name: 'Build' } }],
     ['repository_dispatch', { action: 'deploy' }],
   ])('one that %s passes is none: %j', async (event, payload) => {
-    const { url } = await start({ 'show.yml': SHOW.replace('runs-on', 'if: false\n    runs-on') });
-    const { status, warning } = await post(url, { workflow: 'show', event, payload });
+    const { url } = shared;
+    const { status, warning } = await post(url, { workflow: 'idle', event, payload });
     expect([status, warning]).toEqual([201, null]);
   });
 
@@ -235,7 +259,7 @@ describe('an event of POST /api/runs', { timeout: 180_000 }, () => {
     [{ matrix: { node: '18' } }, 'matrix.node'],
     [{ secrets: { A: 1 } }, 'secrets.A'],
   ])('%j is 400 that names the field', async (fields, field) => {
-    const { url } = await start({ 'show.yml': SHOW });
+    const { url } = shared;
     const { status, body } = await post(url, { workflow: 'show', ...fields });
     expect([status, body.error.code]).toEqual([400, 'invalid_request']);
     expect(body.error.details['field']).toBe(field);
