@@ -237,7 +237,7 @@ describe.skipIf(isMissing)(`in a browser${reason}`, { timeout: 120_000 }, () => 
     expect(await page.getByRole('button').count()).toBe(0);
   });
 
-  inShort(test)('the list of runs is live, and comes back when the runner does', async () => {
+  inLong(test)('the list of runs is live, and comes back when the runner does', async () => {
     const { url, gate, workspace, runner } = await startProject({ 'gated.yml': GATED });
     const { page } = await samePage();
     await page.goto(url);
