@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { temporaryDir, writeFiles } from '../../support/job-harness.ts';
-import { runCli } from '../cli/cli-process.ts';
+import { callCli } from '../cli/cli-process.ts';
 
 const WORKFLOW = `on: workflow_dispatch
 jobs:
@@ -59,7 +59,7 @@ test('before a run it is told once what is missing; fetched actions are recorded
     RUNNER_INSTALL_TOOLS: 'false',
     RUNNER_TOOLS_DIR: join(project, 'tools'),
   };
-  const cli = (...args: readonly string[]) => runCli(project, args, { env });
+  const cli = (...args: readonly string[]) => callCli(project, args, env);
   const newest = async (): Promise<Run> => {
     const { stdout } = await cli('runs', '--json', '--limit', '1');
     return JSON.parse(stdout) as Run;
@@ -125,15 +125,15 @@ test('a run fetches what is missing when it is told to', async () => {
     RUNNER_INSTALL_TOOLS: 'false',
     RUNNER_TOOLS_DIR: join(project, 'tools'),
   };
-  const run = await runCli(project, ['run', 'ci'], { env });
+  const run = await callCli(project, ['run', 'ci'], env);
   expect(run.stdout).toContain('from inside');
   expect(run.code).toBe(0);
-  const { stdout } = await runCli(project, ['runs', '--json'], { env });
+  const { stdout } = await callCli(project, ['runs', '--json'], env);
   expect((JSON.parse(stdout) as Run).actions).toEqual([
     { name: 'o/inner@v1', source: 'fetched', commit: inner },
   ]);
   // A workflow of another repository, as well: what was fetched for the action has it.
-  const called = await runCli(project, ['run', 'calls'], { env });
+  const called = await callCli(project, ['run', 'calls'], env);
   expect(called.stdout).toContain('was called');
 });
 
@@ -159,7 +159,7 @@ jobs: { inner: ${job('inner')}, other: ${job('other', 'strategy: { matrix: { m: 
   });
   const env = { RUNNER_INSTALL_TOOLS: 'false', RUNNER_TOOLS_DIR: join(project, 'tools') };
   const neededBy = async (...args: readonly string[]): Promise<readonly string[]> => {
-    const { stdout } = await runCli(project, ['run', 'ci', ...args], { env });
+    const { stdout } = await callCli(project, ['run', 'ci', ...args], env);
     const names = /Of \d+ actions \d+ are missing: (.*?)\. /.exec(stdout)?.[1]?.split(', ') ?? [];
     return names.map((name) => name.slice('o/'.length, -'@v1'.length));
   };
@@ -186,7 +186,7 @@ test('the command says how it is used', async () => {
     [['actions', 'list', '--update'], '--update is an option of fetch'],
     [['actions', 'fetch', 'nothing'], "There is no workflow 'nothing'"],
   ] as const) {
-    const { code, stderr } = await runCli(project, args);
+    const { code, stderr } = await callCli(project, args);
     expect(code).toBe(2);
     expect(stderr).toContain(text);
   }

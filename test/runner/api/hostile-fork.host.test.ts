@@ -21,6 +21,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { runEnded } from '../../support/runner.ts';
+import { inLong, inShort } from '../../support/test-length.ts';
 import { commitAll, fingerprint, git, put } from '../support/git-project.ts';
 
 const HOOK_SECRET = 'webhook-s3cret-of-the-runner';
@@ -262,7 +263,7 @@ ${indent(attempts(target, victim))}
 `;
 }
 
-describe.each(MODES)('the runner is $mode', ({ uid, isPossible }) => {
+inShort(describe).each(MODES)('the runner is $mode', ({ uid, isPossible }) => {
   test.skipIf(!isPossible)(
     'no step gets at anything, and nothing stays',
     async () => {
@@ -336,7 +337,7 @@ describe.each(MODES)('the runner is $mode', ({ uid, isPossible }) => {
   );
 });
 
-test.skipIf(!isRoot)(
+inLong(test).skipIf(!isRoot)(
   'what a killed runner left of a fork goes at the next start',
   async () => {
     const project = makeProject(0);

@@ -77,19 +77,18 @@ test('while it stops, health is 503 and nothing new begins', async () => {
 test('a clone that has only the vault has its secrets at once, and the audit says how', async () => {
   const workspace = makeWorkspace(FILES);
   const env = { XDG_CONFIG_HOME: mkdtempSync(join(tmpdir(), 'gatehouse-config-')) };
-  const first = await startProcess(workspace, env);
+  const first = await startRunner(workspace, {}, undefined, env);
   const put = await fetch(`${first.url}/api/secrets/DEEP`, {
     method: 'PUT',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ value: 'v4ulted', backend: 'vault' }),
   });
   expect(put.status).toBe(201);
-  first.child.kill('SIGTERM');
-  await first.ended;
+  await first.runner.stop();
   for (const name of readdirSync(join(workspace, '.runner'))) {
     if (name !== 'vault.json') rmSync(join(workspace, '.runner', name), { recursive: true });
   }
-  const second = await startProcess(workspace, env);
+  const second = await startRunner(workspace, {}, undefined, env);
   expect(await (await fetch(`${second.url}/api/secrets`)).json()).toEqual(['DEEP']);
   expect(await (await fetch(`${second.url}/api/audit/secrets`)).json()).toMatchObject([
     { action: 'sync', name: 'DEEP', backend: 'vault', result: 'pulled' },

@@ -11,9 +11,10 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Runner } from '../../../src/runner/runner.ts';
-import { runEnded, startRunner } from '../../support/runner.ts';
+import { afterLastTest, runEnded, startRunner, type WhenDone } from '../../support/runner.ts';
+import { inLong, inShort } from '../../support/test-length.ts';
 import { callCli } from '../cli/cli-process.ts';
 import { commitAll, git, put } from '../support/git-project.ts';
 
@@ -92,30 +93,50 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(template, { recursive: true, force: true }));
 
-beforeEach(() => {
+/** A copy for the test, or for all that call `startShared`. */
+function copyTemplate(copyDone: WhenDone): void {
   base = realpathSync(mkdtempSync(join(tmpdir(), 'pulls-')));
+  const own = base;
+  copyDone(() => rmSync(own, { recursive: true, force: true }));
   cpSync(template, base, { recursive: true });
   [hosted, project] = [join(base, 'host', 'octo', 'app.git'), join(base, 'project')];
   for (const clone of ['project', 'work']) {
     const config = join(base, clone, '.git', 'config');
     writeFileSync(config, readFileSync(config, 'utf8').replaceAll(template, base));
   }
-});
-afterEach(() => rmSync(base, { recursive: true, force: true }));
+}
+beforeEach(() => copyTemplate(onTestFinished));
 
-async function start(env: Readonly<Record<string, string>> = {}): Promise<void> {
-  const started = await startRunner(project, {
+async function start(
+  env: Readonly<Record<string, string>> = {},
+  runnerDone?: WhenDone,
+): Promise<void> {
+  const settings = {
     RUNNER_WEBHOOK_SECRET: HOOK_SECRET,
     RUNNER_HOST_GIT_URL: `file://${join(base, 'host')}`,
     RUNNER_HOST_TOKEN: 'host-token',
     RUNNER_SECRETS_KEY: 'a key that outlives a restart',
     ...env,
-  });
+  };
+  const started = await startRunner(project, settings, undefined, {}, runnerDone);
   ({ url } = started);
   running = started.runner;
   await call('PUT', '/api/sync/config', { host: { owner: 'octo', repo: 'app' } });
   await call('PUT', '/api/secrets/S', { value: PLANTED });
   await call('PUT', '/api/variables/V', { value: 'v' });
+}
+
+const whenDone = afterLastTest();
+let shared: readonly [base: string, hosted: string, project: string, url: string] | undefined;
+
+/** One runner for all tests that change neither it nor the repositories. */
+async function startShared(): Promise<void> {
+  if (shared === undefined) {
+    copyTemplate(whenDone);
+    await start({}, whenDone);
+    shared = [base, hosted, project, url];
+  }
+  [base, hosted, project, url] = shared;
 }
 
 /** The runner ends, and another one begins with what is on disk. */
@@ -197,27 +218,33 @@ async function get(id: string): Promise<Run> {
 }
 
 describe('a pull request from a branch', () => {
-  test('runs the merge of base and head, with the workflow file that the merge has', async () => {
-    await start();
-    // Which repository this is, and with that the token, is known from then on.
-    await restart();
-    const { runs } = await deliver('pull_request', pull(1));
-    expect(runs).toHaveLength(1);
-    const { run, log } = await ended(runs[0]);
-    expect(run.conclusion, log).toBe('success');
-    const { sha } = run.trigger;
-    expect(run).toMatchObject({ workflow: 'of the branch', trigger: { ref: 'refs/pull/1/merge' } });
-    expect(log).toContain(`file=branch sha=${sha} ref=refs/pull/1/merge name=1/merge`);
-    expect(log).toContain(`base=main head=change at=${sha}`);
-    expect(log).toContain('secret=[***] token=[***] var=[v]');
-    expect(log).not.toContain(PLANTED);
-    // Nothing of it is in the project.
-    expect(() => git(project, 'cat-file', '-e', sha)).toThrow('failed');
-    expect(git(project, 'for-each-ref', 'refs/runner')).toBe('');
-    expect(git(project, 'rev-parse', 'HEAD')).toBe(local);
-  });
+  inShort(test)(
+    'runs the merge of base and head, with the workflow file that the merge has',
+    async () => {
+      await start();
+      // Which repository this is, and with that the token, is known from then on.
+      await restart();
+      const { runs } = await deliver('pull_request', pull(1));
+      expect(runs).toHaveLength(1);
+      const { run, log } = await ended(runs[0]);
+      expect(run.conclusion, log).toBe('success');
+      const { sha } = run.trigger;
+      expect(run).toMatchObject({
+        workflow: 'of the branch',
+        trigger: { ref: 'refs/pull/1/merge' },
+      });
+      expect(log).toContain(`file=branch sha=${sha} ref=refs/pull/1/merge name=1/merge`);
+      expect(log).toContain(`base=main head=change at=${sha}`);
+      expect(log).toContain('secret=[***] token=[***] var=[v]');
+      expect(log).not.toContain(PLANTED);
+      // Nothing of it is in the project.
+      expect(() => git(project, 'cat-file', '-e', sha)).toThrow('failed');
+      expect(git(project, 'for-each-ref', 'refs/runner')).toBe('');
+      expect(git(project, 'rev-parse', 'HEAD')).toBe(local);
+    },
+  );
 
-  test('can be run again, also after a restart', async () => {
+  inLong(test)('can be run again, also after a restart', async () => {
     await start();
     const { runs } = await deliver('pull_request', pull(1));
     const [id = ''] = runs;
@@ -231,7 +258,7 @@ describe('a pull request from a branch', () => {
     expect(existsSync(join(project, '.runner', 'run-commits', id))).toBe(false);
   });
 
-  test('runs the merge of the host where that is here, and of these two', async () => {
+  inLong(test)('runs the merge of the host where that is here, and of these two', async () => {
     const [base1, head] = [git(hosted, 'rev-parse', 'main'), git(hosted, 'rev-parse', 'change')];
     git(project, 'fetch', '-q', 'origin');
     const tree = git(project, 'merge-tree', '--write-tree', base1, head);
@@ -254,7 +281,7 @@ describe('a pull request from a branch', () => {
     expect((await ended(second.runs[0])).run.trigger.sha).not.toBe(stale);
   });
 
-  test('that conflicts starts nothing and says so', async () => {
+  inShort(test)('that conflicts starts nothing and says so', async () => {
     put(join(base, 'work'), { which: 'conflict\n' });
     commitAll(join(base, 'work'), 'conflict');
     git(join(base, 'work'), 'push', '-q', 'origin', 'main');
@@ -267,8 +294,8 @@ describe('a pull request from a branch', () => {
     expect(audit).toContain('merge_conflict');
   });
 
-  test('whose head or base cannot be had is refused', async () => {
-    await start();
+  inShort(test)('whose head or base cannot be had is refused', async () => {
+    await startShared();
     for (const side of ['head', 'base']) {
       const payload = pull(1) as { pull_request: Record<string, { sha: string }> };
       payload.pull_request[side] = { ...payload.pull_request[side], sha: '1'.repeat(40) };
@@ -278,59 +305,71 @@ describe('a pull request from a branch', () => {
     }
   });
 
-  test('and a review of it get their commits from the remote of the project where nothing is configured', async () => {
-    await start();
-    await call('PUT', '/api/sync/config', {});
-    const { runs } = await deliver('pull_request', pull(1));
-    expect((await ended(runs[0])).run.workflow).toBe('of the branch');
-    const review = await deliver('pull_request_review', pull(1));
-    expect((await ended(review.runs[0])).run.trigger.ref).toBe('refs/pull/1/merge');
-  });
+  inLong(test)(
+    'and a review of it get their commits from the remote of the project where nothing is configured',
+    async () => {
+      await start();
+      await call('PUT', '/api/sync/config', {});
+      const { runs } = await deliver('pull_request', pull(1));
+      expect((await ended(runs[0])).run.workflow).toBe('of the branch');
+      const review = await deliver('pull_request_review', pull(1));
+      expect((await ended(review.runs[0])).run.trigger.ref).toBe('refs/pull/1/merge');
+    },
+  );
 });
 
-test('pull_request_target runs the base and its workflow file, with secrets, also for a fork', async () => {
-  await start();
-  const { runs } = await deliver('pull_request_target', pull(2));
-  expect(runs).toHaveLength(1);
-  const { run, log } = await ended(runs[0]);
-  const sha = git(hosted, 'rev-parse', 'main');
-  expect(run, log).toMatchObject({
-    conclusion: 'success',
-    workflow: 'of the base',
-    trigger: { ref: 'refs/heads/main', sha },
-  });
-  expect(log).toContain(`file=base sha=${sha} ref=refs/heads/main name=main`);
-  expect(log).toContain('secret=[***]');
-});
+inShort(test)(
+  'pull_request_target runs the base and its workflow file, with secrets, also for a fork',
+  async () => {
+    await startShared();
+    const { runs } = await deliver('pull_request_target', pull(2));
+    expect(runs).toHaveLength(1);
+    const { run, log } = await ended(runs[0]);
+    const sha = git(hosted, 'rev-parse', 'main');
+    expect(run, log).toMatchObject({
+      conclusion: 'success',
+      workflow: 'of the base',
+      trigger: { ref: 'refs/heads/main', sha },
+    });
+    expect(log).toContain(`file=base sha=${sha} ref=refs/heads/main name=main`);
+    expect(log).toContain('secret=[***]');
+  },
+);
 
 describe('a push', () => {
-  test('runs the commit that was pushed, fetched if need be, with its workflow file', async () => {
-    await start();
-    const after = git(hosted, 'rev-parse', 'change');
-    const { runs } = await deliver('push', { ref: 'refs/heads/change', after, commits: [] });
-    const { run, log } = await ended(runs[0]);
-    expect(run.conclusion, log).toBe('success');
-    expect(log).toContain(`file=branch sha=${after} ref=refs/heads/change`);
-    expect(() => git(project, 'cat-file', '-e', after)).toThrow('failed');
-  });
+  inShort(test)(
+    'runs the commit that was pushed, fetched if need be, with its workflow file',
+    async () => {
+      await startShared();
+      const after = git(hosted, 'rev-parse', 'change');
+      const { runs } = await deliver('push', { ref: 'refs/heads/change', after, commits: [] });
+      const { run, log } = await ended(runs[0]);
+      expect(run.conclusion, log).toBe('success');
+      expect(log).toContain(`file=branch sha=${after} ref=refs/heads/change`);
+      expect(() => git(project, 'cat-file', '-e', after)).toThrow('failed');
+    },
+  );
 
-  test('of a tag runs its commit; of one that cannot be had starts nothing, and never HEAD', async () => {
-    git(join(base, 'work'), 'tag', '-a', 'v1', '-m', 'v1', 'change');
-    git(join(base, 'work'), 'push', '-q', 'origin', 'v1');
-    await start();
-    const after = git(hosted, 'rev-parse', 'refs/tags/v1');
-    const { runs } = await deliver('push', { ref: 'refs/tags/v1', after, commits: [] });
-    const { log } = await ended(runs[0]);
-    expect(log).toContain(`sha=${git(hosted, 'rev-parse', 'change')} ref=refs/tags/v1`);
-    const lost = { ref: 'refs/heads/main', after: '1'.repeat(40), commits: [] };
-    const refused = await deliver('push', lost);
-    expect(refused.runs).toEqual([]);
-    expect(refused.problems).toMatchObject([{ code: 'invalid_ref' }]);
-  });
+  inLong(test)(
+    'of a tag runs its commit; of one that cannot be had starts nothing, and never HEAD',
+    async () => {
+      git(join(base, 'work'), 'tag', '-a', 'v1', '-m', 'v1', 'change');
+      git(join(base, 'work'), 'push', '-q', 'origin', 'v1');
+      await start();
+      const after = git(hosted, 'rev-parse', 'refs/tags/v1');
+      const { runs } = await deliver('push', { ref: 'refs/tags/v1', after, commits: [] });
+      const { log } = await ended(runs[0]);
+      expect(log).toContain(`sha=${git(hosted, 'rev-parse', 'change')} ref=refs/tags/v1`);
+      const lost = { ref: 'refs/heads/main', after: '1'.repeat(40), commits: [] };
+      const refused = await deliver('push', lost);
+      expect(refused.runs).toEqual([]);
+      expect(refused.problems).toMatchObject([{ code: 'invalid_ref' }]);
+    },
+  );
 });
 
-test('a workflow_run never runs the head that it tells of', async () => {
-  await start();
+inShort(test)('a workflow_run never runs the head that it tells of', async () => {
+  await startShared();
   const { runs } = await deliver('workflow_run', {
     action: 'completed',
     workflow: { name: 'x' },
@@ -341,7 +380,7 @@ test('a workflow_run never runs the head that it tells of', async () => {
 });
 
 describe('a pull request from a fork', () => {
-  test('waits for approval, then runs without secrets and token', async () => {
+  inShort(test)('waits for approval, then runs without secrets and token', async () => {
     await start();
     await restart();
     const { runs } = await deliver('pull_request', pull(2));
@@ -366,61 +405,70 @@ describe('a pull request from a fork', () => {
     expect((await ended(id)).run).toMatchObject({ attempt: 2, conclusion: 'success' });
   });
 
-  test('is what comes from no repository, or from one with another id or name', async () => {
-    await start();
-    for (const head of [
-      // As when the fork was deleted.
-      { repo: null },
-      { repo: { id: 3, full_name: 'octo/app' } },
-      { repo: { id: 1, full_name: 'someone/app' } },
-    ]) {
-      const payload = pull(1) as { pull_request: { head: object } };
-      payload.pull_request.head = { ...payload.pull_request.head, ...head };
-      const { runs } = await deliver('pull_request', payload);
-      expect(await get(runs[0] ?? ''), JSON.stringify(head)).toMatchObject({
-        waitingFor: 'approval',
-      });
-    }
-  });
+  inShort(test)(
+    'is what comes from no repository, or from one with another id or name',
+    async () => {
+      await startShared();
+      for (const head of [
+        // As when the fork was deleted.
+        { repo: null },
+        { repo: { id: 3, full_name: 'octo/app' } },
+        { repo: { id: 1, full_name: 'someone/app' } },
+      ]) {
+        const payload = pull(1) as { pull_request: { head: object } };
+        payload.pull_request.head = { ...payload.pull_request.head, ...head };
+        const { runs } = await deliver('pull_request', payload);
+        expect(await get(runs[0] ?? ''), JSON.stringify(head)).toMatchObject({
+          waitingFor: 'approval',
+        });
+      }
+    },
+  );
 
-  test('waits across a restart, and can be cancelled; a rerun of it waits again', async () => {
-    await start();
-    const { runs } = await deliver('pull_request', pull(2));
-    const [id = ''] = runs;
-    await restart();
-    expect(await get(id)).toMatchObject({ status: 'queued', waitingFor: 'approval' });
-    const second = await call('POST', `/api/runs/${id}/cancel`);
-    expect(second.status).toBe(202);
-    expect((await ended(id)).run).toMatchObject({ conclusion: 'cancelled' });
-    expect((await get(id)).waitingFor).toBeUndefined();
-    await call('POST', `/api/runs/${id}/rerun`);
-    expect(await get(id)).toMatchObject({ status: 'queued', waitingFor: 'approval' });
-  });
+  inLong(test)(
+    'waits across a restart, and can be cancelled; a rerun of it waits again',
+    async () => {
+      await start();
+      const { runs } = await deliver('pull_request', pull(2));
+      const [id = ''] = runs;
+      await restart();
+      expect(await get(id)).toMatchObject({ status: 'queued', waitingFor: 'approval' });
+      const second = await call('POST', `/api/runs/${id}/cancel`);
+      expect(second.status).toBe(202);
+      expect((await ended(id)).run).toMatchObject({ conclusion: 'cancelled' });
+      expect((await get(id)).waitingFor).toBeUndefined();
+      await call('POST', `/api/runs/${id}/rerun`);
+      expect(await get(id)).toMatchObject({ status: 'queued', waitingFor: 'approval' });
+    },
+  );
 
-  test('is refused where that is set, and its target is not', async () => {
+  inShort(test)('is refused where that is set, and its target is not', async () => {
     await start({ RUNNER_FORK_APPROVAL: 'refuse' });
     const { runs, problems } = await deliver('pull_request', pull(2));
     expect({ runs, problems }).toMatchObject({ runs: [], problems: [{ code: 'forks_refused' }] });
     expect((await deliver('pull_request_target', pull(2))).runs).toHaveLength(1);
   });
 
-  test('first-time: waits until one of the author was approved, or the host knows the author', async () => {
-    await start({ RUNNER_FORK_APPROVAL: 'first-time' });
-    const known = await deliver('pull_request', pull(2, { author_association: 'CONTRIBUTOR' }));
-    expect((await get(known.runs[0] ?? '')).waitingFor).toBeUndefined();
-    const first = await deliver('pull_request', pull(2));
-    expect((await get(first.runs[0] ?? '')).waitingFor).toBe('approval');
-    await ended(known.runs[0]);
-    await call('POST', `/api/runs/${first.runs[0]}/approve`);
-    await ended(first.runs[0]);
-    const next = await deliver('pull_request', pull(2));
-    expect((await get(next.runs[0] ?? '')).waitingFor).toBeUndefined();
-    const other = await deliver('pull_request', pull(2, { user: { id: 78 } }));
-    expect((await get(other.runs[0] ?? '')).waitingFor).toBe('approval');
-    expect(readFileSync(join(project, '.runner', 'approved-authors'), 'utf8')).toBe('77\n');
-  });
+  inLong(test)(
+    'first-time: waits until one of the author was approved, or the host knows the author',
+    async () => {
+      await start({ RUNNER_FORK_APPROVAL: 'first-time' });
+      const known = await deliver('pull_request', pull(2, { author_association: 'CONTRIBUTOR' }));
+      expect((await get(known.runs[0] ?? '')).waitingFor).toBeUndefined();
+      const first = await deliver('pull_request', pull(2));
+      expect((await get(first.runs[0] ?? '')).waitingFor).toBe('approval');
+      await ended(known.runs[0]);
+      await call('POST', `/api/runs/${first.runs[0]}/approve`);
+      await ended(first.runs[0]);
+      const next = await deliver('pull_request', pull(2));
+      expect((await get(next.runs[0] ?? '')).waitingFor).toBeUndefined();
+      const other = await deliver('pull_request', pull(2, { user: { id: 78 } }));
+      expect((await get(other.runs[0] ?? '')).waitingFor).toBe('approval');
+      expect(readFileSync(join(project, '.runner', 'approved-authors'), 'utf8')).toBe('77\n');
+    },
+  );
 
-  test('those that wait take no place of others in the queue', async () => {
+  inLong(test)('those that wait take no place of others in the queue', async () => {
     await start({ RUNNER_MAX_QUEUED_RUNS: '2' });
     for (let count = 0; count < 2; count += 1) await deliver('pull_request', pull(2));
     const body = JSON.stringify(pull(2));

@@ -4,14 +4,16 @@ import { createHmac } from 'node:crypto';
 import { connect } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { EventClient } from '../../support/event-client.ts';
 import {
+  afterLastTest,
   makeWorkspace,
   rawRequest,
   runEnded,
   startRun,
   startRunner,
+  type TestRunner,
 } from '../../support/runner.ts';
 
 const TOUCH = `on: workflow_dispatch
@@ -26,6 +28,14 @@ jobs:
 const FILES = { '.github/workflows/touch.yml': TOUCH };
 const START = JSON.stringify({ workflow: 'touch' });
 const JSON_HEADER = { 'content-type': 'application/json' };
+
+/** A runner for all tests that have no settings of their own and leave no run behind. */
+let shared: TestRunner;
+const whenDone = afterLastTest();
+beforeAll(async () => {
+  const folder = makeWorkspace(FILES, true, whenDone);
+  shared = await startRunner(folder, {}, undefined, {}, whenDone);
+});
 
 async function codeOf(response: Response): Promise<string> {
   const body = (await response.json()) as { error: { code: string } };
@@ -94,7 +104,7 @@ describe('Host', () => {
     ['127.0.0.1:PORT', 200],
     ['[::1]:PORT', 200],
   ])('%s: %i', async (host, status) => {
-    const { runner } = await startRunner(makeWorkspace(FILES));
+    const { runner } = shared;
     const value = host.replace('PORT', String(runner.port));
     for (const path of ['/health', '/api/runs', '/nothing']) {
       const answer = await rawRequest(
@@ -109,7 +119,7 @@ describe('Host', () => {
   });
 
   test('holds for event streams, preflights and starts as well, and two Host headers help nobody', async () => {
-    const { runner, url } = await startRunner(makeWorkspace(FILES));
+    const { runner, url } = shared;
     const body = `Content-Type: application/json\r\nContent-Length: ${START.length}\r\n\r\n${START}`;
     for (const request of [
       'GET /api/events HTTP/1.1\r\nHost: rebound.example\r\n\r\n',
@@ -151,7 +161,7 @@ describe('bodies', () => {
     'application/jsonp',
     '',
   ])('a cross-site form with %j starts nothing', async (type) => {
-    const { url } = await startRunner(makeWorkspace(FILES));
+    const { url } = shared;
     const headers: Record<string, string> = type === '' ? {} : { 'content-type': type };
     const response = await fetch(`${url}/api/runs`, {
       method: 'POST',
@@ -169,7 +179,7 @@ describe('bodies', () => {
   });
 
   test('a wrong type is refused without a body as well', async () => {
-    const { url } = await startRunner(makeWorkspace(FILES));
+    const { url } = shared;
     const send = (path: string, headers: Record<string, string>): Promise<Response> =>
       fetch(url + path, { method: 'POST', headers });
     expect((await send('/api/runs', {})).status).toBe(415);
@@ -178,7 +188,7 @@ describe('bodies', () => {
   });
 
   test('compressed bodies are refused, so that none can explode', async () => {
-    const { url } = await startRunner(makeWorkspace(FILES));
+    const { url } = shared;
     const response = await fetch(`${url}/api/runs`, {
       method: 'POST',
       headers: { ...JSON_HEADER, 'content-encoding': 'gzip' },
@@ -198,7 +208,7 @@ describe('bodies', () => {
   });
 
   test('broken JSON is named without being quoted', async () => {
-    const { url } = await startRunner(makeWorkspace(FILES));
+    const { url } = shared;
     const response = await fetch(`${url}/api/secrets/TOKEN`, {
       method: 'PUT',
       headers: JSON_HEADER,
@@ -217,7 +227,7 @@ describe('bodies', () => {
   });
 
   test('prototype names in bodies are fields like any other', async () => {
-    const { url } = await startRunner(makeWorkspace(FILES));
+    const { url } = shared;
     for (const body of ['{"workflow":"touch","__proto__":{"a":1}}', '{"constructor":1}']) {
       const response = await fetch(`${url}/api/runs`, {
         method: 'POST',
@@ -238,7 +248,7 @@ describe('bodies', () => {
 
 describe('origins', () => {
   test('any page may read by default, without credentials', async () => {
-    const { url } = await startRunner(makeWorkspace(FILES));
+    const { url } = shared;
     const response = await fetch(`${url}/api/runs`, { headers: { origin: 'https://a.example' } });
     expect(response.status).toBe(200);
     expect(response.headers.get('access-control-allow-origin')).toBe('*');
@@ -408,7 +418,7 @@ describe('paths', () => {
   });
 
   test('workflows are named, not pathed', async () => {
-    const { url } = await startRunner(makeWorkspace(FILES));
+    const { url } = shared;
     for (const workflow of ['../workflows/touch', '/etc/passwd', '../face', 'a\\b', 'a/b']) {
       const response = await fetch(`${url}/api/runs`, {
         method: 'POST',
@@ -422,7 +432,7 @@ describe('paths', () => {
   });
 
   test('refs that git would take for an option are refused', async () => {
-    const { url } = await startRunner(makeWorkspace(FILES, true));
+    const { url } = shared;
     for (const ref of ['--upload-pack=touch /tmp/x', '-c core.pager=x', 'main..main', '']) {
       const response = await fetch(`${url}/api/runs`, {
         method: 'POST',
@@ -469,7 +479,7 @@ test('a separate port for webhooks serves nothing else', async () => {
 });
 
 test('a request that never ends is cut, and others are served meanwhile', async () => {
-  const { runner, url } = await startRunner(makeWorkspace(FILES));
+  const { runner, url } = shared;
   const slow = connect(runner.port, '127.0.0.1', () => slow.write('GET /api/ru'));
   const closed = new Promise((resolve) => slow.once('close', resolve));
   slow.on('error', () => undefined);

@@ -1,8 +1,16 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
-import { makeWorkspace, runEnded, startRun, startRunner } from '../../support/runner.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import {
+  afterLastTest,
+  makeWorkspace,
+  runEnded,
+  startRun,
+  startRunner,
+  type WhenDone,
+} from '../../support/runner.ts';
+import { byLength, inLong, inShort } from '../../support/test-length.ts';
 import { callCli, runCli, startCli } from './cli-process.ts';
 
 const OK = `name: Build it
@@ -76,7 +84,7 @@ jobs:
 `;
 const BROKEN = 'on: push\njobs:\n  a:\n    runs-on: x\n    stepz: []\n';
 
-function project(isGit = false): string {
+function project(isGit = false, whenDone?: WhenDone): string {
   return makeWorkspace(
     {
       '.github/workflows/ok.yml': OK,
@@ -89,6 +97,7 @@ function project(isGit = false): string {
       '.github/workflows/parts.yml': PARTS,
     },
     isGit,
+    whenDone,
   );
 }
 
@@ -103,59 +112,73 @@ function isAlive(pid: number): boolean {
 }
 
 describe('run', { timeout: 120_000 }, () => {
-  test('tells jobs, steps and lines as they come, then results; success is 0', async () => {
-    const { code, stdout, stderr } = await runCli(project(true), ['run', 'ok', '-i', 'who=Ann']);
-    expect([code, stderr]).toEqual([0, '']);
-    for (const text of [
-      'Build it #1  ok.yml · workflow_dispatch · main · ',
-      'build ● build',
-      'build ▸ Greet',
-      'build │ ▾ Inside',
-      'build │   Hello Ann',
-      'build │ Warning: careful',
-      'build ✓ Greet ',
-      'build ✓ build success in ',
-      'after │ after',
-      '✓ Build it success in ',
-      'warning build a.ts:3 Greet: careful',
-      '  ## Well done',
-      '  digits  5 B  ',
-    ]) {
-      expect(stdout).toContain(text);
-    }
-    // Plain, as nobody watches: no escape of ours, and none of the workflow's.
-    expect(stdout).toContain('build │ red end\n');
-    expect(stdout).not.toContain('\u001b');
-  });
+  inShort(test)(
+    'tells jobs, steps and lines as they come, then results; success is 0',
+    async () => {
+      const { code, stdout, stderr } = await runCli(project(true), ['run', 'ok', '-i', 'who=Ann']);
+      expect([code, stderr]).toEqual([0, '']);
+      for (const text of [
+        'Build it #1  ok.yml · workflow_dispatch · main · ',
+        'build ● build',
+        'build ▸ Greet',
+        'build │ ▾ Inside',
+        'build │   Hello Ann',
+        'build │ Warning: careful',
+        'build ✓ Greet ',
+        'build ✓ build success in ',
+        'after │ after',
+        '✓ Build it success in ',
+        'warning build a.ts:3 Greet: careful',
+        '  ## Well done',
+        '  digits  5 B  ',
+      ]) {
+        expect(stdout).toContain(text);
+      }
+      // Plain, as nobody watches: no escape of ours, and none of the workflow's.
+      expect(stdout).toContain('build │ red end\n');
+      expect(stdout).not.toContain('\u001b');
+    },
+  );
 
-  test('colours are there when they are forced, sequences of a workflow that do more never', async () => {
-    const env = { FORCE_COLOR: '1' };
-    const { stdout } = await runCli(project(), ['run', 'ok'], { env });
-    expect(stdout).toContain('\u001b[31mred\u001b[0m end\u001b[0m');
-    const others = stdout
-      .split('\u001b')
-      .slice(1)
-      .filter((part) => !/^\[[0-9;]*m/.test(part));
-    expect(others).toEqual([]);
-    const plain = await runCli(project(), ['run', 'ok'], { env: { ...env, NO_COLOR: '1' } });
+  inLong(test)(
+    'colours are there when they are forced, sequences of a workflow that do more never',
+    async () => {
+      const env = { FORCE_COLOR: '1' };
+      const { stdout } = await runCli(project(), ['run', 'ok'], { env });
+      expect(stdout).toContain('\u001b[31mred\u001b[0m end\u001b[0m');
+      const others = stdout
+        .split('\u001b')
+        .slice(1)
+        .filter((part) => !/^\[[0-9;]*m/.test(part));
+      expect(others).toEqual([]);
+    },
+  );
+
+  inLong(test)('colours are not there when they are both forced and refused', async () => {
+    const env = { FORCE_COLOR: '1', NO_COLOR: '1' };
+    const plain = await runCli(project(), ['run', 'ok'], { env });
+    expect(plain.stdout).toContain('Hello world');
     expect(plain.stdout).not.toContain('\u001b');
   });
 
-  test('a failure is 1; quiet shows results and the last lines of what failed', async () => {
-    const { code, stdout } = await callCli(project(), ['run', 'fail.yml', '--quiet']);
-    expect(code).toBe(1);
-    expect(stdout).toContain('✗ Break');
-    expect(stdout).toContain('bad › Break, last lines\n  because of this\n');
-    expect(stdout).not.toContain('│');
-    expect(stdout).not.toContain('fine');
-  });
+  inShort(test)(
+    'a failure is 1; quiet shows results and the last lines of what failed',
+    async () => {
+      const { code, stdout } = await callCli(project(), ['run', 'fail.yml', '--quiet']);
+      expect(code).toBe(1);
+      expect(stdout).toContain('✗ Break');
+      expect(stdout).toContain('bad › Break, last lines\n  because of this\n');
+      expect(stdout).not.toContain('│');
+      expect(stdout).not.toContain('fine');
+    },
+  );
 
-  test('a run in which all is skipped is 0', async () => {
+  inShort(test)('a run in which all is skipped is 0', async () => {
     const { code, stdout } = await callCli(project(), ['run', 'skip']);
     expect([code, stdout.includes('skipped')]).toEqual([0, true]);
   });
 
-  test('a run in which the runner left everything out is 1', async () => {
+  inShort(test)('a run in which the runner left everything out is 1', async () => {
     const workspace = project();
     const text = 'on: push\njobs: { w: { runs-on: windows-latest, steps: [{ run: exit 0 }] } }\n';
     writeFileSync(join(workspace, '.github/workflows/windows.yml'), text);
@@ -163,7 +186,7 @@ describe('run', { timeout: 120_000 }, () => {
     expect([code, stdout]).toEqual([1, expect.stringContaining('Nothing ran: 1 job was left out')]);
   });
 
-  test('--json prints every event with its type, in order, and nothing else', async () => {
+  inShort(test)('--json prints every event with its type, in order, and nothing else', async () => {
     const { code, stdout, stderr } = await callCli(project(), ['run', 'ok', '--json']);
     expect([code, stderr]).toEqual([0, '']);
     const events = stdout
@@ -185,11 +208,13 @@ describe('run', { timeout: 120_000 }, () => {
     });
   });
 
-  test('an event and its payload are what the workflow sees', async () => {
+  inShort(test)('an event and its payload are what the workflow sees', async () => {
     const workspace = project();
     writeFileSync(join(workspace, 'push.json'), '{"after":"abc"}');
-    const args = ['run', 'event', '--event', 'push', '--payload', 'push.json'];
-    const { code, stdout } = await runCli(workspace, args);
+    // From the working directory, which is that of the tests.
+    const path = relative('', join(workspace, 'push.json'));
+    const args = ['run', 'event', '--event', 'push', '--payload', path];
+    const { code, stdout } = await callCli(workspace, args);
     expect(code).toBe(0);
     expect(stdout).toContain('show │ push abc');
   });
@@ -216,7 +241,7 @@ describe('run', { timeout: 120_000 }, () => {
       'PLACE=here',
     ];
     const env = { INHERITED: 'from-outside' };
-    for (const isServed of [false, true]) {
+    for (const isServed of byLength([false], [false, true])) {
       if (isServed) await startRunner(workspace);
       const { code, stdout } = await callCli(workspace, ['run', 'parts', ...chosen, ...own], env);
       expect([code, stdout.includes('│ 20 mac here 11 12 11\n')]).toEqual([0, true]);
@@ -225,7 +250,7 @@ describe('run', { timeout: 120_000 }, () => {
     }
   });
 
-  test('-n shows what would run after all checks, and leaves nothing behind', async () => {
+  inShort(test)('-n shows what would run after all checks, and leaves nothing behind', async () => {
     const workspace = project(true);
     const plan = await callCli(workspace, [
       'run',
@@ -254,7 +279,7 @@ describe('run', { timeout: 120_000 }, () => {
     expect(existsSync(join(workspace, '.runner'))).toBe(false);
   });
 
-  test('strategy and ref choose where it works', async () => {
+  inShort(test)('strategy and ref choose where it works', async () => {
     const workspace = project(true);
     const none = await callCli(workspace, ['run', 'ok', '--strategy', 'none']);
     expect(none.code).toBe(0);
@@ -267,7 +292,13 @@ describe('run', { timeout: 120_000 }, () => {
   });
 });
 
-describe('what is wrong is 2', { timeout: 120_000 }, () => {
+inShort(describe)('what is wrong is 2', { timeout: 120_000 }, () => {
+  const whenDone = afterLastTest();
+  let untouched = '';
+  beforeAll(() => {
+    untouched = project(false, whenDone);
+  });
+
   test('inputs, each with its name', async () => {
     const args = ['run', 'ok', '-i', 'whom=x', '-i', 'level=x', '-i', 'count=x'];
     const { code, stderr, stdout } = await callCli(project(), args);
@@ -302,16 +333,20 @@ describe('what is wrong is 2', { timeout: 120_000 }, () => {
     ],
     [['run', 'ok', '--quiet=1'], '--quiet takes no value\n'],
     [['run', 'ok', '-e', 'nowhere.json'], '--payload nowhere.json: cannot be read'],
-    [['run', 'ok', '--event', 'psuh'], "event: 'psuh' is no event that GitHub has\n"],
-    [['run', 'ok', '--event', 'psuh'], 'did you mean push?\n'],
+    [
+      ['run', 'ok', '--event', 'psuh'],
+      "event: 'psuh' is no event that GitHub has\n       did you mean push?\n",
+    ],
     [['run', 'okk'], "There is no workflow 'okk'\n       did you mean ok?\n"],
     [['run', 'fail', '--event', 'push'], 'fail.yml has no trigger push'],
     [['run', 'ok', '-j', 'nope'], "jobs: ok.yml has no job 'nope', but build, after\n"],
     [['run', 'ok', '-j', 'biuld'], 'did you mean build?\n'],
     [['run', 'ok', '--matrix', 'node'], '--matrix node: must be key:value'],
     [['run', 'ok', '--matrix', 'node:20'], "matrix: 'node': ok.yml has no matrix\n"],
-    [['run', 'parts', '--matrix', 'nod:20'], "matrix: no matrix of parts.yml has the key 'nod'\n"],
-    [['run', 'parts', '--matrix', 'nod:20'], 'there are node (18, 20), os (linux, mac)\n'],
+    [
+      ['run', 'parts', '--matrix', 'nod:20'],
+      "matrix: no matrix of parts.yml has the key 'nod'\n       there are node (18, 20), os (linux, mac)\n",
+    ],
     [['run', 'parts', '-n', '--matrix', 'node:99'], "matrix: 'node' is never '99'\n"],
     [['run', 'ok', '--var', 'A'], '--var A: must be name=value'],
     [['run', 'ok', '-s', 'NOT_THERE'], '--secret NOT_THERE: has no value'],
@@ -325,7 +360,7 @@ describe('what is wrong is 2', { timeout: 120_000 }, () => {
     [['secrets', 'set'], 'secrets needs list, set <NAME> or delete <NAME>'],
     [['list', '-w', '/no/such/folder'], '/no/such/folder is not a folder'],
   ])('%j', async (args, text) => {
-    const { code, stderr, stdout } = await callCli(project(), args);
+    const { code, stderr, stdout } = await callCli(untouched, args);
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toContain(text);
   });
@@ -351,7 +386,7 @@ describe('what is wrong is 2', { timeout: 120_000 }, () => {
 });
 
 describe('Ctrl-C', { timeout: 120_000 }, () => {
-  test('cancels: steps that always run do, and the exit code is 130', async () => {
+  inShort(test)('cancels: steps that always run do, and the exit code is 130', async () => {
     const cli = startCli(project(), ['run', 'nap']);
     await cli.until('│ sleeping');
     cli.interrupt();
@@ -364,7 +399,7 @@ describe('Ctrl-C', { timeout: 120_000 }, () => {
     expect(cli.stderr).toContain('Ctrl-C again kills');
   });
 
-  test('twice kills what resists, and nothing stays behind', async () => {
+  inShort(test)('twice kills what resists, and nothing stays behind', async () => {
     const cli = startCli(project(), ['run', 'stubborn']);
     await cli.until('│ sleeping');
     const pid = Number(/pid=(\d+)/.exec(cli.stdout)?.[1]);
@@ -377,7 +412,7 @@ describe('Ctrl-C', { timeout: 120_000 }, () => {
     expect(isAlive(pid)).toBe(false);
   });
 
-  test('SIGTERM and a terminal that hangs up end it as well', async () => {
+  inLong(test)('SIGTERM and a terminal that hangs up end it as well', async () => {
     for (const signal of ['SIGTERM', 'SIGHUP'] as const) {
       const cli = startCli(project(), ['run', signal === 'SIGHUP' ? 'stubborn' : 'nap']);
       await cli.until('│ sleeping');
@@ -387,7 +422,7 @@ describe('Ctrl-C', { timeout: 120_000 }, () => {
   });
 });
 
-describe('what was recorded', { timeout: 120_000 }, () => {
+inShort(describe)('what was recorded', { timeout: 120_000 }, () => {
   test('list, runs, logs and rerun, without a runner that serves', async () => {
     const workspace = project();
     const list = await callCli(workspace, ['list']);
@@ -439,7 +474,7 @@ describe('what was recorded', { timeout: 120_000 }, () => {
 });
 
 describe('with another runner on the workspace', { timeout: 120_000 }, () => {
-  test('commands call it, with its token', async () => {
+  inShort(test)('commands call it, with its token', async () => {
     const workspace = project(true);
     const token = 'the-token-of-this-runner';
     const { url } = await startRunner(workspace, { RUNNER_API_TOKEN: token });
@@ -460,7 +495,7 @@ describe('with another runner on the workspace', { timeout: 120_000 }, () => {
     expect((await callCli(workspace, ['logs', '1'], env)).stdout).toContain('Hello Ann\n');
   });
 
-  test('errors, events and secrets are those of the runner', async () => {
+  inShort(test)('errors and events are those of the runner', async () => {
     const workspace = project(true);
     await startRunner(workspace);
     const env = {};
@@ -482,12 +517,17 @@ describe('with another runner on the workspace', { timeout: 120_000 }, () => {
     expect([event.code, event.stdout]).toEqual([0, expect.stringContaining('show │ push abc')]);
     const none = await callCli(workspace, ['run', 'fail', '--event', 'push'], env);
     expect([none.code, none.stderr]).toEqual([2, 'error: fail.yml has no trigger push\n']);
-    const set = await runCli(workspace, ['secrets', 'set', 'KEY'], { env, input: 'secret-value' });
-    expect(set.code).toBe(0);
-    expect((await callCli(workspace, ['secrets', 'list'], env)).stdout).toBe('KEY\n');
   });
 
-  test('Ctrl-C cancels the run over there, and so does cancel', async () => {
+  inLong(test)('secrets are those of the runner', async () => {
+    const workspace = project(true);
+    await startRunner(workspace);
+    const set = await runCli(workspace, ['secrets', 'set', 'KEY'], { input: 'secret-value' });
+    expect(set.code).toBe(0);
+    expect((await callCli(workspace, ['secrets', 'list'])).stdout).toBe('KEY\n');
+  });
+
+  inShort(test)('Ctrl-C cancels the run over there, and so does cancel', async () => {
     const workspace = project(true);
     const { url } = await startRunner(workspace);
     const cli = startCli(workspace, ['run', 'nap']);
@@ -504,7 +544,7 @@ describe('with another runner on the workspace', { timeout: 120_000 }, () => {
     expect((await runEnded(url, id)).conclusion).toBe('cancelled');
   });
 
-  test('a second one waits for nobody: it says who has the workspace', async () => {
+  inShort(test)('a second one waits for nobody: it says who has the workspace', async () => {
     const workspace = project();
     const first = startCli(workspace, ['run', 'nap']);
     await first.until('│ sleeping');
@@ -513,10 +553,10 @@ describe('with another runner on the workspace', { timeout: 120_000 }, () => {
     expect(second.stderr).toContain(`process ${first.pid} runs something in this workspace`);
     first.interrupt();
     expect(await first.ended).toBe(130);
-    expect((await callCli(workspace, ['run', 'ok', '-q'])).code).toBe(0);
+    expect((await callCli(workspace, ['run', 'skip', '-q'])).code).toBe(0);
   });
 
-  test('a runner that is gone is told, when the run was its', async () => {
+  inLong(test)('a runner that is gone is told, when the run was its', async () => {
     const workspace = project(true);
     const { runner } = await startRunner(workspace, { RUNNER_SHUTDOWN_TIMEOUT_MS: '100' });
     const cli = startCli(workspace, ['run', 'stubborn']);

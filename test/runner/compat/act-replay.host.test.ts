@@ -6,8 +6,8 @@ import { actTestData, isRunnable, makeActWorkspace, removeWorkspace } from './ac
 import { runCase } from './run-case.ts';
 
 const LISTS = {
-  "act's list for hosts": HOST_CASES.filter((_, index) => index % byLength(4, 1) === 0),
-  'others that need no container': OTHER_CASES.filter((_, index) => index % byLength(2, 1) === 0),
+  "act's list for hosts": HOST_CASES.filter((_, index) => index % byLength(8, 1) === 0),
+  'others that need no container': OTHER_CASES.filter((_, index) => index % byLength(4, 1) === 0),
 };
 const TIMEOUT_MS = 180_000;
 const testData = actTestData();

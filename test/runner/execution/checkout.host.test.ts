@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { StartRequest } from '../../../src/runner/model/ports.ts';
 import type { SandboxStrategy } from '../../../src/runner/model/run.ts';
+import { byLength, inShort } from '../../support/test-length.ts';
 import { commitAll, git, put } from '../support/git-project.ts';
 import { type Bench, createBench, textOf } from '../support/scheduler-bench.ts';
 
@@ -78,13 +79,13 @@ const LOOK = [
 ].join('\n');
 
 describe('history', () => {
-  test('is the commit alone, on its branch, without tags', async () => {
+  inShort(test)('is the commit alone, on its branch, without tags', async () => {
     const { lines, log } = await linesOf(['{ uses: actions/checkout@v4 }'], LOOK);
     const refs = ['refs/heads/main', 'refs/remotes/origin/main'];
     expect(lines, log).toEqual(['a workflow', 'main', ...refs, 'no name']);
   });
 
-  test('of a depth', async () => {
+  inShort(test)('of a depth', async () => {
     const { lines } = await linesOf([checkout('fetch-depth: 2')], LOOK);
     expect(lines.slice(0, 3)).toEqual(['a workflow', 'two', 'main']);
   });
@@ -97,7 +98,7 @@ describe('history', () => {
     commitAll(project, 'aside');
     git(project, 'checkout', '-q', 'main');
     git(project, 'merge', '-q', '--no-edit', 'side');
-    for (const depth of [2, 3, 4, 40]) {
+    for (const depth of byLength([3], [2, 4, 40])) {
       const { lines } = await linesOf(
         [checkout(`fetch-depth: ${depth}`)],
         'git log --format=%H | sort\ngit fsck --no-dangling',
@@ -109,7 +110,7 @@ describe('history', () => {
     }
   });
 
-  test('is all of it, with every branch and tag, for 0', async () => {
+  inShort(test)('is all of it, with every branch and tag, for 0', async () => {
     const { lines } = await linesOf([checkout('fetch-depth: 0')], LOOK);
     expect(lines).toEqual([
       'a workflow',
@@ -124,13 +125,13 @@ describe('history', () => {
     ]);
   });
 
-  test('has tags where they are asked for', async () => {
+  inShort(test)('has tags where they are asked for', async () => {
     const { lines } = await linesOf([checkout('fetch-tags: true')], LOOK);
     expect(lines).toContain('refs/tags/v1');
     expect(lines).not.toContain('one');
   });
 
-  test('that the project does not have is a failure', async () => {
+  inShort(test)('that the project does not have is a failure', async () => {
     commitAll(project, 'three');
     const shallow = join(base, 'shallow');
     git(base, 'clone', '-q', '--depth=2', `file://${project}`, shallow);
@@ -146,12 +147,13 @@ describe('history', () => {
 });
 
 describe('another ref, another folder', () => {
-  test.each([
+  const refs: readonly (readonly [string, readonly [string, string]])[] = [
     ['ref: side', ['one', 'side']],
-    ['ref: refs/heads/side', ['one', 'side']],
     ['ref: v1', ['one', '']],
+    ['ref: refs/heads/side', ['one', 'side']],
     ['ref: refs/tags/v1', ['one', '']],
-  ])('%s', async (given, [content, branch]) => {
+  ];
+  test.each(byLength(refs.slice(0, 2), refs.slice(2)))('%s', async (given, [content, branch]) => {
     const { lines, log } = await linesOf(
       [checkout(given)],
       'cat a.txt\necho "$(git branch --show-current)"\ngit log --oneline | wc -l\ngit status --porcelain',
@@ -159,7 +161,7 @@ describe('another ref, another folder', () => {
     expect(lines, log).toEqual([content, branch, '1']);
   });
 
-  test.each(['worktree', 'copy'] as const)(
+  inShort(test).each(['worktree', 'copy'] as const)(
     'with a path alone the rest is empty: %s',
     async (strategy) => {
       const { lines, log } = await linesOf(
@@ -173,23 +175,27 @@ describe('another ref, another folder', () => {
     },
   );
 
-  test('a second checkout takes away what was made since, unless it is told not to', async () => {
-    const steps = ['{ uses: actions/checkout@v4 }', '{ run: echo x > made; echo y > a.txt }'];
-    const clean = await linesOf([...steps, '{ uses: actions/checkout@v4 }'], 'ls; cat a.txt');
-    expect(clean.lines).toEqual(['a.txt', 'three']);
-    const kept = await linesOf([...steps, checkout('clean: false')], 'ls; cat a.txt');
-    expect(kept.lines).toEqual(['a.txt', 'made', 'y']);
-  });
+  inShort(test)(
+    'a second checkout takes away what was made since, unless it is told not to',
+    async () => {
+      const steps = ['{ uses: actions/checkout@v4 }', '{ run: echo x > made; echo y > a.txt }'];
+      const clean = await linesOf([...steps, '{ uses: actions/checkout@v4 }'], 'ls; cat a.txt');
+      expect(clean.lines).toEqual(['a.txt', 'three']);
+      const kept = await linesOf([...steps, checkout('clean: false')], 'ls; cat a.txt');
+      expect(kept.lines).toEqual(['a.txt', 'made', 'y']);
+    },
+  );
 
   test('what is no number or flag is a failure', async () => {
-    for (const given of ['fetch-depth: deep', 'submodules: some', 'fetch-tags: maybe', 'lfs: 3']) {
+    const wrong = ['fetch-depth: deep', 'submodules: some', 'fetch-tags: maybe', 'lfs: 3'];
+    for (const given of byLength(wrong.slice(0, 2), wrong.slice(2))) {
       const ran = await linesOf([checkout(given)], 'true');
       expect(ran.conclusion, given).toBe('failure');
       expect(ran.log).toContain(given.split(':')[0]);
     }
   });
 
-  test('the project itself stays as it is', async () => {
+  inShort(test)('the project itself stays as it is', async () => {
     const before = git(project, 'rev-parse', 'HEAD');
     const { lines } = await linesOf(
       ['{ uses: actions/checkout@v4 }'],
@@ -221,7 +227,8 @@ describe('submodules', () => {
 
   const FIND = 'find lib -name "*.txt" | sort\ngit submodule status | cut -c1';
 
-  test.each(['worktree', 'copy'] as const satisfies readonly SandboxStrategy[])(
+  const strategies = ['worktree', 'copy'] as const satisfies readonly SandboxStrategy[];
+  test.each(byLength(strategies.slice(0, 1), strategies.slice(1)))(
     'are there only where they are asked for: %s',
     async (strategy) => {
       git(project, 'submodule', '--quiet', 'update', '--init', '--recursive');
@@ -240,7 +247,7 @@ describe('submodules', () => {
     },
   );
 
-  test('that the project does not have are a failure', async () => {
+  inShort(test)('that the project does not have are a failure', async () => {
     commitAll(project, 'with a submodule');
     const clone = join(base, 'clone');
     git(base, 'clone', '-q', project, clone);
@@ -251,7 +258,7 @@ describe('submodules', () => {
   });
 });
 
-describe('LFS', () => {
+inShort(describe)('LFS', () => {
   const POINTER = 'version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 1\n';
 
   /** Stands in for git-lfs, which few machines have: it obeys the same variable. */

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { byLength, inShort } from '../../support/test-length.ts';
 import { put } from '../support/git-project.ts';
 
 const MAIN = resolve(import.meta.dirname, '../../../src/runner/cli-main.ts');
@@ -64,7 +65,7 @@ const RUN = ['run', 'w', '-w'];
 const NODE_DIR = dirname(process.execPath);
 const PATH = [...SYSTEM, NODE_DIR];
 
-test.each([
+const PROGRAMS: readonly (readonly [string, string, readonly string[]])[] = [
   ['npm', 'npm', ['run', '--silent', 'runner', '--', ...RUN]],
   ['npx', 'npx', ['--no', '-c', './start.sh run w -w "$PROJECT"']],
   [
@@ -73,28 +74,38 @@ test.each([
     ['exec', '--no', '-c', 'npm run --silent runner -- run w -w "$PROJECT"'],
   ],
   ['node', process.execPath, [MAIN, ...RUN]],
-])('through %s, PATH is what it was before', { timeout: 120_000 }, async (name, program, args) => {
-  const own = args.includes('-c') ? args : [...args, project];
-  const lines = await stepLines(program, own, PATH, { PROJECT: project });
-  expect(lines, name).toEqual([`path=${PATH.join(delimiter)}`, 'not found', 'npm=unset']);
-});
+];
 
-test("a service manager's bare PATH stays", { timeout: 120_000 }, async () => {
+test.each(byLength(PROGRAMS.slice(0, 1), PROGRAMS.slice(1)))(
+  'through %s, PATH is what it was before',
+  { timeout: 120_000 },
+  async (name, program, args) => {
+    const own = args.includes('-c') ? args : [...args, project];
+    const lines = await stepLines(program, own, PATH, { PROJECT: project });
+    expect(lines, name).toEqual([`path=${PATH.join(delimiter)}`, 'not found', 'npm=unset']);
+  },
+);
+
+inShort(test)("a service manager's bare PATH stays", { timeout: 120_000 }, async () => {
   const bare = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin'];
   const lines = await stepLines(process.execPath, [MAIN, ...RUN, project], bare);
   expect(lines).toEqual([`path=${bare.join(delimiter)}`, 'not found', 'npm=unset']);
 });
 
-test('RUNNER_PATH counts instead, RUNNER_PASS_ENV adds', { timeout: 120_000 }, async () => {
-  const own = [join(base, 'app', 'node_modules', '.bin'), ...SYSTEM].join(delimiter);
-  const lines = await stepLines(process.execPath, [MAIN, ...RUN, project], PATH, {
-    RUNNER_PATH: own,
-    RUNNER_PASS_ENV: 'npm_lifecycle_event',
-    npm_lifecycle_event: 'passed',
-  });
-  expect(lines).toEqual([
-    `path=${own}`,
-    join(base, 'app', 'node_modules', '.bin', 'tool-of-ours'),
-    'npm=passed',
-  ]);
-});
+inShort(test)(
+  'RUNNER_PATH counts instead, RUNNER_PASS_ENV adds',
+  { timeout: 120_000 },
+  async () => {
+    const own = [join(base, 'app', 'node_modules', '.bin'), ...SYSTEM].join(delimiter);
+    const lines = await stepLines(process.execPath, [MAIN, ...RUN, project], PATH, {
+      RUNNER_PATH: own,
+      RUNNER_PASS_ENV: 'npm_lifecycle_event',
+      npm_lifecycle_event: 'passed',
+    });
+    expect(lines).toEqual([
+      `path=${own}`,
+      join(base, 'app', 'node_modules', '.bin', 'tool-of-ours'),
+      'npm=passed',
+    ]);
+  },
+);

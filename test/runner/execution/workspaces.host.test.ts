@@ -19,6 +19,7 @@ import { basename, dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { StartRequest } from '../../../src/runner/model/ports.ts';
 import type { WorkflowRun } from '../../../src/runner/model/run.ts';
+import { byLength, inLong, inShort } from '../../support/test-length.ts';
 import { commitAll, git, put } from '../support/git-project.ts';
 import { type Bench, createBench, textOf } from '../support/scheduler-bench.ts';
 
@@ -81,8 +82,11 @@ function inodesBelow(dir: string): ReadonlyMap<string, number> {
 }
 
 describe.each(['worktree', 'copy'] as const)('in a %s', (strategy) => {
-  test('50 legs that all make the same folder do not meet', { timeout: 180_000 }, async () => {
-    const matrixJobs = Array.from({ length: 50 }, (_, index) => index + 1);
+  // In a copy an artifact that was forgotten shows the same.
+  const of = strategy === 'copy' ? inLong : inShort;
+
+  test('legs that all make the same folder do not meet', { timeout: 180_000 }, async () => {
+    const matrixJobs = Array.from({ length: byLength(8, 50) }, (_, index) => index + 1);
     const bench = await benchOf(
       `  t:
     runs-on: x
@@ -112,8 +116,10 @@ describe.each(['worktree', 'copy'] as const)('in a %s', (strategy) => {
     expect(bench.problems).toEqual([]);
   });
 
-  test('a later job sees nothing of an earlier one but artifacts, caches and outputs', async () => {
-    const bench = await benchOf(`  first:
+  of(test)(
+    'a later job sees nothing of an earlier one but artifacts, caches and outputs',
+    async () => {
+      const bench = await benchOf(`  first:
     runs-on: x
     outputs: { said: '\${{ steps.s.outputs.said }}' }
     steps:
@@ -140,11 +146,12 @@ describe.each(['worktree', 'copy'] as const)('in a %s', (strategy) => {
       - { uses: actions/cache@v4, with: { path: kept, key: k } }
       - run: test "$(cat dist/x kept/x)" = "$(printf 'x\\nx')" && test "\${{ needs.first.outputs.said }}" = hello
 `);
-    const { run, log } = await runIt(bench, { strategy });
-    expect(conclusions(run), log).toEqual(['success', 'success']);
-  });
+      const { run, log } = await runIt(bench, { strategy });
+      expect(conclusions(run), log).toEqual(['success', 'success']);
+    },
+  );
 
-  test('an upload-artifact that was forgotten is red', async () => {
+  inShort(test)('an upload-artifact that was forgotten is red', async () => {
     const bench = await benchOf(`  build:
     runs-on: x
     steps: [${CHECKOUT}, { run: 'mkdir dist; echo x > dist/x' }]
@@ -157,9 +164,11 @@ describe.each(['worktree', 'copy'] as const)('in a %s', (strategy) => {
     expect(conclusions(run)).toEqual(['success', 'failure']);
   });
 
-  test('all jobs begin with the state of the start, whatever becomes of the project', async () => {
-    const gate = join(base, 'gate');
-    const bench = await benchOf(`  first:
+  inShort(test)(
+    'all jobs begin with the state of the start, whatever becomes of the project',
+    async () => {
+      const gate = join(base, 'gate');
+      const bench = await benchOf(`  first:
     runs-on: x
     steps: [{ run: 'until [ -e ${gate} ]; do sleep 0.05; done' }]
   second:
@@ -167,41 +176,45 @@ describe.each(['worktree', 'copy'] as const)('in a %s', (strategy) => {
     runs-on: x
     steps: [${CHECKOUT}, { run: 'cat a.txt src/b.txt; git log --oneline | wc -l' }]
 `);
-    const started = await bench.service.start({ workflow: 'w', sandbox: { strategy } });
-    await bench.events.when(({ type }) => type === 'step.started');
-    put(project, { 'a.txt': 'later\n', 'c.txt': 'new\n' });
-    rmSync(join(project, 'src'), { recursive: true });
-    commitAll(project, 'later');
-    git(project, 'gc', '-q', '--prune=now');
-    put(base, { gate: '' });
-    const run = await bench.events.completed(started.run.id);
-    expect(conclusions(run)).toEqual(['success', 'success']);
-    expect(bench.events.lines(run.id, 'second', 2)).toEqual(['one', 'two', '1']);
-  });
+      const started = await bench.service.start({ workflow: 'w', sandbox: { strategy } });
+      await bench.events.when(({ type }) => type === 'step.started');
+      put(project, { 'a.txt': 'later\n', 'c.txt': 'new\n' });
+      rmSync(join(project, 'src'), { recursive: true });
+      commitAll(project, 'later');
+      git(project, 'gc', '-q', '--prune=now');
+      put(base, { gate: '' });
+      const run = await bench.events.completed(started.run.id);
+      expect(conclusions(run)).toEqual(['success', 'success']);
+      expect(bench.events.lines(run.id, 'second', 2)).toEqual(['one', 'two', '1']);
+    },
+  );
 });
 
-test('no file of a job is another name of one of the project or of another job', async () => {
-  const bench = await benchOf(
-    `  a: { runs-on: x, steps: [${CHECKOUT}] }
+inShort(test)(
+  'no file of a job is another name of one of the project or of another job',
+  async () => {
+    const bench = await benchOf(
+      `  a: { runs-on: x, steps: [${CHECKOUT}] }
   b: { runs-on: x, steps: [${CHECKOUT}] }
   c: { runs-on: x, steps: [${CHECKOUT}] }
 `,
-    { keepWorkspaces: 'all' },
-  );
-  const { run } = await runIt(bench, { strategy: 'copy' });
-  const folders = [project, ...run.jobs.map(({ sandbox }) => sandbox?.path ?? '')];
-  const seen = new Set<number>();
-  for (const dir of folders) {
-    const inodes = inodesBelow(dir);
-    expect(inodes.has('src/b.txt'), dir).toBe(true);
-    for (const name of ['a.txt', 'src/b.txt']) {
-      expect(seen, `${dir} ${name}`).not.toContain(inodes.get(name));
-      seen.add(inodes.get(name) ?? 0);
+      { keepWorkspaces: 'all' },
+    );
+    const { run } = await runIt(bench, { strategy: 'copy' });
+    const folders = [project, ...run.jobs.map(({ sandbox }) => sandbox?.path ?? '')];
+    const seen = new Set<number>();
+    for (const dir of folders) {
+      const inodes = inodesBelow(dir);
+      expect(inodes.has('src/b.txt'), dir).toBe(true);
+      for (const name of ['a.txt', 'src/b.txt']) {
+        expect(seen, `${dir} ${name}`).not.toContain(inodes.get(name));
+        seen.add(inodes.get(name) ?? 0);
+      }
     }
-  }
-});
+  },
+);
 
-test("packages of the project are not found from a job's folder", async () => {
+inShort(test)("packages of the project are not found from a job's folder", async () => {
   put(project, { 'node_modules/left/index.js': 'module.exports = 1;\n' });
   const bench = await benchOf(`  j:
     runs-on: x
@@ -224,7 +237,7 @@ test('git sees nothing changed in a job, also by commands that look at no conten
     strategy: { matrix: { n: [1, 2] } }
     steps: [${CHECKOUT}, { run: '${look}' }, { run: 'echo 0ne > a.txt; git status --porcelain' }]
 `);
-  for (const strategy of ['worktree', 'copy'] as const) {
+  for (const strategy of byLength(['worktree'] as const, ['copy'] as const)) {
     git(project, 'update-index', '--refresh');
     const { run, log } = await runIt(bench, { strategy });
     expect(run.conclusion, log).toBe('success');
@@ -235,7 +248,7 @@ test('git sees nothing changed in a job, also by commands that look at no conten
   }
 });
 
-test('absolute links into the project lead into the folder of each job', async () => {
+inShort(test)('absolute links into the project lead into the folder of each job', async () => {
   symlinkSync(join(project, 'a.txt'), join(project, 'link'));
   const bench = await benchOf(`  j:
     runs-on: x
@@ -255,31 +268,37 @@ describe('what stays', () => {
   bad: { runs-on: x, steps: [{ run: echo bad > left; exit 1 }] }
 `;
 
-  test.each([
-    ['none', []],
+  const kinds: readonly (readonly ['none' | 'failed' | 'all', readonly string[]])[] = [
     ['failed', ['bad']],
+    ['none', []],
     ['all', ['bad', 'good']],
-  ] as const)('of the jobs of a run: %s', async (keepWorkspaces, kept) => {
-    const bench = await benchOf(JOBS, { keepWorkspaces });
-    const { run } = await runIt(bench);
-    await bench.service.shutdown();
-    const dir = run.sandbox?.path ?? '';
-    const folders = existsSync(dir) ? readdirSync(dir).filter((name) => !name.startsWith('.')) : [];
-    expect(folders.toSorted()).toEqual(kept);
-    for (const job of kept) {
-      const path = run.jobs.find(({ id }) => id === job)?.sandbox?.path ?? '';
-      expect(readFileSync(join(path, 'left'), 'utf8')).toBe(`${job}\n`);
-    }
-    await bench.stop();
-    // The next start keeps them, and they go with their run.
-    const next = await benchOf(JOBS, { keepWorkspaces });
-    expect(existsSync(dir)).toBe(kept.length > 0);
-    await next.service.remove(run.id);
-    expect(existsSync(dir)).toBe(false);
-    expect(next.problems).toEqual([]);
-  });
+  ];
+  test.each(byLength(kinds.slice(0, 1), kinds.slice(1)))(
+    'of the jobs of a run: %s',
+    async (keepWorkspaces, kept) => {
+      const bench = await benchOf(JOBS, { keepWorkspaces });
+      const { run } = await runIt(bench);
+      await bench.service.shutdown();
+      const dir = run.sandbox?.path ?? '';
+      const folders = existsSync(dir)
+        ? readdirSync(dir).filter((name) => !name.startsWith('.'))
+        : [];
+      expect(folders.toSorted()).toEqual(kept);
+      for (const job of kept) {
+        const path = run.jobs.find(({ id }) => id === job)?.sandbox?.path ?? '';
+        expect(readFileSync(join(path, 'left'), 'utf8')).toBe(`${job}\n`);
+      }
+      await bench.stop();
+      // The next start keeps them, and they go with their run.
+      const next = await benchOf(JOBS, { keepWorkspaces });
+      expect(existsSync(dir)).toBe(kept.length > 0);
+      await next.service.remove(run.id);
+      expect(existsSync(dir)).toBe(false);
+      expect(next.problems).toEqual([]);
+    },
+  );
 
-  test('a folder that a step made a link of is not followed', async () => {
+  inShort(test)('a folder that a step made a link of is not followed', async () => {
     const treasure = join(base, 'treasure');
     put(treasure, { 'coin.txt': 'gold\n' });
     const bench = await benchOf(`  j:
@@ -300,7 +319,7 @@ describe('what stays', () => {
   });
 });
 
-describe('the paths of a job', () => {
+inShort(describe)('the paths of a job', () => {
   test('have no part that begins with a dot, and lie in no repository and not in the project', async () => {
     git(base, 'init', '-q');
     const bench = await benchOf(`  j:
@@ -345,7 +364,7 @@ describe('the paths of a job', () => {
   });
 });
 
-describe('a job without actions/checkout', () => {
+inShort(describe)('a job without actions/checkout', () => {
   const JOBS = `  bare: { runs-on: x, steps: [{ run: 'ls -A | grep -v "^.git$" || true' }] }
   with: { runs-on: x, steps: [${CHECKOUT}, { run: cat a.txt }] }
   late: { runs-on: x, steps: [{ run: 'ls -A; echo x > made' }, ${CHECKOUT}, { run: 'ls; git status --short' }] }
@@ -374,13 +393,15 @@ describe('a job without actions/checkout', () => {
   });
 });
 
-test('checkout follows no link that a step put in place of its folder or its repository', async () => {
-  const treasure = join(base, 'treasure');
-  git(base, 'init', '-q', '-b', 'main', treasure);
-  put(treasure, { 'coin.txt': 'gold\n' });
-  commitAll(treasure, 'gold');
-  const refs = git(treasure, 'for-each-ref');
-  const bench = await benchOf(`  folder:
+inShort(test)(
+  'checkout follows no link that a step put in place of its folder or its repository',
+  async () => {
+    const treasure = join(base, 'treasure');
+    git(base, 'init', '-q', '-b', 'main', treasure);
+    put(treasure, { 'coin.txt': 'gold\n' });
+    commitAll(treasure, 'gold');
+    const refs = git(treasure, 'for-each-ref');
+    const bench = await benchOf(`  folder:
     runs-on: x
     steps:
       - run: cd /; rm -rf "$GITHUB_WORKSPACE"; ln -s ${treasure} "$GITHUB_WORKSPACE"
@@ -393,14 +414,15 @@ test('checkout follows no link that a step put in place of its folder or its rep
       - { uses: actions/checkout@v4, with: { clean: false } }
       - run: test ! -L .git; git log -1 --format=%s
 `);
-  const { run, log } = await runIt(bench);
-  expect(conclusions(run), log).toEqual(['success', 'success']);
-  expect(bench.events.lines(run.id, 'repository', 3)).toEqual(['a workflow']);
-  expect(readdirSync(treasure).toSorted()).toEqual(['.git', 'coin.txt']);
-  expect(git(treasure, 'for-each-ref')).toBe(refs);
-});
+    const { run, log } = await runIt(bench);
+    expect(conclusions(run), log).toEqual(['success', 'success']);
+    expect(bench.events.lines(run.id, 'repository', 3)).toEqual(['a workflow']);
+    expect(readdirSync(treasure).toSorted()).toEqual(['.git', 'coin.txt']);
+    expect(git(treasure, 'for-each-ref')).toBe(refs);
+  },
+);
 
-test('without git, jobs are apart as well', async () => {
+inShort(test)('without git, jobs are apart as well', async () => {
   rmSync(join(project, '.git'), { recursive: true });
   put(project, {
     '.github/workflows/w.yml': jobsText(`  j:

@@ -8,10 +8,11 @@ import type { Artifact, WorkflowRun } from '../../../src/runner/model/run.ts';
 import { EventClient, type ClientEvent } from '../../support/event-client.ts';
 import { startProcess } from '../../support/runner-process.ts';
 import { makeWorkspace, runEnded } from '../../support/runner.ts';
+import { byLength } from '../../support/test-length.ts';
 import { processesOf, randomFrom } from '../support/kill-tools.ts';
 
 const SEED = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31));
-const KILLS = Number(process.env['KILLS'] ?? 2);
+const KILLS = Number(process.env['KILLS'] ?? byLength(1, 3));
 /** After the runs were asked for, at most so long until the kill. */
 const KILL_WITHIN_MS = 2_500;
 const SECRET = 'pl4nted-by-the-kill-test';
@@ -239,6 +240,6 @@ describe(`kill -9 of the whole service (SEED=${SEED})`, () => {
       expect(interrupted).toBeGreaterThan(0);
       expect(compared).toBeGreaterThan(0);
     },
-    KILLS * 60_000,
+    Math.max(KILLS, 2) * 60_000,
   );
 });

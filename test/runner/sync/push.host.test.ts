@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { gitIn } from '../../support/fake-host-git.ts';
+import { byLength, inLong, inShort } from '../../support/test-length.ts';
 import { commit, createFixture, seedProject, type Fixture } from './fixture.ts';
 
 async function seeded(options: Parameters<typeof createFixture>[0] = {}): Promise<Fixture> {
@@ -33,48 +34,51 @@ function pullOf(
 }
 
 describe('a stack', () => {
-  test('is one pull request a commit, each on the branch below, known to the host as a stack', async () => {
-    const fixture = await seeded();
-    const { sync, projectDir, host } = fixture;
-    const shas = [
-      await commit(projectDir, 'Lay the ground', 'So that things stand.', '2026-04-01T10:00:00Z'),
-      await commit(projectDir, 'Build the walls', '', '2026-04-01T10:00:01Z'),
-      await commit(projectDir, 'Put on: the roof!', '', '2026-04-01T10:00:02Z'),
-    ];
-    const result = await sync.push({});
-    expect(result.stack.map(({ sha, action }) => [sha, action])).toEqual(
-      shas.map((sha) => [sha, 'created']),
-    );
-    const branches = result.stack.map(({ branch }) => branch);
-    expect(branches[0]).toMatch(/^runner\/lay-the-ground-[0-9a-f]{12}$/);
-    expect(branches[2]).toMatch(/^runner\/put-on-the-roof-[0-9a-f]{12}$/);
-    expect(result.stack.map(({ base }) => base)).toEqual(['main', branches[0], branches[1]]);
-    expect(await branchesOf(fixture)).toEqual(
-      Object.fromEntries(branches.map((branch, index) => [branch, shas[index]])),
-    );
-    const [first, second, third] = result.stack;
-    expect(pullOf(fixture, first?.number)).toMatchObject({
-      title: 'Lay the ground',
-      base: 'main',
-      draft: true,
-    });
-    const body = pullOf(fixture, second?.number).body;
-    expect(body).toContain('<!-- runner-stack:begin -->');
-    const lines = body.split('\n').filter((line) => line.startsWith('*'));
-    expect(lines).toEqual([
-      `* #${third?.number}`,
-      `* **#${second?.number} ⬅ this one**`,
-      `* #${first?.number}`,
-      '* `main`',
-    ]);
-    expect(pullOf(fixture, first?.number).body).toMatch(/^So that things stand\.\n\n<!--/);
-    expect(host.state.stacks).toMatchObject([
-      { number: result.hostStackNumber, pulls: result.stack.map(({ number }) => number) },
-    ]);
-    expect(await sync.audit({ kind: 'push' })).toMatchObject([{ result: 'ok' }]);
-  });
+  inShort(test)(
+    'is one pull request a commit, each on the branch below, known to the host as a stack',
+    async () => {
+      const fixture = await seeded();
+      const { sync, projectDir, host } = fixture;
+      const shas = [
+        await commit(projectDir, 'Lay the ground', 'So that things stand.', '2026-04-01T10:00:00Z'),
+        await commit(projectDir, 'Build the walls', '', '2026-04-01T10:00:01Z'),
+        await commit(projectDir, 'Put on: the roof!', '', '2026-04-01T10:00:02Z'),
+      ];
+      const result = await sync.push({});
+      expect(result.stack.map(({ sha, action }) => [sha, action])).toEqual(
+        shas.map((sha) => [sha, 'created']),
+      );
+      const branches = result.stack.map(({ branch }) => branch);
+      expect(branches[0]).toMatch(/^runner\/lay-the-ground-[0-9a-f]{12}$/);
+      expect(branches[2]).toMatch(/^runner\/put-on-the-roof-[0-9a-f]{12}$/);
+      expect(result.stack.map(({ base }) => base)).toEqual(['main', branches[0], branches[1]]);
+      expect(await branchesOf(fixture)).toEqual(
+        Object.fromEntries(branches.map((branch, index) => [branch, shas[index]])),
+      );
+      const [first, second, third] = result.stack;
+      expect(pullOf(fixture, first?.number)).toMatchObject({
+        title: 'Lay the ground',
+        base: 'main',
+        draft: true,
+      });
+      const body = pullOf(fixture, second?.number).body;
+      expect(body).toContain('<!-- runner-stack:begin -->');
+      const lines = body.split('\n').filter((line) => line.startsWith('*'));
+      expect(lines).toEqual([
+        `* #${third?.number}`,
+        `* **#${second?.number} ⬅ this one**`,
+        `* #${first?.number}`,
+        '* `main`',
+      ]);
+      expect(pullOf(fixture, first?.number).body).toMatch(/^So that things stand\.\n\n<!--/);
+      expect(host.state.stacks).toMatchObject([
+        { number: result.hostStackNumber, pulls: result.stack.map(({ number }) => number) },
+      ]);
+      expect(await sync.audit({ kind: 'push' })).toMatchObject([{ result: 'ok' }]);
+    },
+  );
 
-  test('pushed again unchanged changes nothing', async () => {
+  inShort(test)('pushed again unchanged changes nothing', async () => {
     const fixture = await seeded();
     await commit(fixture.projectDir, 'One');
     await commit(fixture.projectDir, 'Two');
@@ -89,33 +93,36 @@ describe('a stack', () => {
     expect(changes).toEqual([]);
   });
 
-  test('amended, reworded and rebased commits keep their pull requests, also after a restart', async () => {
-    const fixture = await seeded();
-    const { projectDir, host } = fixture;
-    await commit(projectDir, 'One', '', '2026-04-01T10:00:00Z');
-    await commit(projectDir, 'Two', '', '2026-04-01T10:00:01Z');
-    const first = await fixture.sync.push({});
-    await gitIn(projectDir, 'commit', '--quiet', '--amend', '-m', 'Two, said better');
-    await gitIn(projectDir, 'checkout', '--quiet', '-b', 'work');
-    // The base moves on meanwhile.
-    await gitIn(projectDir, 'checkout', '--quiet', 'main~2', '-b', 'other');
-    await commit(projectDir, 'Elsewhere');
-    await gitIn(projectDir, 'push', '--quiet', host.repositoryDir, 'other:main');
-    await gitIn(projectDir, 'checkout', '--quiet', 'work');
-    await gitIn(projectDir, 'rebase', '--quiet', 'other');
-    const sync = await fixture.restart();
-    const second = await sync.push({});
-    expect(second.stack.map(({ number, branch, action }) => [number, branch, action])).toEqual(
-      first.stack.map(({ number, branch }) => [number, branch, 'updated']),
-    );
-    expect(second.stack[1]?.sha).toBe(await gitIn(projectDir, 'rev-parse', 'HEAD'));
-    expect(await branchesOf(fixture)).toEqual(
-      Object.fromEntries(second.stack.map(({ branch, sha }) => [branch, sha])),
-    );
-    expect(host.state.stacks).toHaveLength(1);
-  });
+  inShort(test)(
+    'amended, reworded and rebased commits keep their pull requests, also after a restart',
+    async () => {
+      const fixture = await seeded();
+      const { projectDir, host } = fixture;
+      await commit(projectDir, 'One', '', '2026-04-01T10:00:00Z');
+      await commit(projectDir, 'Two', '', '2026-04-01T10:00:01Z');
+      const first = await fixture.sync.push({});
+      await gitIn(projectDir, 'commit', '--quiet', '--amend', '-m', 'Two, said better');
+      await gitIn(projectDir, 'checkout', '--quiet', '-b', 'work');
+      // The base moves on meanwhile.
+      await gitIn(projectDir, 'checkout', '--quiet', 'main~2', '-b', 'other');
+      await commit(projectDir, 'Elsewhere');
+      await gitIn(projectDir, 'push', '--quiet', host.repositoryDir, 'other:main');
+      await gitIn(projectDir, 'checkout', '--quiet', 'work');
+      await gitIn(projectDir, 'rebase', '--quiet', 'other');
+      const sync = await fixture.restart();
+      const second = await sync.push({});
+      expect(second.stack.map(({ number, branch, action }) => [number, branch, action])).toEqual(
+        first.stack.map(({ number, branch }) => [number, branch, 'updated']),
+      );
+      expect(second.stack[1]?.sha).toBe(await gitIn(projectDir, 'rev-parse', 'HEAD'));
+      expect(await branchesOf(fixture)).toEqual(
+        Object.fromEntries(second.stack.map(({ branch, sha }) => [branch, sha])),
+      );
+      expect(host.state.stacks).toHaveLength(1);
+    },
+  );
 
-  test('grows at the top, and keeps what people wrote', async () => {
+  inShort(test)('grows at the top, and keeps what people wrote', async () => {
     const fixture = await seeded();
     const { projectDir, sync, host } = fixture;
     await commit(projectDir, 'One', '', '2026-04-01T10:00:00Z');
@@ -137,7 +144,7 @@ describe('a stack', () => {
     expect(issue.body).toContain(`* #${second.stack[2]?.number}`);
   });
 
-  test('whose commits change places is not taken for merged', async () => {
+  inLong(test)('whose commits change places is not taken for merged', async () => {
     const fixture = await seeded();
     const { projectDir, sync } = fixture;
     await commit(projectDir, 'One', '', '2026-04-01T10:00:00Z');
@@ -159,7 +166,7 @@ describe('a stack', () => {
     expect(second.stack[1]?.base).toBe(second.stack[0]?.branch);
   });
 
-  test('a commit that is dropped leaves the others in a stack of their own', async () => {
+  inLong(test)('a commit that is dropped leaves the others in a stack of their own', async () => {
     const fixture = await seeded();
     const { projectDir, sync, host } = fixture;
     for (const [index, subject] of ['One', 'Two', 'Three'].entries()) {
@@ -175,7 +182,7 @@ describe('a stack', () => {
     expect(pullOf(fixture, two)).toMatchObject({ state: 'open' });
   });
 
-  test('stays without a stack of the host when that fails', async () => {
+  inShort(test)('stays without a stack of the host when that fails', async () => {
     const fixture = await seeded();
     await commit(fixture.projectDir, 'One');
     await commit(fixture.projectDir, 'Two');
@@ -187,7 +194,7 @@ describe('a stack', () => {
     expect((await fixture.sync.push({})).hostStackNumber).toBeDefined();
   });
 
-  test('that somebody builds on stays whole', async () => {
+  inLong(test)('that somebody builds on stays whole', async () => {
     const fixture = await seeded();
     const { projectDir, sync, host } = fixture;
     await commit(projectDir, 'One', '', '2026-04-01T10:00:00Z');
@@ -205,7 +212,7 @@ describe('a stack', () => {
     ]);
   });
 
-  test('whose bottom was merged goes on with the rest', async () => {
+  inShort(test)('whose bottom was merged goes on with the rest', async () => {
     const fixture = await seeded();
     const { projectDir, sync, host } = fixture;
     for (const [index, subject] of ['One', 'Two', 'Three'].entries()) {
@@ -229,14 +236,14 @@ describe('a stack', () => {
     expect(host.state.stacks.map(({ pulls }) => pulls)).toEqual([[one, two, three]]);
   });
 
-  test('goes to a folder of bare repositories as well', async () => {
+  inLong(test)('goes to a folder of bare repositories as well', async () => {
     const fixture = await seeded({ isFileGit: true });
     const sha = await commit(fixture.projectDir, 'One');
     const { stack } = await fixture.sync.push({});
     expect(await branchesOf(fixture)).toEqual({ [stack[0]?.branch ?? '']: sha });
   });
 
-  test('works without stacks on the host, and alone', async () => {
+  inShort(test)('works without stacks on the host, and alone', async () => {
     const fixture = await seeded({ hasStacks: false });
     await commit(fixture.projectDir, 'One');
     const alone = await fixture.sync.push({ title: 'My title', body: 'My text' });
@@ -252,32 +259,35 @@ describe('a stack', () => {
 });
 
 describe('identity', () => {
-  test('a Change-Id names the commit whoever wrote it; a shared Stack-Id does not', async () => {
-    const fixture = await seeded();
-    const { projectDir, sync } = fixture;
-    const trailers = (id: string): string => `Text.\n\nStack-Id: s1\nChange-Id: ${id}`;
-    await commit(projectDir, 'One', trailers('I1111111111111111111111111111111111111111'));
-    await commit(projectDir, 'Two', trailers('I2222222222222222222222222222222222222222'));
-    const first = await sync.push({});
-    expect(first.stack).toHaveLength(2);
-    await gitIn(
-      projectDir,
-      'commit',
-      '--quiet',
-      '--amend',
-      '--author=Somebody <else@example.com>',
-      '--date=2020-01-01T00:00:00Z',
-      '--no-edit',
-    );
-    const second = await sync.push({});
-    expect(second.stack.map(({ number }) => number)).toEqual(
-      first.stack.map(({ number }) => number),
-    );
-    await commit(projectDir, 'Three', trailers('I2222222222222222222222222222222222222222'));
-    await expect(sync.push({})).rejects.toMatchObject({ reason: 'INVALID_REQUEST' });
-  });
+  inShort(test)(
+    'a Change-Id names the commit whoever wrote it; a shared Stack-Id does not',
+    async () => {
+      const fixture = await seeded();
+      const { projectDir, sync } = fixture;
+      const trailers = (id: string): string => `Text.\n\nStack-Id: s1\nChange-Id: ${id}`;
+      await commit(projectDir, 'One', trailers('I1111111111111111111111111111111111111111'));
+      await commit(projectDir, 'Two', trailers('I2222222222222222222222222222222222222222'));
+      const first = await sync.push({});
+      expect(first.stack).toHaveLength(2);
+      await gitIn(
+        projectDir,
+        'commit',
+        '--quiet',
+        '--amend',
+        '--author=Somebody <else@example.com>',
+        '--date=2020-01-01T00:00:00Z',
+        '--no-edit',
+      );
+      const second = await sync.push({});
+      expect(second.stack.map(({ number }) => number)).toEqual(
+        first.stack.map(({ number }) => number),
+      );
+      await commit(projectDir, 'Three', trailers('I2222222222222222222222222222222222222222'));
+      await expect(sync.push({})).rejects.toMatchObject({ reason: 'INVALID_REQUEST' });
+    },
+  );
 
-  test('commits of the same second and author are told apart', async () => {
+  inLong(test)('commits of the same second and author are told apart', async () => {
     const fixture = await seeded();
     for (const subject of ['a', 'b', 'c']) await commit(fixture.projectDir, subject);
     const first = await fixture.sync.push({});
@@ -288,7 +298,7 @@ describe('identity', () => {
   });
 });
 
-describe('given branches', () => {
+inShort(describe)('given branches', () => {
   test('become the stack, bottom to top', async () => {
     const fixture = await seeded();
     const { projectDir, sync } = fixture;
@@ -317,7 +327,7 @@ describe('given branches', () => {
 });
 
 describe('what is refused', () => {
-  test('a branch that somebody else changed; nothing of the stack is pushed', async () => {
+  inShort(test)('a branch that somebody else changed; nothing of the stack is pushed', async () => {
     const fixture = await seeded();
     const { projectDir, sync, host } = fixture;
     await commit(projectDir, 'One', '', '2026-04-01T10:00:00Z');
@@ -343,36 +353,40 @@ describe('what is refused', () => {
     await rm(other, { recursive: true });
   });
 
-  test.each([
+  const moments: readonly (readonly [string, RegExp])[] = [
     ['before git looks', /GET .*service=git-receive-pack/],
     ['after git has looked', /POST .*git-receive-pack/],
-  ])('a branch that moves while the push is under way, %s', async (_, match) => {
-    const fixture = await seeded();
-    const { projectDir, sync, host } = fixture;
-    await commit(projectDir, 'One', '', '2026-04-01T10:00:00Z');
-    await commit(projectDir, 'Two', '', '2026-04-01T10:00:01Z');
-    const first = await sync.push({});
-    await gitIn(projectDir, 'commit', '--quiet', '--amend', '-m', 'Two again');
-    await commit(projectDir, 'Three', '', '2026-04-01T10:00:02Z');
-    let go = (): void => undefined;
-    const delay = new Promise<void>((resolve) => {
-      go = resolve;
-    });
-    host.plan({ match, delay });
-    const from = host.requests.length;
-    const pushing = sync.push({});
-    const arrived = (): boolean =>
-      host.requests.slice(from).some(({ method, path }) => match.test(`${method} ${path}`));
-    await expect.poll(arrived, { timeout: 20_000 }).toBe(true);
-    const main = await host.git('rev-parse', 'main');
-    await host.git('update-ref', `refs/heads/${first.stack[1]?.branch ?? ''}`, main);
-    const before = await branchesOf(fixture);
-    go();
-    await expect(pushing).rejects.toMatchObject({ reason: 'LEASE_FAILED' });
-    expect(await branchesOf(fixture)).toEqual(before);
-  });
+  ];
+  test.each(byLength(moments.slice(1), moments.slice(0, 1)))(
+    'a branch that moves while the push is under way, %s',
+    async (_, match) => {
+      const fixture = await seeded();
+      const { projectDir, sync, host } = fixture;
+      await commit(projectDir, 'One', '', '2026-04-01T10:00:00Z');
+      await commit(projectDir, 'Two', '', '2026-04-01T10:00:01Z');
+      const first = await sync.push({});
+      await gitIn(projectDir, 'commit', '--quiet', '--amend', '-m', 'Two again');
+      await commit(projectDir, 'Three', '', '2026-04-01T10:00:02Z');
+      let go = (): void => undefined;
+      const delay = new Promise<void>((resolve) => {
+        go = resolve;
+      });
+      host.plan({ match, delay });
+      const from = host.requests.length;
+      const pushing = sync.push({});
+      const arrived = (): boolean =>
+        host.requests.slice(from).some(({ method, path }) => match.test(`${method} ${path}`));
+      await expect.poll(arrived, { timeout: 20_000 }).toBe(true);
+      const main = await host.git('rev-parse', 'main');
+      await host.git('update-ref', `refs/heads/${first.stack[1]?.branch ?? ''}`, main);
+      const before = await branchesOf(fixture);
+      go();
+      await expect(pushing).rejects.toMatchObject({ reason: 'LEASE_FAILED' });
+      expect(await branchesOf(fixture)).toEqual(before);
+    },
+  );
 
-  test('a host that refuses one branch takes none of them', async () => {
+  inLong(test)('a host that refuses one branch takes none of them', async () => {
     const fixture = await seeded();
     const { projectDir, sync, host } = fixture;
     await commit(projectDir, 'Fine', '', '2026-04-01T10:00:00Z');
@@ -387,7 +401,7 @@ describe('what is refused', () => {
     expect(host.state.issues.size).toBe(0);
   });
 
-  test('nothing, uncommitted work, merges, no repository, no credentials', async () => {
+  inShort(test)('nothing, uncommitted work, merges, no repository, no credentials', async () => {
     const fixture = await seeded();
     const { projectDir, sync, host } = fixture;
     await expect(sync.push({})).rejects.toMatchObject({ reason: 'NOTHING_TO_PUSH' });
@@ -416,7 +430,7 @@ describe('what is refused', () => {
     expect(await host.git('branch')).not.toContain('runner/');
   });
 
-  test('without a token; outside a git repository', async () => {
+  inShort(test)('without a token; outside a git repository', async () => {
     const bare = await createFixture({ settings: { hostToken: undefined } });
     await expect(bare.sync.push({})).rejects.toMatchObject({ reason: 'REMOTE_MISSING' });
     const fixture = await createFixture();
@@ -424,7 +438,7 @@ describe('what is refused', () => {
     await expect(fixture.sync.push({})).rejects.toMatchObject({ reason: 'REMOTE_MISSING' });
   });
 
-  test('a dry run shows the plan and changes nothing', async () => {
+  inShort(test)('a dry run shows the plan and changes nothing', async () => {
     const fixture = await seeded();
     await commit(fixture.projectDir, 'One');
     const result = await fixture.sync.push({ dryRun: true });
@@ -442,7 +456,7 @@ describe('what is refused', () => {
   describe('a dry run without a token', () => {
     const settings = { hostToken: undefined };
 
-    test('takes a host that shows nothing as the project saw it last', async () => {
+    inShort(test)('takes a host that shows nothing as the project saw it last', async () => {
       const fixture = await seeded({ settings });
       const { projectDir, sync, host } = fixture;
       const origin = `refs/remotes/upstream/`;
@@ -467,7 +481,7 @@ describe('what is refused', () => {
       await expect(sync.push({})).rejects.toMatchObject({ reason: 'REMOTE_MISSING' });
     });
 
-    test('without any remote goes from the branch of the project', async () => {
+    inLong(test)('without any remote goes from the branch of the project', async () => {
       const { projectDir, sync } = await seeded({ settings });
       await gitIn(projectDir, 'checkout', '--quiet', '-b', 'topic');
       await commit(projectDir, 'One');
@@ -483,7 +497,7 @@ describe('what is refused', () => {
       });
     });
 
-    test('reads what the host shows to everybody', async () => {
+    inLong(test)('reads what the host shows to everybody', async () => {
       const fixture = await seeded({ settings, isFileGit: true });
       await gitIn(fixture.projectDir, 'checkout', '--quiet', '-b', 'topic');
       await commit(fixture.projectDir, 'One');
@@ -499,36 +513,39 @@ describe('what is refused', () => {
     });
   });
 
-  test('names that git could take for something else, and bodies that are not known', async () => {
-    const bodies = [
-      { base: '-x' },
-      { base: '--upload-pack=touch /tmp/owned' },
-      { head: '--output=owned' },
-      { head: 'main..HEAD' },
-      { branches: ['--exec=x'] },
-      { branches: ['a b'] },
-      { branches: ['refs/../x'] },
-      { base: 'main:refs/heads/x' },
-      { base: '+main' },
-      { base: 'ma*n' },
-      { prefix: '-x' },
-      { prefix: '' },
-      { prefix: 'a..b/' },
-      { branches: [] },
-      { branches: ['x'], head: 'HEAD' },
-      { branches: ['x', 'x'] },
-      { force: true },
-      { title: '' },
-      { draft: 'no' },
-      [],
-    ];
-    const fixture = await seeded();
-    await commit(fixture.projectDir, 'One');
-    for (const body of bodies) {
-      const failure: unknown = await fixture.sync.push(body).catch((error: unknown) => error);
-      const { reason } = failure as { reason?: string };
-      expect(['INVALID_REF', 'INVALID_REQUEST'], JSON.stringify(body)).toContain(reason);
-    }
-    expect(await branchesOf(fixture)).toEqual({});
-  });
+  inShort(test)(
+    'names that git could take for something else, and bodies that are not known',
+    async () => {
+      const bodies = [
+        { base: '-x' },
+        { base: '--upload-pack=touch /tmp/owned' },
+        { head: '--output=owned' },
+        { head: 'main..HEAD' },
+        { branches: ['--exec=x'] },
+        { branches: ['a b'] },
+        { branches: ['refs/../x'] },
+        { base: 'main:refs/heads/x' },
+        { base: '+main' },
+        { base: 'ma*n' },
+        { prefix: '-x' },
+        { prefix: '' },
+        { prefix: 'a..b/' },
+        { branches: [] },
+        { branches: ['x'], head: 'HEAD' },
+        { branches: ['x', 'x'] },
+        { force: true },
+        { title: '' },
+        { draft: 'no' },
+        [],
+      ];
+      const fixture = await seeded();
+      await commit(fixture.projectDir, 'One');
+      for (const body of bodies) {
+        const failure: unknown = await fixture.sync.push(body).catch((error: unknown) => error);
+        const { reason } = failure as { reason?: string };
+        expect(['INVALID_REF', 'INVALID_REQUEST'], JSON.stringify(body)).toContain(reason);
+      }
+      expect(await branchesOf(fixture)).toEqual({});
+    },
+  );
 });

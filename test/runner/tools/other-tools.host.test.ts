@@ -8,6 +8,7 @@ import { describe, expect, test } from 'vitest';
 import { ToolRegistry } from '../../../src/runner/host/tools/tool-registry.ts';
 import { toolsHere } from '../../../src/runner/host/tools/tool-source.ts';
 import { runJob, temporaryDir } from '../../support/job-harness.ts';
+import { inLong, inShort } from '../../support/test-length.ts';
 import { type FakePackage, fakePackageBytes, startFakeRegistry } from './fake-registry.ts';
 import { writeNpm } from './quick-npm.ts';
 
@@ -59,7 +60,7 @@ describe('setup-go', () => {
       '.goenv/versions/1.19/bin/go': 'go version go1.19 linux/amd64',
     });
 
-  test.each([
+  inShort(test).each([
     ["go-version: '1.20'", '1.20.14'],
     ["go-version: '1.20.3'", '1.20.3'],
     ["go-version: '1.19.0'", '1.19.0'],
@@ -82,19 +83,22 @@ describe('setup-go', () => {
     expect(job.outcome.conclusion).toBe('success');
   });
 
-  test('the toolchain of a go.mod counts from version 6 on, and no other is got silently', async () => {
-    const files = { 'go.mod': 'module a\ngo 1.19\ntoolchain go1.20.3\n' };
-    const text = (version: number): string => `
+  inShort(test)(
+    'the toolchain of a go.mod counts from version 6 on, and no other is got silently',
+    async () => {
+      const files = { 'go.mod': 'module a\ngo 1.19\ntoolchain go1.20.3\n' };
+      const text = (version: number): string => `
       - { uses: actions/setup-go@v${version}, with: { go-version-file: go.mod } }
       - run: echo "it is $(go version) [$GOTOOLCHAIN]"`;
-    const tools = registryIn(home());
-    const old = await runJob(text(5), { tools, files });
-    expect(old.text).toContain('it is go version go1.19 linux/amd64 []');
-    const young = await runJob(text(6), { tools, files });
-    expect(young.text).toContain('it is go version go1.20.3 linux/amd64 [local]');
-  });
+      const tools = registryIn(home());
+      const old = await runJob(text(5), { tools, files });
+      expect(old.text).toContain('it is go version go1.19 linux/amd64 []');
+      const young = await runJob(text(6), { tools, files });
+      expect(young.text).toContain('it is go version go1.20.3 linux/amd64 [local]');
+    },
+  );
 
-  test('what is not here fails', async () => {
+  inShort(test)('what is not here fails', async () => {
     const job = await runJob('- { uses: actions/setup-go@v5, with: { go-version: 1.3 } }', {
       tools: registryIn(home()),
     });
@@ -102,7 +106,7 @@ describe('setup-go', () => {
     expect(job.text).toMatch(/Go '1\.3' is not to be had\. Here: .*1\.20\.14, 1\.20\.3/);
   });
 
-  test.skipIf(GO === undefined)('Go of this machine builds', async () => {
+  inLong(test).skipIf(GO === undefined)('Go of this machine builds', async () => {
     const tools = registryIn(temporaryDir(), { PATH: `${dirname(GO ?? '')}:/usr/bin:/bin` });
     const files = { 'main.go': 'package main\nfunc main() { println("built") }\n' };
     const job = await runJob(
@@ -122,12 +126,14 @@ describe.skipIf(PYTHON === undefined)('setup-python', () => {
   const setup = `
       - { id: py, uses: actions/setup-python@v5, with: { python-version: '${minor}' } }`;
 
-  test('a Python of the machine, which the job may change for itself alone', async () => {
-    const registry = tools();
-    const files = {
-      'own/own_thing.py': 'print("own thing")\n',
-    };
-    const text = `${setup}
+  inShort(test)(
+    'a Python of the machine, which the job may change for itself alone',
+    async () => {
+      const registry = tools();
+      const files = {
+        'own/own_thing.py': 'print("own thing")\n',
+      };
+      const text = `${setup}
       - run: |
           python --version; pip --version
           python -c 'import own_thing' || echo not there
@@ -135,23 +141,25 @@ describe.skipIf(PYTHON === undefined)('setup-python', () => {
           cp own/own_thing.py "$dir"
           python -c 'import own_thing'
           echo "[$pythonLocation] \${{ steps.py.outputs.python-version }}"`;
-    for (const _ of [1, 2]) {
-      const job = await runJob(text, { tools: registry, files });
-      expect(job.outcome.conclusion).toBe('success');
-      expect(job.text).toContain(`Python ${version}`);
-      expect(job.text).toContain('not there');
-      expect(job.text).toContain('own thing');
-      expect(job.text).toContain(`] ${version}`);
-      // pip is the one of the job's Python, not of that it came from.
-      const location = /\[(\S+)\] /.exec(job.text)?.[1] ?? '?';
-      expect(job.text).toMatch(new RegExp(`pip \\S+ from ${location}/lib`));
-      // It goes with all that is the job's.
-      expect(location.startsWith(`${job.jobDir}/`)).toBe(true);
-    }
-    // Two copies of a whole Python.
-  }, 120_000);
+      for (const _ of [1, 2]) {
+        const job = await runJob(text, { tools: registry, files });
+        expect(job.outcome.conclusion).toBe('success');
+        expect(job.text).toContain(`Python ${version}`);
+        expect(job.text).toContain('not there');
+        expect(job.text).toContain('own thing');
+        expect(job.text).toContain(`] ${version}`);
+        // pip is the one of the job's Python, not of that it came from.
+        const location = /\[(\S+)\] /.exec(job.text)?.[1] ?? '?';
+        expect(job.text).toMatch(new RegExp(`pip \\S+ from ${location}/lib`));
+        // It goes with all that is the job's.
+        expect(location.startsWith(`${job.jobDir}/`)).toBe(true);
+      }
+      // Two copies of a whole Python.
+    },
+    120_000,
+  );
 
-  test('several, a file, a range of PEP 440; and what is not here fails', async () => {
+  inLong(test)('several, a file, a range of PEP 440', async () => {
     const registry = tools();
     const files = {
       'pyproject.toml': `[project]\nname = "x"\nrequires-python = ">=3.6,<${Number(version.split('.')[0]) + 1}"\n`,
@@ -166,6 +174,10 @@ describe.skipIf(PYTHON === undefined)('setup-python', () => {
       );
       expect(job.text).toMatch(/^Python 3\./m);
     }
+  });
+
+  inShort(test)('what is not here fails', async () => {
+    const registry = tools();
     const bad = await runJob(
       `
       - { uses: actions/setup-python@v5, with: { python-version: '3.2' }, continue-on-error: true }
@@ -178,7 +190,7 @@ describe.skipIf(PYTHON === undefined)('setup-python', () => {
   });
 });
 
-describe('setup-uv', () => {
+inShort(describe)('setup-uv', () => {
   const home = (): string =>
     homeWith({ 'bin/uv': 'uv 0.4.2 (abc 2026-01-01)', 'bin/uvx': 'uvx 0.4.2' });
 
@@ -203,7 +215,7 @@ describe('setup-uv', () => {
   });
 });
 
-describe('pnpm/action-setup', () => {
+inShort(describe)('pnpm/action-setup', () => {
   const PNPM: FakePackage = {
     name: 'pnpm',
     version: '9.1.0',

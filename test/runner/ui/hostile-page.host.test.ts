@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { makeWorkspace, startRunner, type TestRunner } from '../../support/runner.ts';
+import { byLength, inLong, inShort } from '../../support/test-length.ts';
 import { chromiumPath, openPage } from './browser.ts';
 
 const WORKFLOW = `on: workflow_dispatch
@@ -122,7 +123,7 @@ async function nothingHappened({ url, runner }: TestRunner): Promise<void> {
 }
 
 describe.skipIf(chromiumPath === undefined)('a page in Chromium (CHROMIUM_PATH)', () => {
-  test.each(['evil.example', 'localhost.evil.test', '127.0.0.1.evil.test'])(
+  test.each(byLength(['127.0.0.1.evil.test'], ['evil.example', 'localhost.evil.test']))(
     'of %s can run nothing and change nothing, and may read',
     async (name) => {
       const started = await startRunner(makeWorkspace(FILES));
@@ -149,31 +150,43 @@ describe.skipIf(chromiumPath === undefined)('a page in Chromium (CHROMIUM_PATH)'
     60_000,
   );
 
-  test('that was given the token may do everything', async () => {
-    const started = await startRunner(makeWorkspace(FILES));
-    const token = readFileSync(join(started.workspace, '.runner/api-token'), 'utf8').trim();
-    const told = await attack(`http://evil.example:${await startSite()}/`, started, token);
-    expect(told['fetch']).toBe('cors 403 origin_needs_token');
-    expect(told['fetch, the token']).toBe('cors 201');
-    expect(started.runner.parts.runs.list({ limit: 9 })).toHaveLength(1);
-  }, 120_000);
+  inShort(test)(
+    'that was given the token may do everything',
+    async () => {
+      const started = await startRunner(makeWorkspace(FILES));
+      const token = readFileSync(join(started.workspace, '.runner/api-token'), 'utf8').trim();
+      const told = await attack(`http://evil.example:${await startSite()}/`, started, token);
+      expect(told['fetch']).toBe('cors 403 origin_needs_token');
+      expect(told['fetch, the token']).toBe('cors 201');
+      expect(started.runner.parts.runs.list({ limit: 9 })).toHaveLength(1);
+    },
+    120_000,
+  );
 
-  test('of another program on loopback may do everything, as before', async () => {
-    const started = await startRunner(makeWorkspace(FILES));
-    const told = await attack(`http://localhost:${await startSite()}/`, started);
-    expect(told).toMatchObject({ fetch: 'cors 201', 'PUT of a secret': 'cors 201' });
-  }, 120_000);
+  inLong(test)(
+    'of another program on loopback may do everything, as before',
+    async () => {
+      const started = await startRunner(makeWorkspace(FILES));
+      const told = await attack(`http://localhost:${await startSite()}/`, started);
+      expect(told).toMatchObject({ fetch: 'cors 201', 'PUT of a secret': 'cors 201' });
+    },
+    120_000,
+  );
 
-  test('that has rebound its name to the runner reads nothing either', async () => {
-    const started = await startRunner(makeWorkspace(FILES));
-    const { page } = await openPage({ names: EVIL });
-    const answer = await page.goto(`http://rebound.example:${started.runner.port}/api/runs`);
-    expect(answer?.status()).toBe(403);
-    const told = await page.evaluate<Told>(
-      ATTACKS(`http://rebound.example:${started.runner.port}`, ''),
-    );
-    await nothingHappened(started);
-    expect(told['read']).toBe('basic 403');
-    expect(told['fetch']).toBe('basic 403');
-  }, 120_000);
+  inShort(test)(
+    'that has rebound its name to the runner reads nothing either',
+    async () => {
+      const started = await startRunner(makeWorkspace(FILES));
+      const { page } = await openPage({ names: EVIL });
+      const answer = await page.goto(`http://rebound.example:${started.runner.port}/api/runs`);
+      expect(answer?.status()).toBe(403);
+      const told = await page.evaluate<Told>(
+        ATTACKS(`http://rebound.example:${started.runner.port}`, ''),
+      );
+      await nothingHappened(started);
+      expect(told['read']).toBe('basic 403');
+      expect(told['fetch']).toBe('basic 403');
+    },
+    120_000,
+  );
 });

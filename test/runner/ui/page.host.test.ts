@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Locator } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { afterLastTest, runEnded, startRun, startRunner } from '../../support/runner.ts';
-import { inShort } from '../../support/test-length.ts';
+import { byLength, inLong, inShort } from '../../support/test-length.ts';
 import { chromiumPath, openPage, samePage } from './browser.ts';
 import {
   FLAKY,
@@ -37,43 +37,46 @@ const open = (gate: string): void => writeFileSync(gate, '');
 const isMissing = chromiumPath === undefined;
 const reason = isMissing ? ' (skipped: no Chromium here, CHROMIUM_PATH names one)' : '';
 
-inShort(describe).skipIf(isMissing)(`in a browser${reason}`, { timeout: 120_000 }, () => {
-  test('a run is started with the form, followed live to its end, and its artifact downloaded', async () => {
-    const { url } = shared;
-    const gate = await newGate();
-    const { page, problems } = await samePage();
-    await page.goto(url);
-    await page.getByRole('link', { name: /^Gated/ }).click();
-    await page.getByLabel('who').fill('Ann');
-    await page.getByLabel('loud').uncheck();
-    await page.getByLabel('level').selectOption('low');
-    await page.getByRole('button', { name: 'Run workflow' }).click();
-    await page.waitForURL(/\/runs\/[\w-]+$/);
-    const log = page.getByRole('log', { name: 'Log of Greet' });
-    await log.getByText('Hello {"who":"Ann","loud":false,"level":"low","count":2}').waitFor();
-    expect(await log.locator('.fg-green').textContent()).toBe('green');
-    expect(await log.getByText('second').count()).toBe(0);
-    expect(await page.title()).toContain('in_progress');
-    open(gate);
-    await page.locator('.title [data-state=success]').waitFor();
-    await page.getByRole('heading', { name: 'For Ann #1' }).waitFor();
-    await page.getByRole('heading', { name: 'Well done' }).waitFor();
-    await page.locator('.annotation', { hasText: 'careful' }).waitFor();
-    expect(await page.locator('.jobs .icon-success').count()).toBe(2);
-    const downloading = page.waitForEvent('download');
-    await page.getByRole('link', { name: 'digits' }).click();
-    const download = await downloading;
-    expect(download.suggestedFilename()).toBe('digits');
-    expect(readFileSync(await download.path(), 'utf8')).toBe('0123456789\n');
-    // The next job is shown where the page saw it run.
-    await page.locator('a[data-job=greet]').click();
-    // The step that ended well was closed again; its log is complete.
-    await page.locator('summary', { hasText: 'Greet' }).click();
-    await log.getByText('second').waitFor();
-    expect(problems).toEqual([]);
-  });
+describe.skipIf(isMissing)(`in a browser${reason}`, { timeout: 120_000 }, () => {
+  inShort(test)(
+    'a run is started with the form, followed live to its end, and its artifact downloaded',
+    async () => {
+      const { url } = shared;
+      const gate = await newGate();
+      const { page, problems } = await samePage();
+      await page.goto(url);
+      await page.getByRole('link', { name: /^Gated/ }).click();
+      await page.getByLabel('who').fill('Ann');
+      await page.getByLabel('loud').uncheck();
+      await page.getByLabel('level').selectOption('low');
+      await page.getByRole('button', { name: 'Run workflow' }).click();
+      await page.waitForURL(/\/runs\/[\w-]+$/);
+      const log = page.getByRole('log', { name: 'Log of Greet' });
+      await log.getByText('Hello {"who":"Ann","loud":false,"level":"low","count":2}').waitFor();
+      expect(await log.locator('.fg-green').textContent()).toBe('green');
+      expect(await log.getByText('second').count()).toBe(0);
+      expect(await page.title()).toContain('in_progress');
+      open(gate);
+      await page.locator('.title [data-state=success]').waitFor();
+      await page.getByRole('heading', { name: 'For Ann #1' }).waitFor();
+      await page.getByRole('heading', { name: 'Well done' }).waitFor();
+      await page.locator('.annotation', { hasText: 'careful' }).waitFor();
+      expect(await page.locator('.jobs .icon-success').count()).toBe(2);
+      const downloading = page.waitForEvent('download');
+      await page.getByRole('link', { name: 'digits' }).click();
+      const download = await downloading;
+      expect(download.suggestedFilename()).toBe('digits');
+      expect(readFileSync(await download.path(), 'utf8')).toBe('0123456789\n');
+      // The next job is shown where the page saw it run.
+      await page.locator('a[data-job=greet]').click();
+      // The step that ended well was closed again; its log is complete.
+      await page.locator('summary', { hasText: 'Greet' }).click();
+      await log.getByText('second').waitFor();
+      expect(problems).toEqual([]);
+    },
+  );
 
-  test('a run is started as another event, and by its schedule', async () => {
+  inLong(test)('a run is started as another event, and by its schedule', async () => {
     const { url } = shared;
     const { page, problems } = await samePage();
     await page.goto(`${url}/workflows/events.yml`);
@@ -106,7 +109,7 @@ inShort(describe).skipIf(isMissing)(`in a browser${reason}`, { timeout: 120_000 
     expect(problems).toEqual([expect.stringContaining('422')]);
   });
 
-  test('what the runner says of an input stands at its field', async () => {
+  inLong(test)('what the runner says of an input stands at its field', async () => {
     const { url } = shared;
     const { page } = await samePage();
     await page.goto(`${url}/workflows/gated.yml`);
@@ -136,7 +139,7 @@ inShort(describe).skipIf(isMissing)(`in a browser${reason}`, { timeout: 120_000 
     expect(await who.getAttribute('aria-invalid')).toBeNull();
   });
 
-  test('a failed run shows why; its failed jobs run again without reloading', async () => {
+  inShort(test)('a failed run shows why; its failed jobs run again without reloading', async () => {
     const { url } = shared;
     const gate = await newGate();
     const id = await startRun(url, 'flaky');
@@ -153,7 +156,7 @@ inShort(describe).skipIf(isMissing)(`in a browser${reason}`, { timeout: 120_000 
     expect(problems).toEqual([]);
   });
 
-  test('a run that resists is cancelled, then killed', async () => {
+  inLong(test)('a run that resists is cancelled, then killed', async () => {
     const { url } = shared;
     const id = await startRun(url, 'stubborn');
     const { page } = await samePage();
@@ -170,7 +173,7 @@ inShort(describe).skipIf(isMissing)(`in a browser${reason}`, { timeout: 120_000 
     const { url } = shared;
     const id = await startRun(url, 'hostile.yml', { text: '<svg onload=window.hacked=6>' });
     await runEnded(url, id);
-    for (const hasScripts of [true, false]) {
+    for (const hasScripts of byLength([true], [true, false])) {
       const { page, problems } = hasScripts ? await samePage() : await openPage({ hasScripts });
       for (const path of [
         '/',
@@ -188,35 +191,38 @@ inShort(describe).skipIf(isMissing)(`in a browser${reason}`, { timeout: 120_000 
     }
   });
 
-  test('with a token the page holds no data until it was entered, for this tab alone', async () => {
-    const token = 'a-token-of-the-runner';
-    const { url, gate } = await startProject({ 'gated.yml': GATED }, { RUNNER_API_TOKEN: token });
-    const html = await (await fetch(url)).text();
-    expect(html).not.toContain('Gated');
-    expect((await fetch(`${url}/api/page/home`)).status).toBe(401);
-    const { page, context } = await openPage();
-    await page.goto(`${url}/workflows/gated.yml`);
-    await page.getByLabel('Token').fill('wrong');
-    await page.getByRole('button', { name: 'Continue' }).click();
-    await page.getByText('refused this token').waitFor();
-    await page.getByLabel('Token').fill(token);
-    await page.getByRole('button', { name: 'Continue' }).click();
-    await page.getByLabel('who').fill('Ann');
-    await page.getByRole('button', { name: 'Run workflow' }).click();
-    await page.getByRole('log').getByText('Hello').waitFor();
-    open(gate);
-    await page.locator('.title [data-state=success]').waitFor();
-    const downloading = page.waitForEvent('download');
-    await page.getByRole('link', { name: 'digits' }).click();
-    const download = await downloading;
-    expect(readFileSync(await download.path(), 'utf8')).toBe('0123456789\n');
-    expect(page.url()).not.toContain(token);
-    const other = await context.newPage();
-    await other.goto(url);
-    await other.getByLabel('Token').waitFor();
-  });
+  inShort(test)(
+    'with a token the page holds no data until it was entered, for this tab alone',
+    async () => {
+      const token = 'a-token-of-the-runner';
+      const { url, gate } = await startProject({ 'gated.yml': GATED }, { RUNNER_API_TOKEN: token });
+      const html = await (await fetch(url)).text();
+      expect(html).not.toContain('Gated');
+      expect((await fetch(`${url}/api/page/home`)).status).toBe(401);
+      const { page, context } = await openPage();
+      await page.goto(`${url}/workflows/gated.yml`);
+      await page.getByLabel('Token').fill('wrong');
+      await page.getByRole('button', { name: 'Continue' }).click();
+      await page.getByText('refused this token').waitFor();
+      await page.getByLabel('Token').fill(token);
+      await page.getByRole('button', { name: 'Continue' }).click();
+      await page.getByLabel('who').fill('Ann');
+      await page.getByRole('button', { name: 'Run workflow' }).click();
+      await page.getByRole('log').getByText('Hello').waitFor();
+      open(gate);
+      await page.locator('.title [data-state=success]').waitFor();
+      const downloading = page.waitForEvent('download');
+      await page.getByRole('link', { name: 'digits' }).click();
+      const download = await downloading;
+      expect(readFileSync(await download.path(), 'utf8')).toBe('0123456789\n');
+      expect(page.url()).not.toContain(token);
+      const other = await context.newPage();
+      await other.goto(url);
+      await other.getByLabel('Token').waitFor();
+    },
+  );
 
-  test('without scripts runs and logs can be read', async () => {
+  inShort(test)('without scripts runs and logs can be read', async () => {
     const { url } = shared;
     open(await newGate());
     const id = await startRun(url, 'gated', { who: 'Eve' });
@@ -231,7 +237,7 @@ inShort(describe).skipIf(isMissing)(`in a browser${reason}`, { timeout: 120_000 
     expect(await page.getByRole('button').count()).toBe(0);
   });
 
-  test('the list of runs is live, and comes back when the runner does', async () => {
+  inLong(test)('the list of runs is live, and comes back when the runner does', async () => {
     const { url, gate, workspace, runner } = await startProject({ 'gated.yml': GATED });
     const { page } = await samePage();
     await page.goto(url);
@@ -251,7 +257,7 @@ inShort(describe).skipIf(isMissing)(`in a browser${reason}`, { timeout: 120_000 
     await page.locator('.runs .icon-success').nth(1).waitFor();
   });
 
-  test('the keyboard is enough', async () => {
+  inLong(test)('the keyboard is enough', async () => {
     const { url } = shared;
     await newGate();
     const id = await startRun(url, 'flaky');
@@ -283,26 +289,29 @@ inShort(describe).skipIf(isMissing)(`in a browser${reason}`, { timeout: 120_000 
 describe.skipIf(isMissing)(`in a browser${reason}, long logs`, { timeout: 120_000 }, () => {
   const shown = (count: number): string => count.toLocaleString('en');
 
-  test('many lines leave the page quick: few rows are in it, the end is followed, text is found', async () => {
-    const { url } = shared;
-    const id = await startRun(url, 'flood');
-    const { page, problems } = await samePage();
-    await page.goto(`${url}/runs/${id}`);
-    await page.locator('.title [data-state=success]').waitFor();
-    const step = page.locator('details[data-step]');
-    if ((await step.getAttribute('open')) === null)
-      await page.locator('summary', { hasText: 'Flood' }).click();
-    await page.getByText(`${shown(FLOOD_LINES)} lines`).waitFor();
-    const log = page.getByRole('log');
-    await log.getByText(`line ${FLOOD_LINES}`, { exact: true }).waitFor();
-    expect(await page.locator('.row').count()).toBeLessThan(200);
-    await page.getByRole('searchbox').fill('line 4321');
-    await page.getByRole('searchbox').press('Enter');
-    await page.locator('.row.found', { hasText: '4321' }).waitFor();
-    await page.getByRole('button', { name: 'Go to the end' }).click();
-    await log.getByText(`line ${FLOOD_LINES}`, { exact: true }).waitFor();
-    expect(problems).toEqual([]);
-  });
+  inLong(test)(
+    'many lines leave the page quick: few rows are in it, the end is followed, text is found',
+    async () => {
+      const { url } = shared;
+      const id = await startRun(url, 'flood');
+      const { page, problems } = await samePage();
+      await page.goto(`${url}/runs/${id}`);
+      await page.locator('.title [data-state=success]').waitFor();
+      const step = page.locator('details[data-step]');
+      if ((await step.getAttribute('open')) === null)
+        await page.locator('summary', { hasText: 'Flood' }).click();
+      await page.getByText(`${shown(FLOOD_LINES)} lines`).waitFor();
+      const log = page.getByRole('log');
+      await log.getByText(`line ${FLOOD_LINES}`, { exact: true }).waitFor();
+      expect(await page.locator('.row').count()).toBeLessThan(200);
+      await page.getByRole('searchbox').fill('line 4321');
+      await page.getByRole('searchbox').press('Enter');
+      await page.locator('.row.found', { hasText: '4321' }).waitFor();
+      await page.getByRole('button', { name: 'Go to the end' }).click();
+      await log.getByText(`line ${FLOOD_LINES}`, { exact: true }).waitFor();
+      expect(problems).toEqual([]);
+    },
+  );
 
   test('of too many lines the last have their own numbers; the others are loaded and found', async () => {
     const { url } = shared;

@@ -1,0 +1,2 @@
+/* The filters of more events. */
+import './events-by-hand.host.test.ts';

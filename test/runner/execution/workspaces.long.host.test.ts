@@ -1,0 +1,2 @@
+/* 50 legs at once; folders of all jobs or of none stay. */
+import './workspaces.host.test.ts';

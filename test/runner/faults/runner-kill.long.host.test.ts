@@ -1,0 +1,2 @@
+/* Three kills. */
+import './runner-kill.host.test.ts';

@@ -1,0 +1,2 @@
+/* The Go of this machine builds; versions of Python from files. */
+import './other-tools.host.test.ts';
