@@ -131,8 +131,6 @@ const warningsOf = (log: readonly LogLine[]): readonly LogLine[] =>
 
 /** Its instances start as the one service does. */
 const TWICE = 'two instances';
-/** Its database takes its time, and its address is one setting among others that all services have. */
-const NOTIFICATION = 'notification service';
 /** It starts soonest: what all services do alike is shown by it. */
 const SOONEST = 'runner';
 const named = Object.entries(PROGRAMS).filter(([name]) => name !== byLength(TWICE, SOONEST));
@@ -148,8 +146,8 @@ describe.each(named)('%s', { timeout: 120_000 }, (name, program) => {
     expect(warningsOf(log)).toEqual([]);
   });
 
-  const inOther = name === TWICE || name === NOTIFICATION ? inLong(test) : inShort(test);
-  inOther('a set address opens all ports, and the start warns once of plain text', async () => {
+  const inOne = name === SOONEST ? inShort(test) : inLong(test);
+  inOne('a set address opens all ports, and the start warns once of plain text', async () => {
     const { ports, log } = await start(program, { [program.hostSetting]: '0.0.0.0' });
     for (const port of ports) expect(await reach(OTHER_ADDRESS, port)).toBe('taken');
     const warnings = warningsOf(log);
@@ -159,7 +157,6 @@ describe.each(named)('%s', { timeout: 120_000 }, (name, program) => {
     expect(warnings[0]?.['detail']).toContain(`${program.proxySetting}=true`);
   });
 
-  const inOne = name === SOONEST ? inShort(test) : inLong(test);
   inOne('nobody is warned where a proxy is stated', async () => {
     const env = { [program.hostSetting]: '0.0.0.0', [program.proxySetting]: 'true' };
     const { log } = await start(program, env);

@@ -1,2 +1,2 @@
-/* Two instances, and a stated proxy for each service. */
+/* Two instances, and a stated proxy and a set address for each service. */
 import './listening-address.host.test.ts';

@@ -14,9 +14,9 @@ import { attempt, ok, seededDice, until } from './support.ts';
 /* Two processes (three in the long run) on one PostgreSQL, each asked what another one was just told. */
 
 const COUNT = byLength(2, 3);
-const CALLERS = byLength(4, 8);
-const STEPS = byLength(20, 60);
-const ROUNDS = byLength(6, 20);
+const CALLERS = byLength(3, 8);
+const STEPS = byLength(12, 60);
+const ROUNDS = byLength(3, 20);
 const PROJECT = 'several';
 const TENANTS = ['t0', 't1', 't2'];
 
@@ -208,7 +208,7 @@ test('who is asked with tokens alone never shows a write under an older model th
   const ways = waysInto(reader);
   await write(writer, 't1', 'flip', true, 'red');
   const wrong: string[] = [];
-  for (let round = 1; round <= byLength(4, 12); round++) {
+  for (let round = 1; round <= byLength(2, 12); round++) {
     const isRed = round % 2 === 0;
     const update = { id: PROJECT, model_json: modelOf(isRed ? 'red' : 'blue') };
     ok(await attempt(updater, 'AdminService/UpdateProject', update));
@@ -310,7 +310,7 @@ describe.skipIf(process.platform !== 'linux')('PostgreSQL hangs (SIGSTOP)', () =
       expect(answer).toMatchObject({ status: 503, body: { code: 'unavailable' } });
       return performance.now() - began;
     });
-    for (let i = 0; i < 20; i++) {
+    for (let i = 0; i < byLength(5, 20); i++) {
       for (const [hot, , , grpc] of ways) {
         expect(await hot?.({ tenantId: 't0', objectId, token })).toBe(true);
         expect(await grpc?.({ tenantId: 't0', objectId, token })).toBe(true);

@@ -1,2 +1,2 @@
-/* Three processes, and three times as many steps of three times as many callers. */
+/* Three processes, and five times as many steps of more callers. */
 import './several-instances.host.test.ts';

@@ -1,2 +1,2 @@
-/* Ten times as many answers of the replicas under load. */
+/* Many times as many answers of the replicas under load. */
 import './thread-replicas.pg.test.ts';

@@ -27,7 +27,7 @@ import { printToll, STALL_MS_MAX, tollOf } from './toll.ts';
 const seed = Number(process.env['HOSTILE_SEED'] ?? Date.now() % 1_000_000);
 const IS_ALL = process.env['HOSTILE_ALL'] === '1';
 /** Of each kind, for each method and pattern. */
-const SAMPLE_EACH = 6;
+const SAMPLE_EACH = 2;
 const AT_ONCE = 4;
 const START_MS = 180_000;
 const GROWN_MAX = 256 * 1_048_576;

@@ -1,5 +1,5 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -73,18 +73,20 @@ const target = (...args: readonly string[]): string[] => [
 ];
 const resultOf = (name: string): RunResult => runOf(readFileSync(at(name), 'utf8'), name);
 
-/** A service that gives one answer; `onRequest` sees each. */
-async function startFake(status: number, answer: object, onRequest = (): void => undefined) {
+type FakeAnswer = { readonly status: number; readonly body: object };
+
+/** A service that gives the answers that `answerOf` has for a path. */
+async function startFake(answerOf: (path: string, server: Server) => FakeAnswer) {
   const server = createServer((request, response) => {
     request.resume();
-    onRequest();
-    const body = JSON.stringify(answer);
-    response.writeHead(status, { 'content-length': body.length });
-    response.end(body);
+    const { status, body } = answerOf(request.url ?? '', server);
+    const text = JSON.stringify(body);
+    response.writeHead(status, { 'content-length': text.length });
+    response.end(text);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void server.close());
-  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
 describe('a run by a file', () => {
@@ -152,20 +154,30 @@ describe('a run by a file', () => {
   );
 
   test(
-    'a wrong answer is found, shown and fails it',
+    'a wrong answer is found, shown and fails it; refusals are counted by code and reason, and a service that goes away ends no run',
     async () => {
-      // Who allows everything allows what the data set denies.
-      const { url } = await startFake(200, { allowed: true });
+      let checks = 0;
+      const full = { code: 'resource_exhausted', reason: 'QUEUE_FULL' };
+      const url = await startFake((path, server) => {
+        if (path.endsWith('/Check')) checks++;
+        // Who allows everything allows what the data set denies.
+        if (checks <= 20) return { status: 200, body: { allowed: true } };
+        if (checks === 30) server.close(() => undefined);
+        if (checks > 30) server.closeAllConnections();
+        return { status: 429, body: full };
+      });
       const operations = [{ kind: 'check' }];
       const stages = [{ seconds: 1, rate: 40 }];
       writeFileSync(at('allowed.json'), JSON.stringify({ ...PLAN, operations, stages }));
       const args = ['--target', url, '--mix', at('allowed.json'), '--json', at('wrong.json')];
       const { code, stderr } = await loadInProcess(args);
-      const { failures, operations: asked } = resultOf('wrong.json');
+      const { failures, operations: asked, seconds } = resultOf('wrong.json');
       expect({ code, wrong: asked[0]?.wrong ?? 0 }).not.toMatchObject({ wrong: 0 });
       expect(code).toBe(1);
       expect(failures[0]).toContain('wrong: {"allowed":true}');
       expect(stderr).toContain('answers were wrong');
+      const reasons = new Set(seconds.flatMap(({ refused }) => Object.keys(refused)));
+      expect(reasons).toEqual(new Set(['resource_exhausted QUEUE_FULL', 'connection lost']));
     },
     RUN_TIMEOUT_MS,
   );
@@ -234,19 +246,19 @@ describe('a run that is not begun', () => {
   });
 });
 
-const planOfRequests = (seconds: number): string => {
-  const body = { namespace: 'doc', object_id: 'd', relation: 'viewer' };
-  const operations = [{ kind: 'request', path: '/workspace.v1.AuthzService/Expand', body }];
-  const stages = [{ seconds, rate: 20 }];
-  return JSON.stringify({ project: 'anybody', tenant: 't', operations, stages });
-};
-
 test(
   'what interrupts a run ends it in order',
   async () => {
     let interrupt = (): void => undefined;
-    const { url } = await startFake(200, {}, () => interrupt());
-    writeFileSync(at('long.json'), planOfRequests(600));
+    const url = await startFake(() => {
+      interrupt();
+      return { status: 200, body: {} };
+    });
+    const body = { namespace: 'doc', object_id: 'd', relation: 'viewer' };
+    const operations = [{ kind: 'request', path: '/workspace.v1.AuthzService/Expand', body }];
+    const stages = [{ seconds: 600, rate: 20 }];
+    const plan = { project: 'anybody', tenant: 't', operations, stages };
+    writeFileSync(at('long.json'), JSON.stringify(plan));
     const args = ['--target', url, '--mix', at('long.json'), '--json', at('long-run.json')];
     const { code } = await load(args, {
       onStart: (signal) => (interrupt = () => signal('SIGINT')),
@@ -256,24 +268,6 @@ test(
     expect(isWhole).toBe(false);
     expect(seconds.length).toBeGreaterThan(0);
     expect(seconds.length).toBeLessThan(60);
-  },
-  RUN_TIMEOUT_MS,
-);
-
-test(
-  'refusals are counted by code and reason, and a service that goes away ends no run',
-  async () => {
-    let left = 10;
-    const full = { code: 'resource_exhausted', reason: 'QUEUE_FULL' };
-    const { server, url } = await startFake(429, full, () => {
-      if (--left === 0) server.close(() => undefined);
-      if (left < 0) server.closeAllConnections();
-    });
-    writeFileSync(at('refused.json'), planOfRequests(1));
-    const args = ['--target', url, '--mix', at('refused.json'), '--json', at('r.json')];
-    expect((await loadInProcess(args)).code).toBe(1);
-    const reasons = resultOf('r.json').seconds.flatMap(({ refused }) => Object.keys(refused));
-    expect(new Set(reasons)).toEqual(new Set(['resource_exhausted QUEUE_FULL', 'connection lost']));
   },
   RUN_TIMEOUT_MS,
 );

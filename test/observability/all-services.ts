@@ -1,7 +1,12 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { type LogLine, spawnService, watchService } from '../support/child-service.ts';
+import {
+  type LogLine,
+  SOURCE_CACHE,
+  spawnService,
+  watchService,
+} from '../support/child-service.ts';
 
 /** The three services as `npm run start:all` runs them, on free ports and in folders of their own. */
 export interface AllServices {
@@ -115,6 +120,7 @@ function portsOf(name: string, entry: LogLine): readonly (readonly [string, numb
 function settingsOf(dir: string): Readonly<Record<string, string>> {
   return {
     PATH: process.env['PATH'] ?? '',
+    NODE_OPTIONS: `--import=${SOURCE_CACHE}`,
     HOME: dir,
     GATEWAY_CONNECT_PORT: '0',
     GATEWAY_METRICS_PORT: '0',

@@ -1,25 +1,30 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { inLong, inShort } from '../support/test-length.ts';
 import { type AllServices, startAllServices, TOKEN } from './all-services.ts';
 
-describe('the three services of one machine', () => {
+/** Nobody was signalled twice, which would have ended it at once. */
+async function expectStoppedInOrder(
+  all: AllServices,
+  names: readonly ('authz' | 'runner')[],
+): Promise<void> {
+  for (const name of names) expect(all.logOf(name).at(-1)?.msg).toBe('stopped');
+  const events = all.logOf('notify').map(({ msg }) => msg);
+  expect(events.filter((msg) => msg === 'server_shutdown_signal')).toHaveLength(1);
+  expect(events).not.toContain('server_shutdown_error');
+  for (const url of [all.runner, all.notifyClient]) {
+    await expect(fetch(url)).rejects.toThrow('fetch failed');
+  }
+}
+
+inShort(describe)('the three services of one machine', () => {
   let all: AllServices;
 
   beforeAll(async () => {
     all = await startAllServices({ env: { NOTIFY_LOG_LEVEL: 'debug', RUNNER_LOG_LEVEL: 'debug' } });
   }, 120_000);
 
-  afterAll(async () => {
-    expect(await all.stop()).toBe(0);
-    // Nobody was signalled twice, which would have ended it at once.
-    for (const name of ['authz', 'runner'] as const) {
-      expect(all.logOf(name).at(-1)?.msg).toBe('stopped');
-    }
-    const events = all.logOf('notify').map(({ msg }) => msg);
-    expect(events.filter((msg) => msg === 'server_shutdown_signal')).toHaveLength(1);
-    expect(events).not.toContain('server_shutdown_error');
-    await expect(fetch(all.runner)).rejects.toThrow('fetch failed');
-  });
+  afterAll(() => all.stop());
 
   test('each serves its metrics, with build info and figures of the process', async () => {
     const prefixes = { authz: 'gatehouse', notify: 'notify', runner: 'runner' } as const;
@@ -124,6 +129,13 @@ describe('the three services of one machine', () => {
       .toMatchObject({ request_id: 'test-id.7' });
   });
 
+  // The last: it ends the services of the others.
+  test('when one dies the others stop, each once, and the whole fails', async () => {
+    process.kill(await all.runnerPid(), 'SIGKILL');
+    expect(await all.exited).toBe(1);
+    await expectStoppedInOrder(all, ['authz']);
+  });
+
   const ID = { 'x-request-id': 'test-id.7' };
   const CHECK = JSON.stringify({
     namespace: 'group',
@@ -156,19 +168,21 @@ describe('the three services of one machine', () => {
   }
 });
 
-test('when one dies the others stop, and the whole fails', async () => {
-  const all = await startAllServices();
-  try {
-    process.kill(await all.runnerPid(), 'SIGKILL');
-    expect(await all.exited).toBe(1);
-    expect(all.logOf('authz').at(-1)?.msg).toBe('stopped');
-    await expect(fetch(all.notifyClient)).rejects.toThrow('fetch failed');
-  } finally {
-    await all.stop();
-  }
-}, 120_000);
+inLong(test)(
+  'a signal stops each once, and the whole ends well',
+  async () => {
+    const all = await startAllServices();
+    expect(await all.stop()).toBe(0);
+    await expectStoppedInOrder(all, ['authz', 'runner']);
+  },
+  120_000,
+);
 
-test('wrong settings of one end the whole with its code', async () => {
-  const starting = startAllServices({ env: { GATEWAY_CONNECT_PORT: 'x' } });
-  await expect(starting).rejects.toThrow(/ended with 2:[^]*authz +\| .*GATEWAY_CONNECT_PORT/);
-}, 120_000);
+inShort(test)(
+  'wrong settings of one end the whole with its code',
+  async () => {
+    const starting = startAllServices({ env: { GATEWAY_CONNECT_PORT: 'x' } });
+    await expect(starting).rejects.toThrow(/ended with 2:[^]*authz +\| .*GATEWAY_CONNECT_PORT/);
+  },
+  120_000,
+);

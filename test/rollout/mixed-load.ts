@@ -5,7 +5,7 @@ const AUTHZ = '/workspace.v1.AuthzService';
 const TENANTS = 30;
 /** As much as a machine of two cores answers at ease, and as little as shows a refusal. */
 export const BUSY = { callers: 12, pauseMs: 2 };
-export const QUIET = { callers: 3, pauseMs: 10 };
+export const QUIET = { callers: 3, pauseMs: 60 };
 /** How long a process that is killed may take to be gone on a busy machine; less than it takes to start another one. */
 export const DYING_MS = 1_000;
 

@@ -12,6 +12,7 @@ import { startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
 import {
   type ChildService,
   type LogLine,
+  SOURCE_CACHE,
   spawnService,
   watchService,
 } from '../support/child-service.ts';
@@ -46,6 +47,9 @@ function supervise(
 ): ChildService<Ready> & { readonly child: ChildProcess } {
   const child = spawnService(['src/main.ts', '--instances', String(count)], {
     PATH: process.env['PATH'] ?? '',
+    // The instances are not the subject here, and start sooner.
+    DEBUG_ASSERTIONS: '',
+    NODE_OPTIONS: `--import=${SOURCE_CACHE}`,
     GATEWAY_DATA_DIR: dataDir,
     GATEWAY_HOST: '127.0.0.1',
     GATEWAY_CONNECT_PORT: '0',

@@ -32,7 +32,9 @@ const START_TIMEOUT_MS = 120_000;
 const LAST_LINES = 40;
 const LAST_LINES_MS = 500;
 /** Without it a start takes the types out of hundreds of files, once more in each thread. */
-const SOURCE_CACHE = fileURLToPath(new URL('../../scripts/source-cache.mjs', import.meta.url));
+export const SOURCE_CACHE = fileURLToPath(
+  new URL('../../scripts/source-cache.mjs', import.meta.url),
+);
 
 /** What is other than usual about the start of a program. */
 export type SpawnOptions = {

@@ -3,6 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
+/** What V8 made of vitest's own files, which each run loads. */
+const NODE_COMPILE_CACHE = resolve('node_modules/.cache/gatehouse/compiled');
+
 /** A folder of test files (`x.case.js`, with vitest's globals) that are run by a vitest of their own. */
 export class CaseFolder {
   readonly path = mkdtempSync(join(tmpdir(), 'gatehouse-cases-'));
@@ -25,7 +28,7 @@ export class CaseFolder {
     const { status, stdout, stderr } = spawnSync(process.execPath, all, {
       encoding: 'utf8',
       // Not the environment of the run that this is a part of.
-      env: { PATH: process.env['PATH'], NO_COLOR: '1' },
+      env: { PATH: process.env['PATH'], NO_COLOR: '1', NODE_COMPILE_CACHE },
     });
     return { status, output: stdout + stderr };
   }

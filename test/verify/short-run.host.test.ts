@@ -10,7 +10,8 @@ import { byLength } from '../support/test-length.ts';
 
 /* A short run of `npm run verify`: docs/consistency.md says what a whole one is. */
 
-const SECONDS = byLength(4, 12);
+const SECONDS = byLength(2, 12);
+const DISTURBANCES_MIN = byLength(1, 2);
 
 test('two instances under load and disturbances answer as one', { timeout: 180_000 }, async () => {
   const out = mkdtempSync(join(tmpdir(), 'gatehouse-verify-test-'));
@@ -47,7 +48,7 @@ test('two instances under load and disturbances answer as one', { timeout: 180_0
       reads += again.coverage.reads;
       disturbances += history.disturbances.length;
       // A machine that is busy with other tests gets too little done in one round: it has more of them.
-      if (reads > 100 && disturbances > 1) ending.abort();
+      if (reads > 100 && disturbances >= DISTURBANCES_MIN) ending.abort();
       return path;
     },
   });
@@ -56,5 +57,5 @@ test('two instances under load and disturbances answer as one', { timeout: 180_0
   expect(outcome.isWrong, said.join('\n')).toBe(false);
   expect(unclean, said.join('\n')).toEqual([]);
   expect(reads, said.join('\n')).toBeGreaterThan(100);
-  expect(disturbances).toBeGreaterThan(1);
+  expect(disturbances).toBeGreaterThanOrEqual(DISTURBANCES_MIN);
 });

@@ -1,2 +1,2 @@
-/* Three times as long, with instances that restart and are alone for a while. */
+/* Six times as long, with instances that restart and are alone for a while. */
 import './short-run.host.test.ts';

@@ -3,7 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import type { ServerTarget } from '../../src/store/pool.ts';
+import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { call, startService, type Service } from '../support/service.ts';
+import { urlOf } from '../support/start-instance.ts';
 
 /*
  * A machine whose wall clock is wrong, and is set while the service runs: expiry goes by the database's
@@ -12,17 +15,23 @@ import { call, startService, type Service } from '../support/service.ts';
 const DAY_MS = 86_400_000;
 const folder = mkdtempSync(join(tmpdir(), 'clock-skew-'));
 const skew = join(folder, 'skew');
+let database: TestDatabase;
 let service: Service;
 
+const start = (env: Readonly<Record<string, string>>): Promise<Service> =>
+  startService({
+    env: { GATEWAY_WORKERS: '1', DATABASE_URL: urlOf(database.target as ServerTarget), ...env },
+  });
+
 beforeAll(async () => {
+  database = await createTestDatabase();
   writeFileSync(skew, String(2 * DAY_MS));
   const preload = pathToFileURL('test/support/run-skewed-clock.ts').href;
-  service = await startService({
-    env: { NODE_OPTIONS: `--import=${preload}`, TEST_CLOCK_SKEW_FILE: skew },
-  });
+  service = await start({ NODE_OPTIONS: `--import=${preload}`, TEST_CLOCK_SKEW_FILE: skew });
 });
 afterAll(async () => {
   expect(await service.stop()).toBe(0);
+  await database.drop();
   rmSync(folder, { recursive: true });
 });
 
@@ -104,7 +113,7 @@ test('a grant ends at its moment, while the clock of the machine is being set to
 
 test('an instance that is less certain of the time than it must be is not ready', async () => {
   // Between two renewals clocks may drift that far apart.
-  const strict = await startService({ env: { GATEWAY_CLOCK_UNCERTAINTY_MAX_MS: '1' } });
+  const strict = await start({ GATEWAY_CLOCK_UNCERTAINTY_MAX_MS: '1' });
   onTestFinished(() => strict.stop().then(() => undefined));
   await vi.waitFor(
     async () => {

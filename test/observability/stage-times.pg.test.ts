@@ -3,30 +3,45 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CheckRequestSchema } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import { BATCH_STAGES, CALL_STAGES } from '../../src/shared/stage-times.ts';
+import type { ServerTarget } from '../../src/store/pool.ts';
 import { callHttp2, envelope } from '../support/http2-calls.ts';
+import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { call, type Service, startService } from '../support/service.ts';
+import { sharedInstance } from '../support/shared-instance.ts';
+import { urlOf } from '../support/start-instance.ts';
 
 /* Where the time of decision calls goes is told where that was asked for, and nowhere else. */
 const CHECKS = 40;
 const CHECK_PATH = '/workspace.v1.AuthzService/Check';
+/** None of its settings asks for the times. */
+const plain = await sharedInstance();
+const databases: TestDatabase[] = [];
 let measured: Service;
-let plain: Service;
 let near: Service;
 
+async function startOnDatabase(env: Readonly<Record<string, string>>): Promise<Service> {
+  const database = await createTestDatabase();
+  databases.push(database);
+  const DATABASE_URL = urlOf(database.target as ServerTarget);
+  const common = { GATEWAY_STAGE_TIMES: 'true', GATEWAY_WORKERS: '1' };
+  return await startService({ env: { ...common, DATABASE_URL, ...env } });
+}
+
 beforeAll(async () => {
-  const env = { GATEWAY_STAGE_TIMES: 'true', GATEWAY_WORKERS: '2' };
-  [measured, plain, near] = await Promise.all([
-    startService({ env: { ...env, GATEWAY_THREAD_INDEX_BYTES: '0' } }),
-    startService(),
-    startService({ env: { ...env, GATEWAY_THREAD_CHECKS_PER_SECOND: '10' } }),
+  [measured, near] = await Promise.all([
+    startOnDatabase({ GATEWAY_THREAD_INDEX_BYTES: '0' }),
+    startOnDatabase({ GATEWAY_THREAD_CHECKS_PER_SECOND: '10' }),
   ]);
 }, 180_000);
 afterAll(async () => {
-  await Promise.all([measured, plain, near].map((service) => service.stop()));
+  await Promise.all([measured, near].map((service) => service.stop()));
+  for (const database of databases) await database.drop();
 }, 120_000);
 
+type Asked = Pick<Service, 'baseUrl' | 'metricsUrl' | 'token'> & { readonly projectId?: string };
+
 /** Value by `family carrier stage`. */
-async function stagesOf(service: Service): Promise<ReadonlyMap<string, number>> {
+async function stagesOf(service: Asked): Promise<ReadonlyMap<string, number>> {
   const text = await (await fetch(`${service.metricsUrl}/metrics`)).text();
   const line = /^gatehouse_stage_(\w+)_total\{carrier="(\w+)",stage="(\w+)"\} (\S+)$/gm;
   return new Map(
@@ -37,8 +52,9 @@ async function stagesOf(service: Service): Promise<ReadonlyMap<string, number>> 
   );
 }
 
-async function askOverHttp1(service: Service): Promise<void> {
-  const question = { namespace: 'resource', object_id: 'o', relation: 'viewer' };
+async function askOverHttp1(service: Asked): Promise<void> {
+  const scope = service.projectId === undefined ? {} : { project_id: service.projectId };
+  const question = { ...scope, namespace: 'resource', object_id: 'o', relation: 'viewer' };
   const response = await fetch(service.baseUrl + CHECK_PATH, {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${service.token}` },
