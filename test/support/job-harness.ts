@@ -63,7 +63,7 @@ export type JobOptions = {
 
 export function temporaryDir(): string {
   const dir = realpathSync(mkdtempSync(join(tmpdir(), 'job-')));
-  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true, maxRetries: 5 }));
   return dir;
 }
 
