@@ -1,3 +1,4 @@
+import { request } from 'node:http';
 import type { Outcome, SteadyLoad } from './steady-load.ts';
 import { quantileMs, startLoad, tenantName } from './steady-load.ts';
 
@@ -17,6 +18,18 @@ export function startMixedLoad(port: number, token: string, rate = BUSY): Steady
     tenants: TENANTS,
     headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
     call: (tenant, n) => (n >= TENANTS && n % 10 !== 0 ? check(tenant) : write(tenant, n)),
+  });
+}
+
+/** A Check over a connection of its own, since kept ones may all lead to one process. Settles with any answer. */
+export function checkOnce(port: number, token: string): Promise<void> {
+  const { path, body } = check(0);
+  const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` };
+  return new Promise((resolve, reject) => {
+    const call = request({ port, host: '127.0.0.1', path, method: 'POST', headers, agent: false });
+    call.once('response', (response) => response.resume().once('end', resolve));
+    call.once('error', reject);
+    call.end(body);
   });
 }
 

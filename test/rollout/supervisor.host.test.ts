@@ -18,7 +18,7 @@ import {
 } from '../support/child-service.ts';
 import { TEST_TOKEN } from '../support/service.ts';
 import { byLength, inLong, inShort } from '../support/test-length.ts';
-import { BUSY, DYING_MS, failed, QUIET, startMixedLoad, summary } from './mixed-load.ts';
+import { BUSY, checkOnce, DYING_MS, failed, QUIET, startMixedLoad, summary } from './mixed-load.ts';
 
 type Ready = {
   readonly port: number;
@@ -99,6 +99,7 @@ describe('several instances under one supervisor', () => {
     expect(statSync(join(dataDir, 'database-url')).mode & 0o777).toBe(0o600);
     const load = startMixedLoad(port, TEST_TOKEN, byLength(QUIET, BUSY));
     const answering = async (): Promise<number> => {
+      await checkOnce(port, TEST_TOKEN);
       const spread = await Promise.all(metricsPorts.map(decisions));
       return spread.filter((answered) => answered > 0).length;
     };
