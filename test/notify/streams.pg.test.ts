@@ -103,6 +103,9 @@ test('a place beyond the head begins anew with a reset, and the next id is of th
   expect(await series(service, 'notify_stream_events_total{kind="reset"}')).toBe(1);
 });
 
+/** Few: where a hint of PostgreSQL overtakes a notification the stream is served from the store, and drops nothing while it waits. */
+const DROPPED_MIN = 3;
+
 test('a client that does not read loses the oldest, each logged and counted, and is told of the gap', async () => {
   // In a process of its own, so that what is sent fills the kernel's buffers quickly on a busy machine, too.
   const service = await startNotify({
@@ -120,7 +123,7 @@ test('a client that does not read loses the oldest, each logged and counted, and
   socket.pause();
   const body = 'x'.repeat(16_000);
   let total = 0;
-  while (service.events('event_queue_full').length < 20) {
+  while (service.events('event_queue_full').length < DROPPED_MIN) {
     await notify(service, { title: `t${++total}`, body });
     expect(service.events('stream_close'), `after ${total} notifications`).toEqual([]);
   }
