@@ -160,8 +160,8 @@ test('what the engine cannot decide at once is a worker’s, and soon is not tri
   }
   await untilLocalReplica(fixture, 7);
   const { left } = pool.localReplicas;
-  for (let i = 0; i < 20; i++) expect(await allows(pool, 7, 'wide')).toBe(false);
-  expect(pool.localReplicas.left - left).toBe(20);
+  // On a busy machine some find the replica behind, and are not tried on this thread at all.
+  while (pool.localReplicas.left - left < 20) expect(await allows(pool, 7, 'wide')).toBe(false);
   // Others of that relation are left as well for a while, and then answered again.
   await untilLocalReplica(fixture, 7);
 });
