@@ -107,7 +107,7 @@ test('a place beyond the head begins anew with a reset, and the next id is of th
 const DROPPED_MIN = 3;
 
 test('a client that does not read loses the oldest, each logged and counted, and is told of the gap', async () => {
-  // In a process of its own, so that what is sent fills the kernel's buffers quickly on a busy machine, too.
+  // In a process of its own: a busy thread of the test would let more hints overtake.
   const service = await startNotify({
     NOTIFY_CONNECTION_BUFFER_EVENTS: '5',
   });
