@@ -13,7 +13,6 @@ export default defineConfig({
     'test/conformance-connect/gen/**',
     'test/runner/compat/act/**',
     'load/recipes/**',
-    'clients/typescript/src/gen/**',
     // Programs as users write them.
     'clients/typescript/examples/**',
     'dist/**',

@@ -7,11 +7,12 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { enableCompileCache, registerHooks, stripTypeScriptTypes } from 'node:module';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { isMainThread, threadId } from 'node:worker_threads';
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');
 const SOURCES = join(ROOT, 'src') + '/';
+const SOURCES_URL = pathToFileURL(SOURCES).href;
 const CACHE = join(ROOT, 'node_modules', '.cache', 'gatehouse');
 /** Another Node may take the types out in another way. */
 const STRIPPED = join(CACHE, `stripped-${process.version}`);
@@ -24,6 +25,12 @@ const changed = new Map();
 
 enableCompileCache(join(CACHE, 'compiled'));
 registerHooks({
+  resolve(specifier, context, nextResolve) {
+    const { parentURL } = context;
+    return specifier[0] === '.' && specifier.endsWith('.ts') && parentURL?.startsWith(SOURCES_URL)
+      ? { url: new URL(specifier, parentURL).href, format: 'module', shortCircuit: true }
+      : nextResolve(specifier, context);
+  },
   load(url, context, nextLoad) {
     if (!url.startsWith('file:') || !url.endsWith('.ts')) return nextLoad(url, context);
     const path = fileURLToPath(url);

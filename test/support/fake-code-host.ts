@@ -88,8 +88,7 @@ export async function startFakeCodeHost(options: FakeHostOptions = {}): Promise<
   const repositoryDir = join(root, owner, `${repo}.git`);
   const wikiDir = join(root, owner, `${repo}.wiki.git`);
   for (const dir of [repositoryDir, wikiDir]) {
-    await gitIn(root, 'init', '--quiet', '--bare', '--initial-branch=main', dir);
-    await gitIn(dir, 'config', 'http.receivepack', 'true');
+    await gitIn(root, 'init', '--quiet', '--bare', '--template=', '--initial-branch=main', dir);
   }
   const server = createServer();
   server.listen(options.port ?? 0, '127.0.0.1');

@@ -10,6 +10,19 @@ const IDENTITY = {
   GIT_COMMITTER_EMAIL: 'mona@example.com',
 };
 
+const SETTINGS = { 'gc.auto': '0', 'maintenance.auto': 'false', 'http.receivepack': 'true' };
+/** For all that git starts as well; nothing tidies up behind a commit or a push. */
+const CONFIGURED = {
+  GIT_CONFIG_NOSYSTEM: '1',
+  GIT_CONFIG_COUNT: String(Object.keys(SETTINGS).length),
+  ...Object.fromEntries(
+    Object.entries(SETTINGS).flatMap(([key, value], i) => [
+      [`GIT_CONFIG_KEY_${i}`, key],
+      [`GIT_CONFIG_VALUE_${i}`, value],
+    ]),
+  ),
+};
+
 /**
  * Runs git in `dir`, away from the user's settings; its trimmed output. A last argument
  * `{ date }` sets both dates of a commit.
@@ -25,7 +38,7 @@ export async function gitIn(
     env: {
       PATH: process.env['PATH'] ?? '',
       HOME: dir,
-      GIT_CONFIG_NOSYSTEM: '1',
+      ...CONFIGURED,
       LC_ALL: 'C',
       ...IDENTITY,
       ...(dated === undefined
@@ -57,7 +70,7 @@ export async function serveGit(
       PATH: process.env['PATH'] ?? '',
       GIT_PROJECT_ROOT: root,
       GIT_HTTP_EXPORT_ALL: '1',
-      GIT_CONFIG_NOSYSTEM: '1',
+      ...CONFIGURED,
       HOME: root,
       PATH_INFO: pathname,
       QUERY_STRING: search.slice(1),

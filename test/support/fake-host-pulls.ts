@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import {
   invalid,
   issueJson,
@@ -183,25 +185,27 @@ function isPull(issue: FakeIssue): issue is PullIssue {
   return issue.pull !== undefined;
 }
 
-async function shaOf(state: HostState, branch: string): Promise<string | undefined> {
+/** Of the file that git writes for a branch: a process for each question was most of what these tests took. */
+async function shaOf({ repositoryDir }: HostState, branch: string): Promise<string | undefined> {
   try {
-    return await gitIn(
-      state.repositoryDir,
-      'rev-parse',
-      '--verify',
-      '--quiet',
-      `refs/heads/${branch}`,
-    );
+    return (await readFile(join(repositoryDir, 'refs/heads', branch), 'utf8')).trim();
   } catch {
     return undefined;
   }
 }
 
+/** Commits that are there stay as they are. */
+const ancestors = new Map<string, boolean>();
+
 async function isAncestor(state: HostState, older: string, newer: string): Promise<boolean> {
-  try {
-    await gitIn(state.repositoryDir, 'merge-base', '--is-ancestor', older, newer);
-    return true;
-  } catch {
-    return false;
-  }
+  const key = `${state.repositoryDir} ${older} ${newer}`;
+  const known = ancestors.get(key);
+  if (known !== undefined) return known;
+  const answer = await gitIn(state.repositoryDir, 'merge-base', '--is-ancestor', older, newer).then(
+    () => true,
+    // 1 says no; any other status, that a commit is not there.
+    (error: { readonly code?: unknown }) => (error.code === 1 ? false : undefined),
+  );
+  if (answer !== undefined) ancestors.set(key, answer);
+  return answer ?? false;
 }

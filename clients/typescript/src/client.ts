@@ -3,19 +3,19 @@ import { batchByClient, batchByFetch } from './batch-call.ts';
 import { CheckBatcher, type Decision } from './batcher.ts';
 import { currentSession } from './current-session.ts';
 import { errorFrom, GatehouseError } from './errors.ts';
-import { BudgetService } from './gen/gatehouse/v1/budget_service_pb.ts';
-import { ModelService } from './gen/gatehouse/v1/model_service_pb.ts';
+import { BudgetService } from '../../../src/gen/gatehouse/v1/budget_service_pb.ts';
+import { ModelService } from '../../../src/gen/gatehouse/v1/model_service_pb.ts';
 import {
   type ExplainResponse,
   type ListSubjectsResponse,
   QueryService,
-} from './gen/gatehouse/v1/query_service_pb.ts';
-import { TupleService } from './gen/gatehouse/v1/tuple_service_pb.ts';
-import { AdminService } from './gen/workspace/v1/admin_service_pb.ts';
-import { AuthzService } from './gen/workspace/v1/authz_service_pb.ts';
-import { GroupService } from './gen/workspace/v1/group_service_pb.ts';
-import { SeatService } from './gen/workspace/v1/seat_service_pb.ts';
-import { WorkspaceService } from './gen/workspace/v1/workspace_service_pb.ts';
+} from '../../../src/gen/gatehouse/v1/query_service_pb.ts';
+import { TupleService } from '../../../src/gen/gatehouse/v1/tuple_service_pb.ts';
+import { AdminService } from '../../../src/gen/workspace/v1/admin_service_pb.ts';
+import { AuthzService } from '../../../src/gen/workspace/v1/authz_service_pb.ts';
+import { GroupService } from '../../../src/gen/workspace/v1/group_service_pb.ts';
+import { SeatService } from '../../../src/gen/workspace/v1/seat_service_pb.ts';
+import { WorkspaceService } from '../../../src/gen/workspace/v1/workspace_service_pb.ts';
 import {
   type Model,
   type Question,

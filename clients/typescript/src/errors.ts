@@ -1,5 +1,5 @@
 import { Code, ConnectError } from '@connectrpc/connect';
-import { ErrorInfoSchema } from './gen/google/rpc/error_details_pb.ts';
+import { ErrorInfoSchema } from '../../../src/gen/google/rpc/error_details_pb.ts';
 import type { Reason } from './reasons.ts';
 
 /** What kind of failure it is: the codes of gRPC and Connect. */

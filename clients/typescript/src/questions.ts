@@ -4,8 +4,8 @@ import {
   type QuestionSchema,
   type QueryScopeSchema,
   UsersetMode,
-} from './gen/gatehouse/v1/query_service_pb.ts';
-import type { RelationTupleSchema, SubjectSchema } from './gen/workspace/v1/authz_service_pb.ts';
+} from '../../../src/gen/gatehouse/v1/query_service_pb.ts';
+import type { RelationTupleSchema, SubjectSchema } from '../../../src/gen/workspace/v1/authz_service_pb.ts';
 import type { Session } from './session.ts';
 
 /** A JSON object, as a condition's context. */

@@ -1,6 +1,6 @@
 import type { Client } from '@connectrpc/connect';
-import type { TupleService } from './gen/gatehouse/v1/tuple_service_pb.ts';
-import { TupleUpdate_Op } from './gen/workspace/v1/authz_service_pb.ts';
+import type { TupleService } from '../../../src/gen/gatehouse/v1/tuple_service_pb.ts';
+import { TupleUpdate_Op } from '../../../src/gen/workspace/v1/authz_service_pb.ts';
 import { type EndOptions, type ShardOptions, type Tuple, tupleInit } from './questions.ts';
 import { type RetryPolicy, withRetry } from './retry.ts';
 import type { Session, ShardName } from './session.ts';
