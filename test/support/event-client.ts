@@ -17,7 +17,8 @@ export class EventClient {
   text = '';
   isClosed = false;
   readonly #response: http.IncomingMessage;
-  #rest = '';
+  #parts: string[] = [];
+  #endsWithNewline = false;
   #wake: (() => void)[] = [];
 
   private constructor(response: http.IncomingMessage) {
@@ -76,8 +77,16 @@ export class EventClient {
   }
 
   #parse(chunk: string): void {
-    const blocks = (this.#rest + chunk).split('\n\n');
-    this.#rest = blocks.pop() ?? '';
+    // An event of megabytes comes in hundreds of chunks: they are joined once, where it ends.
+    this.#parts.push(chunk);
+    if (!chunk.includes('\n\n') && !(chunk.startsWith('\n') && this.#endsWithNewline)) {
+      this.#endsWithNewline = chunk.endsWith('\n');
+      return;
+    }
+    const blocks = this.#parts.splice(0).join('').split('\n\n');
+    const rest = blocks.pop() ?? '';
+    this.#parts.push(rest);
+    this.#endsWithNewline = rest.endsWith('\n');
     for (const block of blocks) {
       // Comments and reconnection times are no events.
       if (/^(?::|retry: \d+$)/.test(block)) continue;

@@ -2,22 +2,25 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
 import { join } from 'node:path';
 
-type Asset = { readonly path: string; readonly contentType: string; readonly body: string };
+type Asset = { readonly path: string; readonly contentType: string; readonly body: () => string };
 
 const SCRIPT_TYPE = 'text/javascript; charset=utf-8';
 
 /**
  * The files of the page, read once, at start. Its TypeScript becomes JavaScript by leaving the types
- * out, as Node does with our own. The addresses mirror the folders, so that imports stay as they are.
+ * out, as Node does with our own, when the file is first asked for: a runner without a page open starts
+ * 0.25 s of CPU sooner. The addresses mirror the folders, so that imports stay as they are.
  */
 export function pageAssets(): readonly Asset[] {
   const folder = (name: string): string => join(import.meta.dirname, name);
+  const css = textOf('page.css');
+  const icon = textOf('icon.svg');
   return [
     ...scriptsOf(folder('client'), '/assets/page/client'),
     ...scriptsOf(folder('shared'), '/assets/page/shared'),
     ...scriptsOf(folder('../text'), '/assets/text'),
-    { path: '/assets/page.css', contentType: 'text/css; charset=utf-8', body: textOf('page.css') },
-    { path: '/assets/icon.svg', contentType: 'image/svg+xml', body: textOf('icon.svg') },
+    { path: '/assets/page.css', contentType: 'text/css; charset=utf-8', body: () => css },
+    { path: '/assets/icon.svg', contentType: 'image/svg+xml', body: () => icon },
   ];
 }
 
@@ -33,7 +36,8 @@ function scriptsOf(directory: string, at: string): readonly Asset[] {
 
 function script(file: string, path: string): Asset {
   const source = readFileSync(file, 'utf8');
-  return { path, contentType: SCRIPT_TYPE, body: withoutTypes(source) };
+  let body: string | undefined;
+  return { path, contentType: SCRIPT_TYPE, body: () => (body ??= withoutTypes(source)) };
 }
 
 /** Node says once that it may still change the function; that is no news for whoever starts a runner. */

@@ -92,11 +92,15 @@ function document(status: number, body: string): Answer {
 }
 
 function assetRoute({ path, contentType, body }: ReturnType<typeof pageAssets>[number]): ApiRoute {
-  const etag = etagOf(body);
   const headers = ['cache-control', 'no-cache', 'cross-origin-resource-policy', 'same-origin'];
+  let etag: string | undefined;
   return {
     method: 'GET',
     pattern: path,
-    handle: () => ({ kind: 'whole', status: 200, contentType, body, headers, etag }),
+    handle: () => {
+      const text = body();
+      etag ??= etagOf(text);
+      return { kind: 'whole', status: 200, contentType, body: text, headers, etag };
+    },
   };
 }
