@@ -71,7 +71,7 @@ test('a', () => { spawnSync(process.execPath, ['-e', ${JSON.stringify(BUSY)}]); 
     "test('a', () => new Promise((done) => setTimeout(done, 1500)));",
   );
   const { status, output } = strict.run('busy');
-  expect(output).toContain('More than 0.5 s of CPU in two runs: split these files');
+  expect(output).toContain('More than 0.5 s of CPU, median of two runs: split these files');
   expect(output).toMatch(/^ +(?:0\.[6-9]|1\.\d) s {2}busy\.case\.js$/m);
   expect(output).toMatch(/^ +(?:0\.[6-9]|1\.\d) s {2}busy-child\.case\.js$/m);
   expect(output).not.toMatch(/ s {2}busy-not\.case\.js$/m);
