@@ -12,6 +12,7 @@ const LONG_UNIT = '{src,test}/**/*.long.test.ts';
 /** What starts processes may take this long: machines that run tests do other things, too. */
 const PROCESSES_MS = 120_000;
 const TEMPLATE = 'test/support/global-template.ts';
+const POSTGRES = 'test/support/global-postgres.ts';
 
 /** TEST_LENGTH picks the short tests (`npm test`) or the long ones (`npm run test:long`). Without it both run. */
 function leftOut(length: string | undefined): string[] {
@@ -81,11 +82,7 @@ export default defineConfig({
           include: [PG],
           testTimeout: PROCESSES_MS,
           exclude: notThese,
-          globalSetup: [
-            TEMPLATE,
-            'test/support/global-postgres.ts',
-            'test/support/global-instance.ts',
-          ],
+          globalSetup: [TEMPLATE, POSTGRES, 'test/support/global-instance.ts'],
           // To load the service anew for each file took a third of the time. Files share no database.
           isolate: false,
         },
@@ -97,7 +94,7 @@ export default defineConfig({
           include: [HOST],
           testTimeout: PROCESSES_MS,
           exclude: notThese,
-          globalSetup: [TEMPLATE],
+          globalSetup: [TEMPLATE, POSTGRES],
         },
       },
     ],

@@ -6,7 +6,7 @@ import { CaseFolder } from './support/vitest-run.ts';
 const REPORTER = resolve('scripts/summary-reporter.ts');
 const setupFiles = [resolve('test/support/cpu-meter.ts')];
 const folder = new CaseFolder({ reporters: [REPORTER], setupFiles });
-const strict = new CaseFolder({ reporters: [[REPORTER, { cpuSecondsMax: 0.5 }]], setupFiles });
+const strict = new CaseFolder({ reporters: [[REPORTER, { cpuSecondsMax: 0.25 }]], setupFiles });
 afterAll(() => {
   folder.remove();
   strict.remove();
@@ -55,9 +55,9 @@ test('tests that were not asked for by name are no skips', () => {
   expect(status).toBe(0);
 });
 
-/** Takes 0.7 s of CPU. */
+/** Takes 0.35 s of CPU. */
 const BUSY =
-  'const { user } = process.cpuUsage(); while (process.cpuUsage().user - user < 7e5) for (let i = 0; i < 1e7; i++);';
+  'const { user } = process.cpuUsage(); while (process.cpuUsage().user - user < 3.5e5) for (let i = 0; i < 1e6; i++);';
 
 test('a file that takes too much CPU, its children too, fails the run, with advice', () => {
   strict.write('busy.case.js', `test('a', () => { ${BUSY} });`);
@@ -71,9 +71,9 @@ test('a', () => { spawnSync(process.execPath, ['-e', ${JSON.stringify(BUSY)}]); 
     "test('a', () => new Promise((done) => setTimeout(done, 1500)));",
   );
   const { status, output } = strict.run('busy');
-  expect(output).toContain('More than 0.5 s of CPU, median of two runs: split these files');
-  expect(output).toMatch(/^ +(?:0\.[6-9]|1\.\d) s {2}busy\.case\.js$/m);
-  expect(output).toMatch(/^ +(?:0\.[6-9]|1\.\d) s {2}busy-child\.case\.js$/m);
+  expect(output).toContain('More than 0.25 s of CPU, median of two runs: split these files');
+  expect(output).toMatch(/^ +(?:0\.[3-9]|1\.\d) s {2}busy\.case\.js$/m);
+  expect(output).toMatch(/^ +(?:0\.[3-9]|1\.\d) s {2}busy-child\.case\.js$/m);
   expect(output).not.toMatch(/ s {2}busy-not\.case\.js$/m);
   expect(lastLine(output)).toBe('3 passed, 0 failed');
   expect(status).toBe(1);

@@ -22,6 +22,20 @@ function partsOf(name: string): readonly string[] {
   return parts;
 }
 
+const bansByTerms = new WeakMap<readonly Term[], Map<string, readonly Term[]>>();
+
+/** The rows that ban a part of a name: few names say what any row bans. */
+function bansOf(name: string, terms: readonly Term[]): readonly Term[] {
+  let bans = bansByTerms.get(terms);
+  if (bans === undefined) bansByTerms.set(terms, (bans = new Map()));
+  let found = bans.get(name);
+  if (found === undefined) {
+    found = terms.filter(({ names }) => partsOf(name).some((part) => names?.test(part)));
+    bans.set(name, found);
+  }
+  return found;
+}
+
 /** What a source says that a row of the glossary bans, each with its place. */
 function faultsOf(path: string, source: string, terms: readonly Term[]): readonly string[] {
   const rows = terms.filter(
@@ -29,14 +43,16 @@ function faultsOf(path: string, source: string, terms: readonly Term[]): readonl
       (where?.test(path) ?? true) && !except.some(([excepted]) => excepted.test(path)),
   );
   const { names, comments } = wordsOfSource(source);
+  const banned = names.filter(([name]) => bansOf(name, terms).length > 0);
   const file = path.replace(/^src\//, '').replaceAll(/[-/.]/g, '_');
-  return rows.flatMap(({ word, names: banned, comments: bannedInComments }) => {
-    const found = names.filter(([name]) => partsOf(name).some((part) => banned?.test(part)));
+  return rows.flatMap((row) => {
+    const { word, names: bannedNames, comments: bannedInComments } = row;
+    const found = banned.filter(([name]) => bansOf(name, terms).includes(row));
     const said = comments.flatMap(([text, line]) => {
       const match = bannedInComments?.exec(text);
       return match === null || match === undefined ? [] : [[match[0], line] as const];
     });
-    const inPath = file.split('_').filter((part) => banned?.test(part));
+    const inPath = file.split('_').filter((part) => bannedNames?.test(part));
     return [...found, ...said, ...inPath.map((part) => [part, 0] as const)].map(
       ([text, line]) => `${path}:${line}: ${text} (write ${word})`,
     );

@@ -224,6 +224,8 @@ function memoryOf(index: TupleIndex): ReadonlyMap<string, readonly (Uint32Array 
   ]);
 }
 
+const MEMBERS = byLength(1_500, 5_000);
+
 /** Many rows with long lists, many relations of one object, many expiries. */
 function largeRows(): TupleRow[] {
   const all: TupleRow[] = [];
@@ -232,7 +234,7 @@ function largeRows(): TupleRow[] {
     subjectId,
     subjectRelation: '',
   });
-  for (let i = 0; i < 5_000; i++) {
+  for (let i = 0; i < MEMBERS; i++) {
     all.push({ namespace: 'group', objectId: 'all', relation: 'member', ...user(`u${i}`) });
   }
   for (let i = 0; i < 300; i++) {
@@ -297,7 +299,7 @@ function flip(page: Uint32Array | Uint8Array, bit: number): void {
 const PARTS = [...memoryOf(new TupleIndex()).keys()];
 test.each(PARTS)('a flipped bit in %s is found, or changes nothing, now and later', (part) => {
   const stored = largeRows();
-  const gone = stored.splice(4_000, 700);
+  const gone = stored.splice(MEMBERS - 1_000, 700);
   const fresh = (): { index: TupleIndex; store: Store } => {
     const made = load([...stored, ...gone]);
     for (const each of gone) apply(made.index, made.store, { op: 'remove', row: each });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { byLength } from '../../test/support/test-length.ts';
 import { inspectModel } from './namespace-model.ts';
 
 function inspect(relations: Readonly<Record<string, unknown>>, more: object = {}) {
@@ -132,18 +133,20 @@ describe('exclusions that can never exclude', () => {
   });
 });
 
+const NAMESPACES = byLength(16, 30);
+
 test('a model as large as a request is looked at in bounded time', () => {
   const relations = Object.fromEntries(
     Array.from({ length: 256 }, (_, i) => {
       const types = Array.from(
         { length: 64 },
-        (_type, t) => `n${(i + t * 3) % 30}#r${(i + t) % 256}`,
+        (_type, t) => `n${(i + t * 3) % NAMESPACES}#r${(i + t) % 256}`,
       );
       return [`r${i}`, { subjects: [...new Set(types)] }];
     }),
   );
   const namespaces = Object.fromEntries(
-    Array.from({ length: 30 }, (_, n) => [`n${n}`, { relations }]),
+    Array.from({ length: NAMESPACES }, (_, n) => [`n${n}`, { relations }]),
   );
   const { errors, warnings } = inspectModel(JSON.stringify({ namespaces }));
   expect(errors).toEqual([]);

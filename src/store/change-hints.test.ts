@@ -1,12 +1,14 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { anyCharacter } from '../../test/support/any-text.ts';
+import { byLength } from '../../test/support/test-length.ts';
 import { hintReader } from './change-feed.ts';
 import { type ChangeHint, hintsIn, payloadsOf } from './change-hints.ts';
 
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 const text = fc.oneof(
   fc.string({ maxLength: 30 }),
-  fc.string({ maxLength: 300, size: 'max', unit: 'binary' }),
+  fc.string({ maxLength: 300, size: 'max', unit: anyCharacter }),
   fc.constantFrom('', '__proto__', '"', '\\', '€'.repeat(256), '\u0000', '\n'),
 );
 const hint = fc.record({
@@ -23,7 +25,7 @@ test(`every hint arrives, in payloads that PostgreSQL takes (SEED=${seed})`, () 
       expect(messages.flatMap((message) => message?.hints)).toEqual(hints);
       expect(messages.every((message) => message?.sender === '0123456789abcdef')).toBe(true);
     }),
-    { seed, numRuns: 100 * Number(process.env['FUZZ_RUNS'] ?? 1) },
+    { seed, numRuns: byLength(30, 100) * Number(process.env['FUZZ_RUNS'] ?? 1) },
   );
 });
 

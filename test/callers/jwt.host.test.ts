@@ -87,6 +87,7 @@ beforeAll(async () => {
   const document = { callers: [caller], jwt_issuers: [issuer, lost] };
   writeFileSync(file, JSON.stringify(document));
   service = await startService({
+    postgres: 'shared',
     env: {
       GATEWAY_SERVICE_AUTH_TOKENS: '',
       GATEWAY_CALLERS_FILE: file,

@@ -39,6 +39,7 @@ function write(...some: readonly object[]): void {
 beforeAll(async () => {
   write(...Object.values(callers));
   service = await startService({
+    postgres: 'shared',
     env: {
       GATEWAY_SERVICE_AUTH_TOKENS: '',
       GATEWAY_CALLERS_FILE: file,

@@ -13,7 +13,7 @@ import { AppError } from '../../src/shared/app-error.ts';
 import { byLength } from '../support/test-length.ts';
 import { INPUTS, jsonTextOf } from './messages.ts';
 
-const RUNS = Number(process.env['FUZZ_RUNS'] ?? byLength(80, 400));
+const RUNS = Number(process.env['FUZZ_RUNS'] ?? byLength(30, 400));
 const SEED = Number(process.env['SEED'] ?? Date.now() % 1_000_000_000);
 process.stdout.write(`decode-equals-library: SEED=${SEED}\n`);
 

@@ -267,7 +267,7 @@ describe('whatever a body holds, no method answers 500', () => {
     ];
     for (const field of FIELDS)
       for (const value of VALUES) bodies.push(`{"${field}":${JSON.stringify(value)}}`);
-    for (const body of sampledBodies(bodies, METHODS.indexOf(method), 4)) {
+    for (const body of sampledBodies(bodies, METHODS.indexOf(method), METHODS.length)) {
       const answer = await call(instance, method, body);
       expect(answer.status, `${body.slice(0, 200)}: ${JSON.stringify(answer.body)}`).toBeLessThan(
         500,

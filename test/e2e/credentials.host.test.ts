@@ -19,6 +19,7 @@ beforeAll(async () => {
   writeFileSync(tokens, 'old-token\n');
   writeFileSync(admin, 'old-secret\n');
   service = await startService({
+    postgres: 'shared',
     env: {
       GATEWAY_SERVICE_AUTH_TOKENS: '',
       GATEWAY_SERVICE_AUTH_TOKENS_FILE: tokens,

@@ -9,6 +9,7 @@ import {
   spawnService,
   watchService,
 } from '../support/child-service.ts';
+import { cloneDatabase } from '../support/service.ts';
 import { byLength, inLong, inShort } from '../support/test-length.ts';
 
 /** Reached by what listens on every address, and not by what listens on 127.0.0.1. */
@@ -24,6 +25,8 @@ type Program = {
   /** Ports of a line of its log. */
   readonly portsOf: (line: LogLine) => readonly unknown[];
   readonly portCount: number;
+  /** Of the database that it gets; none: it has no use for one. */
+  readonly database?: 'migrated' | 'none';
 };
 
 const PROGRAMS: Readonly<Record<string, Program>> = {
@@ -35,6 +38,7 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
     proxySetting: 'GATEWAY_BEHIND_PROXY',
     portsOf: (line) => (line.msg === 'ready' ? [line['port'], line['metrics_port']] : []),
     portCount: 2,
+    database: 'migrated',
   },
   'two instances': {
     args: ['src/main.ts', '--instances', '2'],
@@ -47,6 +51,7 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
         ? [line['port'], ...(line['metrics_ports'] as unknown[])]
         : [],
     portCount: 3,
+    database: 'migrated',
   },
   'notification service': {
     args: ['src/notify/main.ts'],
@@ -60,6 +65,7 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
     proxySetting: 'NOTIFY_BEHIND_PROXY',
     portsOf: (line) => (line.msg === 'server_listen' ? [line['port']] : []),
     portCount: 3,
+    database: 'none',
   },
   runner: {
     args: ['src/runner/main.ts'],
@@ -74,6 +80,7 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
 
 let dir: string;
 const running: ChildService<readonly number[]>[] = [];
+const databases: Awaited<ReturnType<typeof cloneDatabase>>[] = [];
 
 beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), 'gatehouse-address-'));
@@ -84,6 +91,7 @@ afterEach(async () => {
     child.kill('SIGTERM');
     await exited;
   }
+  for (const database of databases.splice(0)) await database.drop();
   rmSync(dir, { recursive: true, force: true });
 });
 
@@ -93,9 +101,12 @@ async function start(
   env: Readonly<Record<string, string>>,
 ): Promise<{ readonly ports: readonly number[]; readonly log: readonly LogLine[] }> {
   const ports: number[] = [];
+  const database = program.database && (await cloneDatabase(program.database));
+  if (database !== undefined) databases.push(database);
   const child = spawnService(program.args, {
     PATH: process.env['PATH'],
     DEBUG_ASSERTIONS: '',
+    DATABASE_URL: database?.url,
     HOME: dir,
     GATEWAY_DATA_DIR: join(dir, 'authz'),
     GATEWAY_DRAIN_MS: '0',

@@ -10,6 +10,7 @@ let service: Service;
 beforeAll(async () => {
   // As `npm start` without settings: no service tokens. README.md says that Watch needs its setting.
   service = await startService({
+    postgres: 'shared',
     env: { GATEWAY_SERVICE_AUTH_TOKENS: '', GATEWAY_WATCH_STREAMS: '8' },
   });
 }, 120_000);

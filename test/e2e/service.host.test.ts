@@ -379,7 +379,7 @@ describe('starting and stopping', () => {
       GATEWAY_WORKERS: '1',
       DEBUG_ASSERTIONS: '',
     };
-    const trusting = await startService({ env });
+    const trusting = await startService({ postgres: 'shared', env });
     onTestFinished(async () => expect(await trusting.stop()).toBe(0));
     const open = { authorization: '' };
     const updates = [grant('kept', 'alice')];

@@ -3,6 +3,7 @@ import { createGrpcTransport } from '@connectrpc/connect-node';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ModelActivationState, ModelService } from '../../src/gen/gatehouse/v1/model_service_pb.ts';
+import { anyCharacter } from '../support/any-text.ts';
 import { instanceForFile } from '../support/instance.ts';
 import { docModel, modelCall, modelClient } from '../support/model-calls.ts';
 import { call } from '../support/service.ts';
@@ -109,7 +110,7 @@ describe('ValidateModel', () => {
 
   const json = fc.oneof(
     fc.json(),
-    fc.string({ unit: 'binary' }),
+    fc.string({ unit: anyCharacter }),
     fc
       .record({
         relation: fc.oneof(

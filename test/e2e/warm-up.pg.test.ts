@@ -3,6 +3,7 @@ import type { ServerTarget } from '../../src/store/pool.ts';
 import { readRecentShards } from '../../src/store/sql/recent-shards.ts';
 import { urlOf } from '../support/instance.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { type ServedService, serveService } from '../support/serve-service.ts';
 import { call, type Service, startService } from '../support/service.ts';
 import { byLength, inLong } from '../support/test-length.ts';
 import { linesOf, plainTuples, postLines } from '../tuples/support.ts';
@@ -13,16 +14,20 @@ beforeAll(async () => {
 });
 afterAll(async () => await database.drop());
 
-const start = (env: Readonly<Record<string, string>> = {}): Promise<Service> =>
-  startService({
-    env: {
-      DATABASE_URL: urlOf(database.target as ServerTarget),
-      GATEWAY_WORKERS: byLength('1', '2'),
-      ...env,
-    },
-  });
+const settings = (
+  env: Readonly<Record<string, string>> = {},
+): Readonly<Record<string, string>> & { readonly DATABASE_URL: string } => ({
+  GATEWAY_WORKERS: byLength('1', '2'),
+  ...env,
+  DATABASE_URL: urlOf(database.target as ServerTarget),
+});
+const startProcess = (env?: Readonly<Record<string, string>>): Promise<Service> =>
+  startService({ env: settings(env) });
+/** A process in the long run alone. */
+const start = (env?: Readonly<Record<string, string>>): Promise<ServedService> =>
+  byLength(true, false) ? serveService(settings(env)) : startProcess(env);
 
-async function ask(service: Service, tenant: string): Promise<unknown> {
+async function ask(service: ServedService, tenant: string): Promise<unknown> {
   const { status, body } = await call(service, 'AuthzService/Check', {
     tenant_id: tenant,
     namespace: 'document',
@@ -34,7 +39,7 @@ async function ask(service: Service, tenant: string): Promise<unknown> {
   return body['allowed'];
 }
 
-async function figure(service: Service, name: string): Promise<number> {
+async function figure(service: ServedService, name: string): Promise<number> {
   const text = await (await fetch(`${service.metricsUrl}/metrics`)).text();
   return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);
 }
@@ -79,7 +84,7 @@ inLong(it)(
   async () => {
     const recent = async (): Promise<readonly string[]> =>
       (await readRecentShards(database.pool)).flat().map(({ tenantId }) => tenantId);
-    const first = await start();
+    const first = await startProcess();
     // What the start itself wrote is past.
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     const { status } = await postLines(first, '?tenant_id=large', linesOf(plainTuples(30_000)));

@@ -23,9 +23,10 @@ import {
   subjects,
   worlds,
 } from '../reference/worlds.ts';
+import { byLength } from '../support/test-length.ts';
 import { createIndex, finish } from './support.ts';
 
-const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? 1);
+const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? byLength(0.4, 1));
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 const READS = 1_000_000;
 const ALL: ListPage = { after: '', idsMax: Infinity };
@@ -176,15 +177,14 @@ test(`an evaluation of admitted tuples only is that of a store that never had ot
         // Nothing is left to the hot path, which would count all.
         for (const { objectId, namespace, relation } of ALL_REFS) {
           const entity = all.entityId(all.nameId(namespace), objectId);
-          expect(admitting.checkUser(entity, all.nameId(relation), 1, NOW_MS, READS)).toBe(
-            CHECK_GENERAL,
-          );
+          const code = admitting.checkUser(entity, all.nameId(relation), 1, NOW_MS, READS);
+          if (code !== CHECK_GENERAL) expect.fail(`${objectId}#${relation} is not left`);
         }
       },
     ),
     { numRuns: Math.ceil(30 * FUZZ_RUNS), seed },
   );
   // Worlds in which nothing was passed over, or nothing held, would show nothing.
-  expect(left).toBeGreaterThan(100);
+  expect(left).toBeGreaterThan(byLength(50, 100));
   expect(allowed).toBeGreaterThan(0);
 });

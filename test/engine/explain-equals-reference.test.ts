@@ -38,7 +38,7 @@ import { byLength } from '../support/test-length.ts';
 import { explainedWorld, type ExplainedWorld } from './explain-support.ts';
 import { finish } from './support.ts';
 
-const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? byLength(0.25, 1));
+const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? byLength(0.12, 1));
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 const counts = { allows: 0, denies: 0, remedies: 0, excluded: 0, without: 0, truncated: 0 };
 

@@ -10,6 +10,7 @@ import { parseModel } from '../../src/model/namespace-model.ts';
 import type { Subject } from '../../src/model/relation-tuple.ts';
 import { EMPTY_NAME } from '../../src/model/tuple-reader.ts';
 import { systemClock } from '../../src/shared/clock.ts';
+import { byLength } from '../support/test-length.ts';
 
 const SEED = Number(process.env['SEED'] ?? 7);
 const BUDGET = 10_000;
@@ -29,16 +30,19 @@ const indexOf = (world: World): TupleIndex => {
   return index;
 };
 
+const ASKED = byLength(2_000, 5_000);
+const EVALUATORS = byLength(4, 10);
+
 // Caches grow, and move, while an evaluation holds offsets into them; a fresh evaluator grows most.
 test(`every answer of fresh evaluators is right (SEED=${SEED})`, () => {
-  const world = new World(0.5, SEED);
-  const questions = mixedQuestions(world, 10_000, 'uniform');
+  const world = new World(byLength(0.2, 0.5), SEED);
+  const questions = mixedQuestions(world, byLength(2_500, 10_000), 'uniform');
   const index = indexOf(world);
   const model = parseModel(DATASET_MODEL_JSON);
   const options = { depthMax: 256, membershipBytesMax: 64 * 1_048_576 };
   let decided = 0;
   const wrong: string[] = [];
-  for (let first = 0; first < 10; first++) {
+  for (let first = 0; first < EVALUATORS; first++) {
     const evaluator = new Evaluator(index, model, options, systemClock);
     for (let n = 0; n < 4_000; n++) {
       const question = questions[(first * 977 + n) % questions.length];
@@ -52,13 +56,13 @@ test(`every answer of fresh evaluators is right (SEED=${SEED})`, () => {
     }
   }
   expect(wrong).toEqual([]);
-  expect(decided).toBeGreaterThan(30_000);
+  expect(decided).toBeGreaterThan(3_000 * EVALUATORS);
 });
 
 // Small tables: lines, chains and closures that were read ahead are replaced before they are asked for.
 test(`reading ahead changes no answer, whatever the group holds (SEED=${SEED})`, () => {
-  const world = new World(0.2, SEED);
-  const questions = mixedQuestions(world, 5_000, 'uniform');
+  const world = new World(byLength(0.1, 0.2), SEED);
+  const questions = mixedQuestions(world, ASKED, 'uniform');
   const index = indexOf(world);
   const model = parseModel(DATASET_MODEL_JSON);
   const options = { depthMax: 256, membershipBytesMax: 128 * 1024, readAheadBytesMin: 0 };
@@ -95,5 +99,5 @@ test(`reading ahead changes no answer, whatever the group holds (SEED=${SEED})`,
     });
   }
   expect(wrong).toEqual([]);
-  expect(decided).toBeGreaterThan(4_000);
+  expect(decided).toBeGreaterThan(ASKED * 0.8);
 });

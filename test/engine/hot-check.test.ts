@@ -24,7 +24,7 @@ import { byLength } from '../support/test-length.ts';
 import { keyOf } from '../support/tuple-text.ts';
 import { finish } from './support.ts';
 
-const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? byLength(0.25, 1));
+const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? byLength(0.12, 1));
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 const BYTES = 1 << 16;
 const NODES = 250;
@@ -56,6 +56,7 @@ type Ask = (object: string, user: string, nodesMax?: number, readsMax?: number) 
 /** The same questions with all caches, and with each kind of them absent. */
 function waysOf(index: TupleIndex, modelJson = MODEL): Ask[] {
   const scratch = new HotScratch();
+  const rules = parseModel(modelJson);
   return [
     [],
     ['chains'],
@@ -64,7 +65,7 @@ function waysOf(index: TupleIndex, modelJson = MODEL): Ask[] {
     ['closures', 'chains'],
     ['closures', 'objects', 'chains'],
   ].map((off) => {
-    const model = new HotModel(new BoundModel(parseModel(modelJson), index));
+    const model = new HotModel(new BoundModel(rules, index));
     const memberships = off.includes('closures')
       ? ABSENT_CACHES.memberships
       : new MembershipCache(index, model, BYTES);
@@ -94,9 +95,16 @@ function waysOf(index: TupleIndex, modelJson = MODEL): Ask[] {
   });
 }
 
+/** Towers share most of their tuples. */
+const keys = new Map<string, ReturnType<typeof keyOf>>();
+
 function indexOf(...tuples: readonly string[]): TupleIndex {
   const index = new TupleIndex();
-  for (const tuple of tuples) index.applyChange('insert', keyOf(tuple));
+  for (const tuple of tuples) {
+    const key = keys.get(tuple) ?? keyOf(tuple);
+    keys.set(tuple, key);
+    index.applyChange('insert', key);
+  }
   return index;
 }
 
@@ -119,13 +127,8 @@ test(`says with any caches what the general evaluation says, or leaves it to it 
             const { code } = ask(`${namespace}:${objectId}#${relation}`, user);
             if (code === CHECK_GENERAL) continue;
             answered++;
-            expect([way, objectId, relation, user, code === CHECK_ALLOWED]).toEqual([
-              way,
-              objectId,
-              relation,
-              user,
-              allowed,
-            ]);
+            if ((code === CHECK_ALLOWED) === allowed) continue;
+            expect.fail(`way ${way}: ${objectId}#${relation} of ${user} should be ${allowed}`);
           }
         }
       }

@@ -99,6 +99,9 @@ function indexOf(tuples: Iterable<string>): TupleIndex {
 test(`whatever is visited, each is visited once, and those on the way are told (SEED=${seed})`, () => {
   const count = 230;
   // Ids far apart, so that places in the table of visits collide.
+  const blocked = Array.from({ length: 3001 }, (_, i) =>
+    keyOf(`folder:f${i}#blocked@user:somebody`),
+  );
   const places = fc.uniqueArray(fc.nat(3000), { minLength: count, maxLength: count });
   const links = fc.array(fc.tuple(fc.nat(count - 1), fc.nat(count - 1)), {
     maxLength: 200,
@@ -106,9 +109,7 @@ test(`whatever is visited, each is visited once, and those on the way are told (
   });
   const property = fc.property(places, links, fc.boolean(), (ids, more, hasCircle) => {
     const index = new TupleIndex();
-    for (let i = 0; i <= 3000; i++) {
-      index.applyChange('insert', keyOf(`folder:f${i}#blocked@user:somebody`));
-    }
+    for (const tuple of blocked) index.applyChange('insert', tuple);
     const name = (i: number): string => `folder:f${ids[i] as number}`;
     const link = (from: number, to: number): void =>
       void index.applyChange('insert', keyOf(`${name(from)}#parent@${name(to)}`));
@@ -122,7 +123,7 @@ test(`whatever is visited, each is visited once, and those on the way are told (
       const ask = asking(index, absent);
       const top = `${name(0)}#open`;
       for (let i = 0; i < count; i += 7) {
-        expect([absent, i, ask(top, `u${i}`).code]).not.toEqual([absent, i, CHECK_DENIED]);
+        if (ask(top, `u${i}`).code === CHECK_DENIED) expect.fail(`u${i} without ${absent.join()}`);
       }
       const { code, backstops } = ask(top, 'somebody');
       expect([absent, code]).not.toEqual([absent, CHECK_ALLOWED]);
@@ -131,7 +132,7 @@ test(`whatever is visited, each is visited once, and those on the way are told (
       expect([absent, code, backstops]).toEqual([absent, CHECK_DENIED, 0]);
       expect([absent, ask(top, 'somebody', count - 1).code]).toEqual([absent, CHECK_GENERAL]);
       for (let i = 0; i < count; i += 3) {
-        expect([absent, i, ask(top, `u${i}`).code]).toEqual([absent, i, CHECK_ALLOWED]);
+        if (ask(top, `u${i}`).code !== CHECK_ALLOWED) expect.fail(`u${i} without ${absent.join()}`);
       }
     }
   });

@@ -32,7 +32,7 @@ import {
 import { byLength } from '../support/test-length.ts';
 import { createIndex, createSimpleIndex, finish } from './support.ts';
 
-const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? byLength(0.12, 1));
+const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? byLength(0.06, 1));
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 const READS = 1_000_000;
 const ALL: ListPage = { after: '', idsMax: Infinity };

@@ -45,15 +45,28 @@ const ALL: ListPage = { after: '', idsMax: Infinity };
 
 type Options = { readonly page?: ListPage; readonly reads?: number; readonly depthMax?: number };
 
-function taskOf(
-  tuples: Iterable<string | RelationTuple>,
-  userset: string,
-  { page = ALL, reads = 100_000, depthMax = 256 }: Options = {},
-) {
+type Tuples = readonly (string | RelationTuple)[];
+
+/** Large lists are asked more than one question: an index is built once. */
+const indexes = new WeakMap<Tuples, TupleIndex>();
+
+function indexOf(tuples: Tuples): TupleIndex {
+  const built = indexes.get(tuples);
+  if (built !== undefined) return built;
   const index = new TupleIndex();
   for (const tuple of tuples) {
     index.applyChange('insert', typeof tuple === 'string' ? keyOf(tuple) : tuple);
   }
+  indexes.set(tuples, index);
+  return index;
+}
+
+function taskOf(
+  tuples: Tuples,
+  userset: string,
+  { page = ALL, reads = 100_000, depthMax = 256 }: Options = {},
+) {
+  const index = indexOf(tuples);
   const options = { depthMax, membershipBytesMax: 1 << 16 };
   const evaluator = new Evaluator(index, MODEL, options, systemClock).over(index);
   const scope = evaluator.scope('list', '', 0, reads);
@@ -63,7 +76,7 @@ function taskOf(
   return guarded(scope, new StepsTask(scope, steps));
 }
 
-function listOf(tuples: Iterable<string | RelationTuple>, userset: string, options?: Options) {
+function listOf(tuples: Tuples, userset: string, options?: Options) {
   const task = taskOf(tuples, userset, options);
   expect(task.run(Infinity)).toBe('done');
   return task.result();

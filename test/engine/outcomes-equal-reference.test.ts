@@ -25,9 +25,10 @@ import {
   type WeighedTuple,
 } from '../reference/reference-evaluator.ts';
 import { ALL_REFS, knots, NOW_MS, type World, worlds } from '../reference/worlds.ts';
+import { byLength } from '../support/test-length.ts';
 import { createIndex } from './support.ts';
 
-const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? 1);
+const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? byLength(0.3, 1));
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 const DEPTH = 256;
 const VALUE_OF = { true: TRUE, false: FALSE, cut: UNDETERMINED } as const;

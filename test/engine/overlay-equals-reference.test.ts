@@ -35,7 +35,7 @@ import { readerText } from '../support/reader-text.ts';
 import { byLength } from '../support/test-length.ts';
 import { createIndex, finish } from './support.ts';
 
-const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? byLength(0.25, 1));
+const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? byLength(0.12, 1));
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 const READS = 1_000_000;
 const timeout = 60_000 * Math.max(1, FUZZ_RUNS);

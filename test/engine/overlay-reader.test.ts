@@ -15,9 +15,10 @@ import {
 } from '../../src/model/tuple-reader.ts';
 import { NAMESPACES, tuples as tupleArbitrary } from '../reference/worlds.ts';
 import { readerText } from '../support/reader-text.ts';
+import { byLength } from '../support/test-length.ts';
 import { keyOf } from '../support/tuple-text.ts';
 
-const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? 1);
+const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? byLength(0.3, 1));
 const timeout = 60_000 * Math.max(1, FUZZ_RUNS);
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 

@@ -49,7 +49,6 @@ async function loseHistory(
   count: number,
   fault: (primary: TestCluster) => Fault,
   replaced: (services: readonly [Service, ...Service[]], address: TcpSwitch) => Promise<void>,
-  before: (primary: TestCluster, services: readonly Service[]) => Promise<void> = async () => {},
 ): Promise<void> {
   const primary = await track(startCluster());
   const { prepare, replace } = fault(primary);
@@ -59,7 +58,6 @@ async function loseHistory(
   ends.push(() => Promise.all(services.map((service) => service.stop())));
   const [first] = services;
 
-  await before(primary, services);
   await written(first, 'kept');
   await written(first, 'kept-till-later');
   await prepare(primary);
@@ -114,7 +112,7 @@ async function loseHistory(
   await replaced(services, address);
   await watcher.stop();
   expect(watcher.wrong).toEqual([]);
-  expect(watcher.answers).toBeGreaterThan(100);
+  expect(watcher.answers).toBeGreaterThan(byLength(30, 100));
   // None has said so where the answer to the one that opened it was lost.
   expect(openedEpochs(services)).toBeLessThanOrEqual(1);
   expect(failures(services)).toEqual([]);
@@ -171,8 +169,6 @@ test.each(byLength([1], [3]))(
           await until(async () => (await check(service, 'kept')) === true);
         }
       },
-      // In long it is a test of its own, with two of them.
-      byLength(survivesCrash, undefined),
     );
   },
   120_000,

@@ -5,12 +5,12 @@ import { expect, test } from 'vitest';
 import { AuthzService } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { byLength } from '../support/test-length.ts';
-import { type Member, startProcess } from './members.ts';
+import { type Member, startWhole } from './members.ts';
 import { attempt, type Dice, ok, seededDice } from './support.ts';
 
 const TENANTS = ['t0', 't1', 't2', 't3', 't4', 't5'].slice(0, byLength(3, 6));
-const CALLERS = byLength(6, 15);
-const STEPS = byLength(20, 40);
+const CALLERS = byLength(5, 15);
+const STEPS = byLength(12, 40);
 /** In short nothing is dropped: src/workers/shard shows that. Two shards of this size do not fit into a worker's part of the smallest index budget. */
 const FILLING = byLength(0, 15);
 
@@ -120,7 +120,7 @@ test('nobody gets an answer from before an acknowledged write, by any way', asyn
   const dice = seededDice('freshness');
   const database = await createTestDatabase();
   const env = { GATEWAY_WORKERS: '2', GATEWAY_INDEX_BYTES: '16777216' };
-  const service = await startProcess(database, env);
+  const service = await startWhole(database, env);
   try {
     for (let round = 0; round < FILLING; round++) {
       const filling = Array.from({ length: 1_000 }, (_, index) => ({

@@ -121,6 +121,8 @@ class Load {
         }
       }
       this.rounds++;
+      // For a lease to end takes seconds.
+      await sleep(byLength(50, 0));
     }
   }
 }

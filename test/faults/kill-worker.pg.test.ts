@@ -3,12 +3,15 @@ import { BroadcastChannel } from 'node:worker_threads';
 import { expect, test } from 'vitest';
 import { startInstance } from '../support/instance.ts';
 import { createTestDatabase } from '../support/postgres.ts';
+import { byLength } from '../support/test-length.ts';
 import { type Answer, attempt, type Dice, ok, seededDice, type Target } from './support.ts';
 
 const TENANTS = ['t0', 't1', 't2', 't3'];
 const WORKERS = 2;
-const STEPS = 60;
-const KILLS = 3;
+/** Of callers that do not wait for kills. */
+const STEPS = byLength(15, 60);
+const KILLS = byLength(2, 6);
+const CALLERS = byLength(4, 8);
 
 /** Success or `unavailable`; anything else throws. */
 function isAnswered(answer: Answer | undefined): boolean {
@@ -17,10 +20,15 @@ function isAnswered(answer: Answer | undefined): boolean {
   return true;
 }
 
-/** Grants and revokes in turn, and checks each; returns what was stale. */
-async function caller(target: Target, name: string, dice: Dice): Promise<string[]> {
+/** Grants and revokes in turn until it is over, and checks each; returns what was stale. */
+async function caller(
+  target: Target,
+  name: string,
+  dice: Dice,
+  isOver: (step: number) => boolean,
+): Promise<string[]> {
   const stale: string[] = [];
-  for (let step = 0; step < STEPS; step++) {
+  for (let step = 0; !isOver(step); step++) {
     const tenantId = TENANTS[dice.below(TENANTS.length)] ?? '';
     const key = { namespace: 'resource', object_id: `${name}-${step >> 1}`, relation: 'viewer' };
     // Writes do not need the workers, so they always succeed.
@@ -52,8 +60,9 @@ test('a worker that dies under load fails what it held at once, and is fresh aft
     return Number(/^\w*worker_restarts_total (\d+)/m.exec(text)?.[1]);
   };
   try {
-    const callers = Array.from({ length: 8 }, (_, index) =>
-      caller(targets[index % 2] as Target, `c${index}`, dice),
+    let isKilled = false;
+    const callers = Array.from({ length: CALLERS }, (_, index) =>
+      caller(targets[index % 2] as Target, `c${index}`, dice, (step) => isKilled && step >= STEPS),
     );
     for (let kill = 1; kill <= KILLS; kill++) {
       await sleep(dice.below(100));
@@ -62,8 +71,10 @@ test('a worker that dies under load fails what it held at once, and is fresh aft
       while ((await restarts()) < kill) await sleep(5);
       while (!instance.workers.isReady) await sleep(5);
     }
+    isKilled = true;
     expect((await Promise.all(callers)).flat()).toEqual([]);
-    expect(await caller(targets[0] as Target, 'after', dice)).toEqual([]);
+    const after = caller(targets[0] as Target, 'after', dice, (step) => step >= STEPS);
+    expect(await after).toEqual([]);
     expect(instance.failures).toEqual([]);
   } finally {
     channel.close();

@@ -1,5 +1,6 @@
 import type { PostgresTarget, ServerTarget } from '../../src/store/pool.ts';
 import type { LogLine } from '../support/child-service.ts';
+import { serveService } from '../support/serve-service.ts';
 import { type Service, startService } from '../support/service.ts';
 import { startInstance, urlOf } from '../support/start-instance.ts';
 import { byLength } from '../support/test-length.ts';
@@ -17,6 +18,15 @@ type Env = Readonly<Record<string, string>>;
 export async function startProcess(database: Database, env: Env): Promise<Service> {
   const DATABASE_URL = urlOf(database.target as ServerTarget);
   return await startService({ env: { ...env, DATABASE_URL } });
+}
+
+/**
+ * As `startProcess`, of an instance whose notifications are the subject, too: in the short run a whole service
+ * that shares the process of the test.
+ */
+export async function startWhole(database: Database, env: Env): Promise<Member> {
+  if (byLength(false, true)) return await startProcess(database, env);
+  return await serveService({ ...env, DATABASE_URL: urlOf(database.target as ServerTarget) });
 }
 
 /**

@@ -195,8 +195,8 @@ test('stopped in the middle for longer than its lease: the others go on, it does
 test('killed in the middle, and at any moment of a race: what was acknowledged is there, once', async () => {
   const dice = seededDice('organizations and kill -9');
   const tenantId = `t${++tenants}`;
-  const on = await capped(tenantId, 40);
-  const users = Array.from({ length: byLength(48, 60) }, (_, i) => `u${i}`);
+  const on = await capped(tenantId, byLength(25, 40));
+  const users = Array.from({ length: byLength(30, 60) }, (_, i) => `u${i}`);
   const team = await (on[0] as Tenant).team('olga');
   const acknowledged = new Set<string>();
   const { answer, release } = await holdBack(on[0] as Tenant);

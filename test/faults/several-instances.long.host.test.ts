@@ -1,2 +1,2 @@
-/* Three processes, and five times as many steps of more callers. */
+/* Three processes, seven times as many steps of more callers, and a PostgreSQL that is stopped and comes back. */
 import './several-instances.host.test.ts';

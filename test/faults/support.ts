@@ -48,8 +48,11 @@ export function ok(answer: Answer | undefined): Record<string, unknown> {
   throw new Error(`not a success: ${JSON.stringify(answer ?? 'connection lost')}`);
 }
 
+/** Facts that take long to come, such as the end of a lease, are not looked for as often. */
+const LOOK_MS_MAX = 40;
+
 export async function until(fact: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await fact())) await sleep(5);
+  for (let looks = 0; !(await fact()); looks++) await sleep(Math.min(5 + looks, LOOK_MS_MAX));
 }
 
 /** A write of several tuples that belong together, and what its caller was told. */

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { byLength } from '../support/test-length.ts';
-import { type Member, startProcess } from './members.ts';
+import { type Member, startProcess, startWhole } from './members.ts';
 import { attempt, ok, until } from './support.ts';
 
 /*
@@ -14,8 +14,8 @@ import { attempt, ok, until } from './support.ts';
 const PROJECT = 'hot';
 const LOADERS = byLength(2, 12);
 /** Between two questions of a loader; replicas are there from ten Checks a second on. */
-const PAUSE_MS = byLength(5, 0);
-const ANSWERS_MIN = byLength(100, 2_000);
+const PAUSE_MS = byLength(20, 0);
+const ANSWERS_MIN = byLength(60, 2_000);
 const SWAPS_MIN = byLength(8, 100);
 const WRITERS = byLength(['w0'], ['w0', 'w1', 'w2']);
 const ROUNDS = byLength(2, 10);
@@ -31,7 +31,7 @@ beforeAll(async () => {
     GATEWAY_WORKERS: '1',
     GATEWAY_THREAD_CHECKS_PER_SECOND: '10',
   };
-  services = await Promise.all([startProcess(database, env), startProcess(database, env)]);
+  services = await Promise.all([startProcess(database, env), startWhole(database, env)]);
   const project = { id: PROJECT, name: 'P', model_json: modelOf('red') };
   ok(await attempt(services[0], 'AdminService/CreateProject', project));
 }, 120_000);
@@ -127,7 +127,7 @@ async function untilAnsweredThere(count: number): Promise<void> {
   const from = await Promise.all(services.map(answeredThere));
   for (;;) {
     // All metrics are made for each look, which costs more than the questions.
-    await sleep(50);
+    await sleep(byLength(100, 50));
     const now = await Promise.all(services.map(answeredThere));
     if (now.every((answered, i) => answered >= (from[i] ?? 0) + count)) return;
   }
@@ -287,6 +287,7 @@ test('a tuple that expires counts until then, by the clock of the database, and 
   await underLoad(ask, async () => {
     await untilAnsweredThere(byLength(50, 200));
     await until(async () => {
+      await sleep(20);
       const now = await database.pool.query<{ over: boolean }>(
         // What the instances know of that clock is some milliseconds wide.
         `select clock_timestamp() > $1::timestamptz + interval '100 milliseconds' as over`,
@@ -333,7 +334,7 @@ test('what a context decides is decided by it', async () => {
     const allowed = await check(service, object, relation, 'u', rest);
     if (allowed !== expected) wrong.push([object, rest, allowed]);
   };
-  await underLoad(ask, () => untilAnsweredThere(byLength(100, 300)));
+  await underLoad(ask, () => untilAnsweredThere(byLength(70, 300)));
   expect(wrong).toEqual([]);
 }, 120_000);
 

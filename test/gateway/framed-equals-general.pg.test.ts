@@ -17,7 +17,7 @@ import {
 import { callHttp2, envelope } from '../support/http2-calls.ts';
 import { instanceForFile } from '../support/instance.ts';
 import { call } from '../support/service.ts';
-import { byLength, inShort } from '../support/test-length.ts';
+import { byLength, inLong, inShort } from '../support/test-length.ts';
 
 /*
  * Over HTTP/2, and as gRPC-Web over HTTP/1.1, the hot path never differs from the general one: the same calls go down both, valid and
@@ -244,7 +244,9 @@ describe.each(['alone', 'beside others'] as const)(
       600_000,
     );
 
-    inShort(test).each(CARRIERS)('%s: limits, credentials and empty bodies', async (carrier) => {
+    // Where instances are alone or not makes no difference to these.
+    const once = mode === 'alone' ? inShort(test) : inLong(test);
+    once.each(CARRIERS)('%s: limits, credentials and empty bodies', async (carrier) => {
       const type = contentTypeOf(carrier, false);
       for (const method of METHODS) {
         const sent = { method, headers: { 'content-type': type }, cuts: [] };

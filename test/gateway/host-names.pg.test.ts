@@ -10,7 +10,7 @@ import type { ServerTarget } from '../../src/store/pool.ts';
 import { FOREIGN_HOSTS, hostRequest, hostStream, OWN_HOSTS } from '../support/host-request.ts';
 import { urlOf } from '../support/instance.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
-import { type Service, startService } from '../support/service.ts';
+import { type ServedService, serveService } from '../support/serve-service.ts';
 
 const CHECK = {
   namespace: 'resource',
@@ -32,7 +32,7 @@ const JSON_TYPE = { 'content-type': 'application/json' };
 const AUTHZ = '/workspace.v1.AuthzService';
 
 const databases: TestDatabase[] = [];
-let service: Service;
+let service: ServedService;
 
 beforeAll(async () => {
   service = await startOpen({});
@@ -44,16 +44,16 @@ afterAll(async () => {
 });
 
 /** A service that trusts every caller, as without any setting. */
-function startOpen(env: Readonly<Record<string, string>>): Promise<Service> {
+function startOpen(env: Readonly<Record<string, string>>): Promise<ServedService> {
   return start({ GATEWAY_SERVICE_AUTH_TOKENS: '', ...env });
 }
 
 /** A service on a database of its own. */
-async function start(env: Readonly<Record<string, string>>): Promise<Service> {
+async function start(env: Readonly<Record<string, string>>): Promise<ServedService> {
   const database = await createTestDatabase();
   databases.push(database);
   const DATABASE_URL = urlOf(database.target as ServerTarget);
-  return startService({ env: { DATABASE_URL, GATEWAY_WORKERS: '1', ...env } });
+  return serveService({ DATABASE_URL, GATEWAY_WORKERS: '1', ...env });
 }
 
 type Request = Parameters<typeof hostRequest>[3] & {

@@ -34,6 +34,7 @@ test('authorization: streams and connections of one caller', { timeout: 240_000 
   const callers = ['ann', 'ben'].map((name) => ({ name, tokens: [`${name}-token`], scopes }));
   writeFileSync(file, JSON.stringify({ callers }));
   const service = await startService({
+    postgres: 'shared',
     env: {
       GATEWAY_SERVICE_AUTH_TOKENS: '',
       GATEWAY_CALLERS_FILE: file,

@@ -14,7 +14,10 @@ const METHODS = [...RULES.entries()].filter(([, { needs }]) => needs.length > 0)
 let service: Service;
 beforeAll(async () => {
   const callers = [{ name: 'nobody', tokens: [TOKEN], scopes: [] }];
-  service = await startService({ env: { GATEWAY_CALLERS: JSON.stringify({ callers }) } });
+  service = await startService({
+    postgres: 'shared',
+    env: { GATEWAY_CALLERS: JSON.stringify({ callers }) },
+  });
 });
 afterAll(async () => {
   await service.stop();

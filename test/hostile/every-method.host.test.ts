@@ -4,13 +4,14 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { SERVICES } from '../../src/gateway/gateway.ts';
 import { type Service, startService } from '../support/service.ts';
+import { byLength } from '../support/test-length.ts';
 import { printToll, STALL_MS_MAX, tollOf } from './toll.ts';
 
 /*
  * The worst bodies that a caller can send to any method, by every way in. A sample of the methods, another one each time, by a seed that is
  * printed; HOSTILE_ALL=1 takes all of them, HOSTILE_SEED=n the sample of that seed.
  */
-const SAMPLE = 5;
+const SAMPLE = byLength(2, 12);
 const seed = Number(process.env['HOSTILE_SEED'] ?? Date.now() % 1_000_000);
 const BODY_BYTES = 7 * 1_048_576;
 const methods = SERVICES.flatMap(({ methods: all }) => all);
@@ -26,7 +27,7 @@ const chosen = process.env['HOSTILE_ALL'] === '1' ? methods : sampled;
 let service: Service;
 beforeAll(async () => {
   process.stdout.write(`hostile: methods by the seed ${seed}\n`);
-  service = await startService();
+  service = await startService({ postgres: 'shared' });
 });
 afterAll(() => service.stop());
 

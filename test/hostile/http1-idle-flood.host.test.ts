@@ -7,7 +7,7 @@ import { printToll, STALL_MS_MAX, tollOf } from './toll.ts';
 let service: Service;
 let port: number;
 beforeAll(async () => {
-  service = await startService();
+  service = await startService({ postgres: 'shared' });
   port = Number(new URL(service.baseUrl).port);
 });
 afterAll(async () => {
@@ -18,7 +18,7 @@ const watched = (): { pid: number; healthUrl: string } => ({
   healthUrl: `${service.metricsUrl}/healthz`,
 });
 
-const CONNECTIONS = byLength(1_000, 3_000);
+const CONNECTIONS = byLength(300, 3_000);
 const BATCH = 100;
 
 async function connected(text: string): Promise<Awaited<ReturnType<typeof attacker>>[]> {

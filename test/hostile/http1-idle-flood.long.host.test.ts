@@ -1,2 +1,2 @@
-/* 3,000 connections, instead of 1,000. */
+/* 3,000 connections, instead of 300. */
 import './http1-idle-flood.host.test.ts';

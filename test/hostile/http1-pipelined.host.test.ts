@@ -7,7 +7,7 @@ const MIB = 1_048_576;
 let service: Service;
 let port: number;
 beforeAll(async () => {
-  service = await startService();
+  service = await startService({ postgres: 'shared' });
   port = Number(new URL(service.baseUrl).port);
 });
 afterAll(async () => {

@@ -13,6 +13,7 @@ import { importPeerModel, type ImportedModel } from '../../src/language/peers/im
 import { importSuite } from '../../src/language/peers/import-suite.ts';
 import { tupleLine } from '../../src/language/peers/tuple-line.ts';
 import { AppError } from '../../src/shared/app-error.ts';
+import { anyCharacter } from '../support/any-text.ts';
 import { byLength } from '../support/test-length.ts';
 
 const DSL = `model
@@ -531,7 +532,7 @@ describe('hostile text', () => {
   test('whatever it is, it is read or refused', () => {
     const text = fc.oneof(
       fc.array(words, { maxLength: 40 }).map((list) => list.join(' ')),
-      fc.string({ unit: 'binary', maxLength: 100 }),
+      fc.string({ unit: anyCharacter, maxLength: 100 }),
       fc.tuple(fc.nat(DSL.length), fc.nat(20), fc.string()).map(([at, length, put]) => {
         return DSL.slice(0, at) + put + DSL.slice(at + length);
       }),

@@ -283,9 +283,9 @@ describe('an imported model answers as the peer does, or is refused', () => {
         if (found !== undefined) imported += 1;
         expect(found ?? []).toEqual([]);
       }),
-      { numRuns: byLength(40, 150) },
+      { numRuns: byLength(20, 150) },
     );
-    expect(imported).toBeGreaterThan(byLength(3, 15));
+    expect(imported).toBeGreaterThan(byLength(1, 15));
   }, 120_000);
 
   test('SpiceDB', () => {
@@ -302,8 +302,8 @@ describe('an imported model answers as the peer does, or is refused', () => {
         if (found !== undefined) imported += 1;
         expect(found ?? []).toEqual([]);
       }),
-      { numRuns: byLength(40, 150) },
+      { numRuns: byLength(20, 150) },
     );
-    expect(imported).toBeGreaterThan(byLength(3, 15));
+    expect(imported).toBeGreaterThan(byLength(1, 15));
   }, 120_000);
 });

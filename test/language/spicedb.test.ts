@@ -7,6 +7,7 @@ import { readSpiceDbSchema } from '../../src/language/spicedb/read-spicedb-schem
 import { readValidationFile } from '../../src/language/spicedb/read-validation-file.ts';
 import { assertionOf, relationshipOf } from '../../src/language/spicedb/relationship-text.ts';
 import { AppError } from '../../src/shared/app-error.ts';
+import { anyCharacter } from '../support/any-text.ts';
 
 const SCHEMA = `use expiration
 use partial
@@ -267,7 +268,7 @@ describe('hostile text', () => {
     );
     const text = fc.oneof(
       fc.array(words, { maxLength: 60 }).map((list) => list.join(' ')),
-      fc.string({ unit: 'binary', maxLength: 200 }),
+      fc.string({ unit: anyCharacter, maxLength: 200 }),
       fc.tuple(fc.nat(SCHEMA.length), fc.nat(20), fc.string()).map(([at, length, put]) => {
         return SCHEMA.slice(0, at) + put + SCHEMA.slice(at + length);
       }),

@@ -1,4 +1,12 @@
-import { type Bounds, type Rule, type World, firstWorld, staleAnswer, stepsOf } from './model.ts';
+import {
+  type Bounds,
+  type Rule,
+  type World,
+  firstWorld,
+  keyOf,
+  staleAnswer,
+  stepsOf,
+} from './model.ts';
 
 /** What an exploration found. */
 export type Exploration = {
@@ -9,47 +17,45 @@ export type Exploration = {
   readonly violation: { readonly steps: readonly string[]; readonly answer: string } | undefined;
 };
 
+/** The last step to a world, and those before it. */
+type Way = { readonly step: string; readonly from: Way | undefined };
+type Place = { readonly world: World; readonly way: Way | undefined };
+
 /** Visits the states of the protocol, nearest first, until one is wrong or `statesMax` were seen. */
 export function explore(
   bounds: Bounds,
   without: ReadonlySet<Rule>,
   statesMax: number,
 ): Exploration {
-  const start = JSON.stringify(firstWorld(bounds));
-  const cameFrom = new Map<string, readonly [from: string, step: string]>([[start, ['', '']]]);
-  let frontier = [start];
+  const first = firstWorld(bounds);
+  const seen = new Set([keyOf(first)]);
+  let frontier: Place[] = [{ world: first, way: undefined }];
   while (frontier.length > 0) {
-    const next: string[] = [];
-    for (const text of frontier) {
-      for (const { name, world } of stepsOf(JSON.parse(text) as World, bounds, without)) {
-        const key = JSON.stringify(world);
-        if (cameFrom.has(key)) continue;
-        cameFrom.set(key, [text, name]);
+    const next: Place[] = [];
+    for (const from of frontier) {
+      for (const { name, world } of stepsOf(from.world, bounds, without)) {
+        const key = keyOf(world);
+        if (seen.has(key)) continue;
+        seen.add(key);
+        const way = { step: name, from: from.way };
         const answer = staleAnswer(world);
         if (answer !== undefined) {
-          const violation = { steps: wayTo(cameFrom, key), answer };
-          return { states: cameFrom.size, isComplete: false, violation };
+          const violation = { steps: wayTo(way), answer };
+          return { states: seen.size, isComplete: false, violation };
         }
-        if (cameFrom.size >= statesMax) {
-          return { states: cameFrom.size, isComplete: false, violation: undefined };
+        if (seen.size >= statesMax) {
+          return { states: seen.size, isComplete: false, violation: undefined };
         }
-        next.push(key);
+        next.push({ world, way });
       }
     }
     frontier = next;
   }
-  return { states: cameFrom.size, isComplete: true, violation: undefined };
+  return { states: seen.size, isComplete: true, violation: undefined };
 }
 
-function wayTo(
-  cameFrom: ReadonlyMap<string, readonly [from: string, step: string]>,
-  end: string,
-): readonly string[] {
+function wayTo(end: Way): readonly string[] {
   const steps: string[] = [];
-  for (let at = end; ;) {
-    const [from, step] = cameFrom.get(at) ?? ['', ''];
-    if (step === '') return steps.toReversed();
-    steps.push(step);
-    at = from;
-  }
+  for (let at: Way | undefined = end; at !== undefined; at = at.from) steps.push(at.step);
+  return steps.toReversed();
 }

@@ -173,6 +173,51 @@ function copyOf(world: World): World {
   };
 }
 
+/** Numbers of what is never changed in place, and met in thousands of worlds; equal parts have equal ones. */
+const numbers = new WeakMap<object, number>();
+const numberByText = new Map<string, number>();
+
+function numberOf(part: object | null): number {
+  if (part === null) return 0;
+  let number = numbers.get(part);
+  if (number === undefined) {
+    const text = JSON.stringify(Object.values(part));
+    number = numberByText.get(text) ?? numberByText.size + 1;
+    numberByText.set(text, number);
+    numbers.set(part, number);
+  }
+  return number;
+}
+
+function bits(a: boolean, b = false, c = false): string {
+  return (a ? '+' : '-') + (b ? '+' : '-') + (c ? '+' : '-');
+}
+
+function statementText(one: Statement | null): string {
+  if (one === null) return ';';
+  const { kind, id, term, former, isFresh, phase, answer } = one;
+  return `;${kind} ${id} ${term} ${former.join()} ${phase} ${bits(isFresh)} ${numberOf(answer)}`;
+}
+
+/** A text that only equal worlds have. Names every field there is: JSON of whole worlds takes most of an exploration. */
+export function keyOf({ spent, ...world }: World): string {
+  let key = `${world.head} ${world.told} ${world.revisions.join()} ${spent.writes} ${spent.ids} ${spent.crashes} ${spent.losses} ${spent.leaves} ${spent.queries}`;
+  for (const { id, term, isShared, mayWrite, isLive } of world.rows) {
+    key += `;${id} ${term} ${bits(isShared, mayWrite, isLive)}`;
+  }
+  for (const { member, statement, minRevision, query, write, hasLeft } of world.instances) {
+    key += `|${numberOf(member)} ${minRevision} ${bits(hasLeft)}${statementText(statement)};`;
+    if (query !== null) key += `${query.head} ${query.raised} ${bits(query.isForgotten)}`;
+    if (write === null) continue;
+    key += `;${write.write} ${bits(write.isSent, write.isUnknown, write.isHidden)}`;
+  }
+  for (const orphan of world.orphans) key += `|${statementText(orphan)}`;
+  for (const { write, id, by, phase, isAgain, isHeard } of world.transactions) {
+    key += `|${write} ${id} ${by} ${phase} ${bits(isAgain, isHeard)}`;
+  }
+  return key;
+}
+
 function freshInstance(): Instance {
   return {
     member: NOBODY,

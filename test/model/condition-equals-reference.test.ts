@@ -24,7 +24,7 @@ import {
 } from '../reference/condition-reference.ts';
 import { byLength } from '../support/test-length.ts';
 
-const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? byLength(0.25, 1));
+const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? byLength(0.1, 1));
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 const params = { seed, numRuns: Math.ceil(1_500 * FUZZ_RUNS) };
 

@@ -330,12 +330,12 @@ describe('OpenFGA', () => {
 
   test('a large file is read with the memory of a small one', () => {
     const one = { ...PLAIN, user: `user:${'u'.repeat(200)}` };
-    const texts = Array.from({ length: 100_000 }, (_, i) =>
+    const texts = Array.from({ length: 60_000 }, (_, i) =>
       JSON.stringify({ ...one, object: `document:${i}` }),
     );
     const large = file('large.json', `[${texts.join(',\n')}]`);
     const out = join(folder, 'large.out');
-    // With the heap of a small program: the text (27 MB) and its tuples do not fit.
+    // With the heap of a small program: the text (17 MB) and its tuples do not fit.
     const heap = '--max-old-space-size=32';
     const { status, stderr } = spawned([heap], 'convert', large, '--to', 'tuples', '--out', out);
     expect({ status, stderr }).toMatchObject({ status: 0 });

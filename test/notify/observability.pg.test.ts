@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createNotifyMetrics } from '../../src/notify/service/metrics.ts';
 import { loadNotifySettings } from '../../src/notify/service/settings.ts';
 import { EventClient } from '../support/event-client.ts';
-import { byLength, inShort } from '../support/test-length.ts';
+import { inLong, inShort } from '../support/test-length.ts';
 import { parseExposition } from './support/exposition.ts';
 import {
   call,
@@ -157,23 +157,28 @@ inShort(test)('at debug each call has a line, failed ones, too', async () => {
   });
 });
 
-test.each(byLength(['info debug'], ['verbose', 'INFO', 'fatal', 'silent']))(
+/** That the level a service was started with is none, counts as info, and was told once. */
+async function expectInvalidLevel(service: NotifyProcess): Promise<void> {
+  await call(service, 'Notify', {});
+  expect(service.log.filter((line) => line.level === 'warn')).toEqual([
+    {
+      level: 'warn',
+      time: expect.stringMatching(ISO),
+      msg: 'setting_invalid',
+      setting: 'NOTIFY_LOG_LEVEL',
+      accepts: ['debug', 'info', 'warn', 'error'],
+      used: 'info',
+    },
+  ]);
+  expect(service.events('server_listen')).toHaveLength(3);
+  expect(service.events('rpc')).toEqual([]);
+}
+
+// In short a test of health shows it, which has a process anyway.
+inLong(test.each(['verbose', 'INFO', 'fatal', 'silent']))(
   'the invalid level %j counts as info and is told once',
   async (level) => {
-    const service = await startNotify({ NOTIFY_LOG_LEVEL: level });
-    await call(service, 'Notify', {});
-    expect(service.log.filter((line) => line.level === 'warn')).toEqual([
-      {
-        level: 'warn',
-        time: expect.stringMatching(ISO),
-        msg: 'setting_invalid',
-        setting: 'NOTIFY_LOG_LEVEL',
-        accepts: ['debug', 'info', 'warn', 'error'],
-        used: 'info',
-      },
-    ]);
-    expect(service.events('server_listen')).toHaveLength(3);
-    expect(service.events('rpc')).toEqual([]);
+    await expectInvalidLevel(await startNotify({ NOTIFY_LOG_LEVEL: level }));
   },
 );
 
@@ -232,9 +237,10 @@ inShort(test)(
 );
 
 inShort(test)(
-  'health: ok when all listeners are bound, not ready from the signal until the end',
+  'health: ok when all listeners are bound, not ready from the signal until the end; an invalid level is told once',
   async () => {
-    const service = await startNotify({ NOTIFY_DRAIN_MS: '1500' });
+    const service = await startNotify({ NOTIFY_DRAIN_MS: '1500', NOTIFY_LOG_LEVEL: 'info debug' });
+    await expectInvalidLevel(service);
     for (const path of ['/healthz', '/health']) {
       expect(await healthz(service, path)).toEqual([200, '{"status":"ok"}', 'no-store']);
     }

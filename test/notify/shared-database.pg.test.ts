@@ -58,16 +58,17 @@ test(
   },
 );
 
-test(
+// This one and the next wait for the end of a lease and of a grace: at once.
+test.concurrent(
   'a process that is killed between claim and settlement: delivered again after restart',
   { timeout: 120_000 },
-  async () => {
+  async ({ expect: own, onTestFinished }) => {
     const env = { ...envOf(await emptyDatabase()), NOTIFY_SEND_TIMEOUT_MS: '1000' };
-    const service = await startNotify(env);
+    const service = await startNotify(env, onTestFinished);
     const receiver = await startReceiver((response, index) => {
       // The first one is never answered: its process dies meanwhile.
       if (index > 0) response.writeHead(200).end();
-    });
+    }, onTestFinished);
     await mustCall(service, 'PutEndpoint', {
       endpoint: {
         id: 'hook',
@@ -78,11 +79,11 @@ test(
       signing_secret: 'sixteen characters',
     });
     const stored = await notify(service, { channels: ['CHANNEL_WEBHOOK', 'CHANNEL_LIVE'] });
-    await poll(() => receiver.received.length).toBe(1);
+    await poll(() => receiver.received.length, own).toBe(1);
     service.signal('SIGKILL');
     await service.exited;
-    const restarted = await serveNotify(env);
-    await poll(() => receiver.received.length).toBe(2);
+    const restarted = await serveNotify(env, onTestFinished);
+    await poll(() => receiver.received.length, own).toBe(2);
     for (const request of receiver.received) {
       expect(isSigned(request, Buffer.from('sixteen characters'))).toBe(true);
       expect(request.headers['webhook-id']).toBe(`${String(stored['id'])}.hook`);
@@ -91,10 +92,42 @@ test(
       const query = { tenant_id: 'acme', user_id: 'ann' };
       const { notifications } = await mustCall(restarted, 'ListNotifications', query);
       return (notifications as { deliveries: object[] }[])[0]?.deliveries;
-    }).toMatchObject([{ status: 'DELIVERY_STATUS_SENT', attempts: 1 }]);
+    }, own).toMatchObject([{ status: 'DELIVERY_STATUS_SENT', attempts: 1 }]);
     // What was acknowledged is there for streams, too.
-    const client = await EventClient.open(`${await streamUrl(restarted)}&last_event_id=0`);
+    const url = `${await streamUrl(restarted)}&last_event_id=0`;
+    const client = await EventClient.open(url, {}, onTestFinished);
     expect(sequencesOf(await client.until((all) => sequencesOf(all).length === 1))).toEqual([1]);
+  },
+);
+
+test.concurrent(
+  'a stop that cannot end is told as server_shutdown_error, with exit code 1',
+  { timeout: 120_000 },
+  async ({ expect: own, onTestFinished }) => {
+    const target = await emptyDatabase();
+    const holder = new pg.Client({ ...target });
+    await holder.connect();
+    const env = { ...envOf(target), NOTIFY_SHUTDOWN_TIMEOUT_MS: '0' };
+    const service = await startNotify(env, onTestFinished);
+    await notify(service);
+    // Somebody holds the stream's row: what is being written does not end.
+    await holder.query('begin');
+    await holder.query('select 1 from notify.stream for update');
+    const hanging = notify(service).then(
+      () => 'stored',
+      () => 'failed',
+    );
+    const waiting = `select pid from pg_locks
+      where not granted and pg_backend_pid() = any(pg_blocking_pids(pid))`;
+    await poll(async () => (await holder.query(waiting)).rowCount, own).toBe(1);
+    service.signal('SIGTERM');
+    expect(await service.exited).toBe(1);
+    await holder.query('rollback');
+    await holder.end();
+    expect(await hanging).toBe('failed');
+    expect(service.events('server_shutdown_error').map(({ time: _time, ...line }) => line)).toEqual(
+      [{ level: 'error', msg: 'server_shutdown_error', error: 'not stopped within 5000 ms' }],
+    );
   },
 );
 
@@ -136,34 +169,5 @@ test(
     ).toMatch(/unavailable/);
     // Without a database there is nothing to wait for.
     await service.stop();
-  },
-);
-
-test(
-  'a stop that cannot end is told as server_shutdown_error, with exit code 1',
-  { timeout: 120_000 },
-  async () => {
-    const target = await emptyDatabase();
-    const holder = new pg.Client({ ...target });
-    await holder.connect();
-    const env = { ...envOf(target), NOTIFY_SHUTDOWN_TIMEOUT_MS: '0' };
-    const service = await startNotify(env);
-    await notify(service);
-    // Somebody holds the stream's row: what is being written does not end.
-    await holder.query('begin');
-    await holder.query('select 1 from notify.stream for update');
-    const hanging = notify(service).then(
-      () => 'stored',
-      () => 'failed',
-    );
-    await poll(() => series(service, 'notify_pg_pool_idle_connections')).toBe(0);
-    service.signal('SIGTERM');
-    expect(await service.exited).toBe(1);
-    await holder.query('rollback');
-    await holder.end();
-    expect(await hanging).toBe('failed');
-    expect(service.events('server_shutdown_error').map(({ time: _time, ...line }) => line)).toEqual(
-      [{ level: 'error', msg: 'server_shutdown_error', error: 'not stopped within 5000 ms' }],
-    );
   },
 );

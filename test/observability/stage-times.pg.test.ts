@@ -6,7 +6,8 @@ import { BATCH_STAGES, CALL_STAGES } from '../../src/shared/stage-times.ts';
 import type { ServerTarget } from '../../src/store/pool.ts';
 import { callHttp2, envelope } from '../support/http2-calls.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
-import { call, type Service, startService } from '../support/service.ts';
+import { type ServedService, serveService } from '../support/serve-service.ts';
+import { call } from '../support/service.ts';
 import { sharedInstance } from '../support/shared-instance.ts';
 import { urlOf } from '../support/start-instance.ts';
 
@@ -16,15 +17,15 @@ const CHECK_PATH = '/workspace.v1.AuthzService/Check';
 /** None of its settings asks for the times. */
 const plain = await sharedInstance();
 const databases: TestDatabase[] = [];
-let measured: Service;
-let near: Service;
+let measured: ServedService;
+let near: ServedService;
 
-async function startOnDatabase(env: Readonly<Record<string, string>>): Promise<Service> {
+async function startOnDatabase(env: Readonly<Record<string, string>>): Promise<ServedService> {
   const database = await createTestDatabase();
   databases.push(database);
   const DATABASE_URL = urlOf(database.target as ServerTarget);
   const common = { GATEWAY_STAGE_TIMES: 'true', GATEWAY_WORKERS: '1' };
-  return await startService({ env: { ...common, DATABASE_URL, ...env } });
+  return await serveService({ ...common, DATABASE_URL, ...env });
 }
 
 beforeAll(async () => {
@@ -38,7 +39,9 @@ afterAll(async () => {
   for (const database of databases) await database.drop();
 }, 120_000);
 
-type Asked = Pick<Service, 'baseUrl' | 'metricsUrl' | 'token'> & { readonly projectId?: string };
+type Asked = Pick<ServedService, 'baseUrl' | 'metricsUrl' | 'token'> & {
+  readonly projectId?: string;
+};
 
 /** Value by `family carrier stage`. */
 async function stagesOf(service: Asked): Promise<ReadonlyMap<string, number>> {
@@ -63,7 +66,10 @@ async function askOverHttp1(service: Asked): Promise<void> {
   expect(await response.json()).toEqual({ allowed: false });
 }
 
-async function askOverGrpc(service: Service, session: http2.ClientHttp2Session): Promise<void> {
+async function askOverGrpc(
+  service: ServedService,
+  session: http2.ClientHttp2Session,
+): Promise<void> {
   const question = { namespace: 'resource', objectId: 'o', relation: 'viewer', subjectUserId: 'u' };
   const message = toBinary(CheckRequestSchema, create(CheckRequestSchema, question));
   const headers = {

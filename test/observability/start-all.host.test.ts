@@ -178,7 +178,7 @@ inLong(test)(
   120_000,
 );
 
-inShort(test)(
+inLong(test)(
   'wrong settings of one end the whole with its code',
   async () => {
     const starting = startAllServices({ env: { GATEWAY_CONNECT_PORT: 'x' } });

@@ -1,2 +1,2 @@
-/* A signal to the whole; in the short run the end of one of them stops the others. */
+/* A signal to the whole, and wrong settings of one; in the short run the end of one stops the others. */
 import './start-all.host.test.ts';

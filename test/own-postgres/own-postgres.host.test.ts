@@ -10,6 +10,7 @@ import { startNotify } from '../notify/support/notify-process.ts';
 import { freePorts } from '../rollout/balancer.ts';
 import { type TestCluster, startCluster } from '../support/postgres-cluster.ts';
 import { type Service, startService } from '../support/service.ts';
+import { byLength, inLong, inShort } from '../support/test-length.ts';
 import { hasOpenssl, makeAuthority, makeCertificate } from './certificates.ts';
 import { type PgBouncer, pgbouncerPath, startPgBouncer } from './pgbouncer.ts';
 
@@ -65,21 +66,33 @@ async function start(url: string): Promise<Service> {
 
 const startedNotify = (url: string) => startNotify({ DATABASE_URL: url });
 
-test('a role that owns its database and nothing else is enough', async () => {
-  const [role] = await asSuperuser(`select rolsuper, rolcreatedb, rolcreaterole, rolreplication,
+inShort(test)(
+  'a role that owns its database and nothing else is enough',
+  async () => {
+    const [role] = await asSuperuser(`select rolsuper, rolcreatedb, rolcreaterole, rolreplication,
     rolbypassrls from pg_roles where rolname = '${ROLE.user}'`);
-  expect(Object.values(role ?? {})).toEqual([false, false, false, false, false]);
-  const first = await start(urlOf(port));
-  await written(first, 'a');
-  expect(await decided(first, 'a')).toBe(true);
-  // Beside another one locks, LISTEN and the registration are in use.
-  const second = await start(urlOf(port));
-  expect(await decided(second, 'a')).toBe(true);
-  await written(second, 'b');
-  expect(await decided(first, 'b')).toBe(true);
-  const notify = await startedNotify(urlOf(port, '', 'notify'));
-  expect(notify.pid).toBeGreaterThan(0);
-}, 120_000);
+    expect(Object.values(role ?? {})).toEqual([false, false, false, false, false]);
+    const first = await start(urlOf(port));
+    await written(first, 'a');
+    expect(await decided(first, 'a')).toBe(true);
+    const notify = await startedNotify(urlOf(port, '', 'notify'));
+    expect(notify.pid).toBeGreaterThan(0);
+  },
+  120_000,
+);
+
+inLong(test)(
+  'it is enough for two instances, which have locks and LISTEN in use',
+  async () => {
+    const first = await start(urlOf(port));
+    const second = await start(urlOf(port));
+    await written(first, 'a');
+    expect(await decided(second, 'a')).toBe(true);
+    await written(second, 'b');
+    expect(await decided(first, 'b')).toBe(true);
+  },
+  120_000,
+);
 
 describe.skipIf(!hasOpenssl)('sslmode=verify-full (openssl)', () => {
   /** Gives the server the certificate of a host name. */
@@ -101,29 +114,34 @@ describe.skipIf(!hasOpenssl)('sslmode=verify-full (openssl)', () => {
   const verifying = (certificate: string): string =>
     `?sslmode=verify-full&sslrootcert=${encodeURIComponent(certificate)}`;
 
-  test('every connection is encrypted, to the server that was meant', async () => {
-    const authority = await serveAs('localhost');
-    const service = await start(urlOf(port, verifying(authority)));
-    await written(service, 'c');
-    expect(await decided(service, 'c')).toBe(true);
-    const rows = await asSuperuser(
-      `select a.application_name as name, s.ssl from pg_stat_activity a join pg_stat_ssl s using (pid)
+  inShort(test)(
+    'every connection is encrypted, to the server that was meant',
+    async () => {
+      const authority = await serveAs('localhost');
+      const service = await start(urlOf(port, verifying(authority)));
+      await written(service, 'c');
+      expect(await decided(service, 'c')).toBe(true);
+      const rows = await asSuperuser(
+        `select a.application_name as name, s.ssl from pg_stat_activity a join pg_stat_ssl s using (pid)
        where a.usename = '${ROLE.user}'`,
-    );
-    const names = new Set(rows.map(({ name }) => String(name)));
-    for (const name of ['gatehouse-gateway', 'gatehouse-instance', 'gatehouse-listen']) {
-      expect(names).toContain(name);
-    }
-    expect(rows.filter(({ ssl }) => ssl !== true)).toEqual([]);
-  }, 120_000);
+      );
+      const names = new Set(rows.map(({ name }) => String(name)));
+      for (const name of ['gatehouse-gateway', 'gatehouse-instance', 'gatehouse-listen']) {
+        expect(names).toContain(name);
+      }
+      expect(rows.filter(({ ssl }) => ssl !== true)).toEqual([]);
+    },
+    120_000,
+  );
 
   test('a server with the certificate of another host, or of another authority, is refused', async () => {
     const authority = await serveAs('other.example');
-    await expect(start(urlOf(port, verifying(authority)))).rejects.toThrow(/altnames/);
-    await serveAs('localhost');
+    const url = urlOf(port, verifying(authority));
     // The first connection of a start is this one.
-    const target = examineTarget({ connectionString: urlOf(port, verifying(authority)) });
-    await expect(target).rejects.toThrow(/certificate/);
+    const examined = (): Promise<unknown> => examineTarget({ connectionString: url });
+    await expect(byLength(examined, () => start(url))()).rejects.toThrow(/altnames/);
+    await serveAs('localhost');
+    await expect(examined()).rejects.toThrow(/certificate/);
     await asSuperuser('alter system reset ssl', 'select pg_reload_conf()');
   }, 120_000);
 });
@@ -141,17 +159,21 @@ describe.skipIf(pgbouncerPath === undefined)('pgbouncer (Debian package pgbounce
     return started;
   }
 
-  test('session mode works, beside another instance, with nothing else to set', async () => {
-    const { port: at } = await bouncer('session');
-    const first = await start(urlOf(at));
-    const second = await start(urlOf(at));
-    await written(first, 'd');
-    expect(await decided(second, 'd')).toBe(true);
-    await written(first, 'd', 'OP_DELETE');
-    expect(await decided(second, 'd')).toBe(false);
-  }, 120_000);
+  inLong(test)(
+    'session mode works, beside another instance, with nothing else to set',
+    async () => {
+      const { port: at } = await bouncer('session');
+      const first = await start(urlOf(at));
+      const second = await start(urlOf(at));
+      await written(first, 'd');
+      expect(await decided(second, 'd')).toBe(true);
+      await written(first, 'd', 'OP_DELETE');
+      expect(await decided(second, 'd')).toBe(false);
+    },
+    120_000,
+  );
 
-  test('connections through it have the time-outs that others have', async () => {
+  inShort(test)('connections through it have the time-outs that others have', async () => {
     const { port: at } = await bouncer('session');
     const target = await examineTarget({ connectionString: urlOf(at) });
     expect(target).toMatchObject({ isPooled: true });
@@ -164,7 +186,7 @@ describe.skipIf(pgbouncerPath === undefined)('pgbouncer (Debian package pgbounce
     expect(rows).toEqual([{ statement: '30s', lock: '1234ms', idle: '10s' }]);
   });
 
-  test('without it a target is what it was', async () => {
+  inShort(test)('without it a target is what it was', async () => {
     const target = { connectionString: urlOf(port) };
     expect(await examineTarget(target)).toBe(target);
   });
@@ -174,7 +196,7 @@ describe.skipIf(pgbouncerPath === undefined)('pgbouncer (Debian package pgbounce
     ['transaction', ['server_round_robin = 1', 'min_pool_size = 2']],
     ['statement', []],
   ];
-  test.each(modes)(
+  test.each(byLength(modes.slice(0, 1), modes.slice(1)))(
     '%s mode (%j) ends the start with what to set',
     async (mode, settings) => {
       const { port: at } = await bouncer(mode, ROLE.database, 60, settings);
@@ -183,17 +205,25 @@ describe.skipIf(pgbouncerPath === undefined)('pgbouncer (Debian package pgbounce
     60_000,
   );
 
-  test('so it does for notifications, which session mode serves', async () => {
-    const session = await bouncer('session', 'notify');
-    expect((await startedNotify(urlOf(session.port, '', 'notify'))).pid).toBeGreaterThan(0);
-    const transaction = await bouncer('transaction', 'notify');
-    await expect(startedNotify(urlOf(transaction.port, '', 'notify'))).rejects.toThrow(
-      /set pool_mode = session in PgBouncer/,
-    );
-  }, 120_000);
+  inLong(test)(
+    'so it does for notifications, which session mode serves',
+    async () => {
+      const session = await bouncer('session', 'notify');
+      expect((await startedNotify(urlOf(session.port, '', 'notify'))).pid).toBeGreaterThan(0);
+      const transaction = await bouncer('transaction', 'notify');
+      await expect(startedNotify(urlOf(transaction.port, '', 'notify'))).rejects.toThrow(
+        /set pool_mode = session in PgBouncer/,
+      );
+    },
+    120_000,
+  );
 
-  test('a pool of one connection is told from a server that hangs', async () => {
-    const { port: at } = await bouncer('session', ROLE.database, 1);
-    await expect(start(urlOf(at))).rejects.toThrow(/raise default_pool_size of PgBouncer/);
-  }, 120_000);
+  inLong(test)(
+    'a pool of one connection is told from a server that hangs',
+    async () => {
+      const { port: at } = await bouncer('session', ROLE.database, 1);
+      await expect(start(urlOf(at))).rejects.toThrow(/raise default_pool_size of PgBouncer/);
+    },
+    120_000,
+  );
 });

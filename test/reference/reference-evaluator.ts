@@ -30,13 +30,14 @@ const THIS: Rewrite = { op: 'this' };
  */
 export class ReferenceEvaluator {
   readonly #model: NamespaceModel;
-  readonly #tuples: readonly WeighedTuple[];
+  /** By object and relation: to look through all for each question took most of the time. */
+  readonly #tuples: ReadonlyMap<string, WeighedTuple[]>;
   readonly #rules = new Map<string, Rule>();
 
   /** `refs`: every userset that can matter, so at least all of the tuples' objects × relations. */
   constructor(model: NamespaceModel, tuples: readonly WeighedTuple[], refs: readonly UsersetRef[]) {
     this.#model = model;
-    this.#tuples = tuples;
+    this.#tuples = Map.groupBy(tuples, ({ tuple }) => keyOf(tuple, false));
     for (const ref of refs) {
       for (const isExcluding of [false, true])
         this.#addRule(keyOf(ref, isExcluding), ref, this.#rewriteOf(ref), isExcluding);
@@ -290,12 +291,7 @@ export class ReferenceEvaluator {
   }
 
   #tuplesOf(ref: UsersetRef, relation: string): WeighedTuple[] {
-    return this.#tuples.filter(
-      ({ tuple }) =>
-        tuple.namespace === ref.namespace &&
-        tuple.objectId === ref.objectId &&
-        tuple.relation === relation,
-    );
+    return this.#tuples.get(keyOf({ ...ref, relation }, false)) ?? [];
   }
 
   #rewriteOf(ref: UsersetRef): Rewrite {

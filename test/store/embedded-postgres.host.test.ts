@@ -21,6 +21,7 @@ import { isAlive } from '../../src/store/embedded-postgres-process.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
 import { isUnavailable } from '../../src/store/pg-errors.ts';
 import { createPool } from '../../src/store/pool.ts';
+import { byLength, inLong, inShort } from '../support/test-length.ts';
 
 const OWNER = fileURLToPath(new URL('../support/embedded-owner.ts', import.meta.url));
 
@@ -61,7 +62,7 @@ async function until(fact: () => boolean): Promise<void> {
   while (!fact()) await sleep(5);
 }
 
-describe('startEmbeddedPostgres', { timeout: 120_000 }, () => {
+inShort(describe)('startEmbeddedPostgres', { timeout: 120_000 }, () => {
   it('keeps what was written, by a socket that only its owner may enter', async () => {
     const first = await start();
     expect(statSync(join(dataDirectory, 'postgres.password')).mode & 0o777).toBe(0o600);
@@ -161,7 +162,7 @@ describe('faults', { timeout: 120_000 }, () => {
       }
     };
     const writers = [write(), write(), write(), write()];
-    for (let kill = 1; kill <= 2; kill++) {
+    for (let kill = 1; kill <= byLength(1, 2); kill++) {
       const before = acknowledged.length;
       await until(() => acknowledged.length > before + 50);
       process.kill(server.pid, 'SIGKILL');
@@ -189,7 +190,7 @@ describe('faults', { timeout: 120_000 }, () => {
     await expectWhole(server, acknowledged);
   });
 
-  it('kill -9 of both: the next start recovers', async () => {
+  inLong(it)('kill -9 of both: the next start recovers', async () => {
     const owner = spawn(process.execPath, [OWNER, dataDirectory], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });

@@ -38,14 +38,18 @@ export class EventClient {
   }
 
   /** Connects; the stream is dropped when the test ends. Rejects for another status than 200. */
-  static open(url: string, headers: Readonly<Record<string, string>> = {}): Promise<EventClient> {
+  static open(
+    url: string,
+    headers: Readonly<Record<string, string>> = {},
+    whenDone: (undo: () => void) => void = onTestFinished,
+  ): Promise<EventClient> {
     return new Promise((resolve, reject) => {
       const request = http.get(url, { headers, agent: false }, (response) => {
         if (response.statusCode === 200) resolve(new EventClient(response));
         else reject(new Error(`status ${response.statusCode}`));
       });
       request.on('error', reject);
-      onTestFinished(() => {
+      whenDone(() => {
         request.destroy();
       });
     });

@@ -45,7 +45,10 @@ export default async function setup(
       if (!isStopping) failures.push(`the shared instance ended with ${code ?? signal}`);
       if (running === started) running = undefined;
     });
-    asAdmin(admin, `create database ${database} template ${template} encoding 'UTF8'`).then(
+    asAdmin(
+      admin,
+      `create database ${database} template ${template} encoding 'UTF8' strategy file_copy`,
+    ).then(
       () => child.send('start'),
       (error: unknown) => {
         failures.push(String(error));

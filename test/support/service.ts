@@ -1,13 +1,17 @@
 import type { ChildProcess } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { inject } from 'vitest';
+import type { PostgresTarget } from '../../src/store/pool.ts';
 import {
   type Launcher,
   type LogLine,
   spawnService as spawnChild,
   watchService,
 } from './child-service.ts';
+import { asAdmin, withDatabase } from './postgres-admin.ts';
 
 /** A running authorization service of the test's own, as a child process. */
 export interface Service {
@@ -32,6 +36,8 @@ export interface Service {
 export type ServiceOptions = {
   /** Settings that replace or add to the ones of a test instance; '' unsets one. */
   readonly env?: Readonly<Record<string, string>> | undefined;
+  /** `shared`: a database of the run's PostgreSQL, gone after `stop`. Default: an embedded one, which takes longer. */
+  readonly postgres?: 'shared' | undefined;
   /** Kept by `stop`, so that a test can start on it again. Default: a new one, removed by `stop`. */
   readonly dataDir?: string | undefined;
   readonly startTimeoutMs?: number | undefined;
@@ -42,6 +48,16 @@ export type ServiceOptions = {
 export const TEST_TOKEN = 'test-token';
 export const TEST_ADMIN_SECRET = 'test-admin-secret';
 
+/** Settings of every service of the tests. */
+export const TEST_SETTINGS: Readonly<Record<string, string>> = {
+  GATEWAY_HOST: '127.0.0.1',
+  GATEWAY_CONNECT_PORT: '0',
+  GATEWAY_METRICS_PORT: '0',
+  GATEWAY_SERVICE_AUTH_TOKENS: TEST_TOKEN,
+  GATEWAY_ADMIN_API_SECRET: TEST_ADMIN_SECRET,
+  GATEWAY_DRAIN_MS: '50',
+};
+
 /**
  * Starts `src/main.ts` on free ports of the loopback with its own embedded Postgres, or on
  * `env.DATABASE_URL`, and waits until it is ready.
@@ -49,7 +65,9 @@ export const TEST_ADMIN_SECRET = 'test-admin-secret';
  */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'gatehouse-test-')));
-  const child = spawnService(dataDir, options.env ?? {}, options.launcher);
+  const database = options.postgres === 'shared' ? await cloneDatabase() : undefined;
+  const env = { ...options.env, ...(database === undefined ? {} : { DATABASE_URL: database.url }) };
+  const child = spawnService(dataDir, env, options.launcher);
   const {
     log,
     exited,
@@ -82,10 +100,36 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     kill,
     async stop() {
       const code = await kill('SIGTERM');
+      await database?.drop();
       if (options.dataDir === undefined) await rm(dataDir, { recursive: true, force: true });
       return code;
     },
   };
+}
+
+/** An empty database of the run's PostgreSQL, by default with tables. Not `createTestDatabase`, which loads a pool. */
+export async function cloneDatabase(
+  kind: 'migrated' | 'none' = 'migrated',
+): Promise<{ readonly url: string; drop(): Promise<void> }> {
+  const { admin, template } = inject('postgres');
+  const source = kind === 'none' ? 'template0' : template;
+  const name = `service_${randomUUID().replaceAll('-', '')}`;
+  await asAdmin(
+    admin,
+    `create database ${name} template ${source} encoding 'UTF8' strategy file_copy`,
+  );
+  return {
+    url: databaseUrl(withDatabase(admin, name)),
+    drop: () => asAdmin(admin, `drop database if exists ${name} with (force)`),
+  };
+}
+
+/** The target as the text of a DATABASE_URL. */
+export function databaseUrl(target: PostgresTarget): string {
+  if ('connectionString' in target) return target.connectionString;
+  const { user, password, database, host, port } = target;
+  const query = `host=${encodeURIComponent(host)}&port=${port}`;
+  return `postgres://${user}:${encodeURIComponent(password)}@localhost/${database}?${query}`;
 }
 
 /** Starts the process without waiting for anything; for tests of starts that must fail. */
@@ -97,12 +141,7 @@ export function spawnService(
   const settings = {
     PATH: process.env['PATH'] ?? '',
     GATEWAY_DATA_DIR: dataDir,
-    GATEWAY_HOST: '127.0.0.1',
-    GATEWAY_CONNECT_PORT: '0',
-    GATEWAY_METRICS_PORT: '0',
-    GATEWAY_SERVICE_AUTH_TOKENS: TEST_TOKEN,
-    GATEWAY_ADMIN_API_SECRET: TEST_ADMIN_SECRET,
-    GATEWAY_DRAIN_MS: '50',
+    ...TEST_SETTINGS,
     ...env,
   };
   return spawnChild(['src/main.ts'], settings, { launcher });

@@ -21,7 +21,7 @@ export function threeInstances(): ThreeInstances {
   beforeAll(async () => {
     const database = await createTestDatabase();
     const start = (): Promise<Instance> => startInstance(database);
-    shared = { database, instances: [await start(), await start(), await start()] };
+    shared = { database, instances: await Promise.all([start(), start(), start()]) };
   }, 120_000);
   afterAll(async () => {
     const { database, instances } = started();

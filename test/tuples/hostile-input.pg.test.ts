@@ -3,6 +3,7 @@ import { createAsyncIterable } from '@connectrpc/connect/protocol';
 import * as grpc from '@grpc/grpc-js';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { anyCharacter } from '../support/any-text.ts';
 import { instanceForFile } from '../support/instance.ts';
 import { byLength, inShort } from '../support/test-length.ts';
 import { exported, getLines, linesOf, plainTuples, postLines, tuplesOver } from './support.ts';
@@ -12,7 +13,7 @@ import { exported, getLines, linesOf, plainTuples, postLines, tuplesOver } from 
 const { instance } = await instanceForFile();
 
 const nasty = fc.oneof(
-  fc.string({ unit: 'binary', maxLength: 30 }),
+  fc.string({ unit: anyCharacter, maxLength: 30 }),
   fc.constantFrom(
     '',
     '\u0000',

@@ -13,7 +13,7 @@ import {
   USERS,
   createUniverse,
 } from '../../verify/checker/universe.ts';
-import { ReferenceEvaluator } from '../reference/reference-evaluator.ts';
+import { ReferenceEvaluator, type ReferenceTarget } from '../reference/reference-evaluator.ts';
 import { byLength } from '../support/test-length.ts';
 
 const universe = createUniverse();
@@ -129,9 +129,16 @@ describe("the checker's evaluator", () => {
         const slow = reference(stored, model);
         const [namespace, objectId, relation] = set;
         const subject: Subject = { kind: 'set', namespace, objectId, relation };
+        const known = new Map<string, ReturnType<typeof slow.values>>();
+        const valuesOf = (target: ReferenceTarget): ReturnType<typeof slow.values> => {
+          const key = JSON.stringify(target);
+          const values = known.get(key) ?? slow.values(target);
+          known.set(key, values);
+          return values;
+        };
         for (const ref of REFS) {
           for (const isExact of [true, false]) {
-            const wanted = slow.check(ref, subject, (target) => slow.values(target), isExact);
+            const wanted = slow.check(ref, subject, valuesOf, isExact);
             const of = { namespace: ref.namespace, object: ref.objectId, relation: ref.relation };
             const query: Query = { kind: 'set', ...of, set, isExact };
             expect(evaluator.answer(stored, model, query, NOW_MS)).toBe(wanted ? '1' : '0');
@@ -207,7 +214,7 @@ describe("the checker's evaluator", () => {
     );
     // Much of what is said to matter does, somewhere.
     const named = queries.reduce((sum, query) => sum + dependencies.of(query).size, 0);
-    expect(changes.size).toBeGreaterThan(named * 0.3);
+    expect(changes.size).toBeGreaterThan(named * byLength(0.25, 0.3));
   });
 });
 

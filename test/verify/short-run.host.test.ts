@@ -10,7 +10,7 @@ import { byLength } from '../support/test-length.ts';
 
 /* A short run of `npm run verify`: docs/consistency.md says what a whole one is. */
 
-const SECONDS = byLength(2, 12);
+const SECONDS = byLength(1, 12);
 const DISTURBANCES_MIN = byLength(1, 2);
 
 test('two instances under load and disturbances answer as one', { timeout: 180_000 }, async () => {

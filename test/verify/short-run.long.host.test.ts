@@ -1,2 +1,2 @@
-/* Six times as long, with instances that restart and are alone for a while. */
+/* Twelve times as long, with instances that restart and are alone for a while. */
 import './short-run.host.test.ts';

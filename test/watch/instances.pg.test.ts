@@ -1,27 +1,31 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { TupleUpdate_Op } from '../../src/gen/workspace/v1/authz_service_pb.ts';
-import type { ServerTarget } from '../../src/store/pool.ts';
-import { urlOf } from '../support/instance.ts';
+import { type Member, startMember, startProcess, startWhole } from '../faults/members.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
-import { type Service, startService } from '../support/service.ts';
+import type { Service } from '../support/service.ts';
+import { byLength } from '../support/test-length.ts';
 import { authzOver, tuplesOver } from '../tuples/support.ts';
 
-/* Three processes: who follows at one is told what the others wrote, and goes on at another when it dies. */
+/* Three instances: who follows at one is told what the others wrote, and goes on at another when it dies. */
 
-const WRITES = 120;
+const WRITES = byLength(60, 120);
 
 let database: TestDatabase;
-const services: Service[] = [];
+let doomed: Service;
+let services: readonly Member[] = [];
 
 beforeAll(async () => {
   database = await createTestDatabase();
   const env = {
-    DATABASE_URL: urlOf(database.target as ServerTarget),
     GATEWAY_WORKERS: '1',
     GATEWAY_PG_POOL_SIZE: '6',
     GATEWAY_WATCH_STREAMS: '8',
   };
-  for (let i = 0; i < 3; i++) services.push(await startService({ env }));
+  const starting = [startWhole(database, env), startProcess(database, env)] as const;
+  const member = await startMember(database, env);
+  const [next, killed] = await Promise.all(starting);
+  doomed = killed;
+  services = [next, member, killed];
 }, 120_000);
 afterAll(async () => {
   const codes = await Promise.all(services.map((service) => service.stop()));
@@ -29,11 +33,11 @@ afterAll(async () => {
   expect(codes.filter((code) => code !== 0 && code !== null)).toEqual([]);
 }, 120_000);
 
-const at = (index: number): Service => services[index % services.length] as Service;
+const at = (index: number): Member => services[index] as Member;
 
 /** Follows from `startAfter` on until `count` writes were told or the stream breaks; [writes, cursor]. */
 async function follow(
-  service: Service,
+  service: Member,
   startAfter: string,
   count: number,
   onBegun: () => void,
@@ -91,7 +95,7 @@ test('nothing is lost, doubled or out of order where the followed instance is ki
   };
   const half = WRITES / 4;
   await Promise.all([write('a', 0, half), write('b', 0, half)]);
-  const killed = at(2).kill();
+  const killed = doomed.kill();
   await Promise.all([write('a', half, 2 * half), write('b', half, 2 * half), killed]);
   const [before, cursor] = await first;
   const [after] = await follow(at(0), cursor, WRITES - before.length, () => undefined);

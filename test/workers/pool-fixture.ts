@@ -35,7 +35,7 @@ export type FixtureOptions = {
   readonly fsckRowsPerSecond?: number | undefined;
   readonly fsckIntervalMs?: number | undefined;
   readonly queueBytesMax?: number | undefined;
-  readonly onStats?: ((stats: WorkerStats) => void) | undefined;
+  readonly onStats?: ((stats: WorkerStats, slot: number) => void) | undefined;
   readonly modelJson?: string | undefined;
   readonly replication?: ReplicationOptions | undefined;
 };
@@ -89,7 +89,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
     replication: options.replication,
     onRefused: (bound) => refused.push(bound),
     onFatal: (cause) => fatal.push(cause),
-    onStats: (_slot, stats) => options.onStats?.(stats),
+    onStats: (slot, stats) => options.onStats?.(stats, slot),
     onEvent: (event) => events.push(event),
   });
   await pool.start();

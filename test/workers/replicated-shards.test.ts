@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { createRandom } from '../../bench/dataset/random.ts';
 import type { ShardKey } from '../../src/model/relation-tuple.ts';
 import { slotOfShard } from '../../src/protocol/shard-routing.ts';
+import type { ReplicationOptions } from '../../src/workers/slot/shard-replication.ts';
 import { byLength } from '../support/test-length.ts';
 import {
   checkViewer,
@@ -41,6 +42,25 @@ function keepAsking(fixture: Fixture, revision: () => number): { end(): Promise<
   };
 }
 
+type Spreading = Fixture & {
+  /** Until all workers have said what they hold: before that nothing is spread, and asking only keeps a core busy. */
+  reported(): Promise<void>;
+};
+
+async function startSpreading(replication: ReplicationOptions = SPREADING): Promise<Spreading> {
+  const told = new Set<number>();
+  const fixture = await startFixture({
+    workerCount: WORKERS,
+    replication,
+    onStats: ({ recentShards }, slot) => {
+      if (recentShards !== undefined && (slot !== OWNER || recentShards.length > 0)) told.add(slot);
+    },
+  });
+  const reported = (): Promise<void> =>
+    expect.poll(() => told.size, { timeout: 20_000 }).toBe(WORKERS);
+  return { ...fixture, reported };
+}
+
 async function replicateShards(fixture: Fixture): Promise<void> {
   const { transports, events } = fixture;
   if (transports[OWNER] !== undefined) transports[OWNER].busy = 1;
@@ -51,10 +71,11 @@ async function replicateShards(fixture: Fixture): Promise<void> {
 }
 
 test('a shard that keeps its owner busy is answered by all workers, each from its own index', async () => {
-  await using fixture = await startFixture({ workerCount: WORKERS, replication: SPREADING });
+  await using fixture = await startSpreading();
   const { pool, source, transports } = fixture;
   source.commit(SHARD, [viewer('insert', 'd1', 'u')]);
   expect(await checkViewer(pool, scopeOf(SHARD, 1), 'd1', 'u')).toBe(true);
+  await fixture.reported();
   const asking = keepAsking(fixture, () => 1);
   await replicateShards(fixture);
   const before = transports.map(({ requests }) => requests);
@@ -75,32 +96,28 @@ test('a shard that keeps its owner busy is answered by all workers, each from it
 });
 
 test('a shard of a worker with time is left alone, as is one for which others have no room', async () => {
-  await using idle = await startFixture({ workerCount: WORKERS, replication: SPREADING });
-  await using small = await startFixture({
-    workerCount: WORKERS,
-    replication: { ...SPREADING, indexBytesMax: 1_000 },
-  });
+  await using idle = await startSpreading();
+  await using small = await startSpreading({ ...SPREADING, indexBytesMax: 1_000 });
   for (const fixture of [idle, small]) {
     fixture.source.commit(SHARD, [viewer('insert', 'd1', 'u')]);
     await checkViewer(fixture.pool, scopeOf(SHARD, 1), 'd1', 'u');
   }
   const owner = small.transports[OWNER];
   if (owner !== undefined) owner.busy = 1;
+  await Promise.all([idle.reported(), small.reported()]);
   const asking = [keepAsking(idle, () => 1), keepAsking(small, () => 1)];
-  // Longer than the first report of what is held.
-  await new Promise((resolve) => setTimeout(resolve, 600));
+  // Longer than a busy shard takes to be spread.
+  await new Promise((resolve) => setTimeout(resolve, 100));
   expect([idle.pool.replicatedCount, small.pool.replicatedCount]).toEqual([0, 0]);
   await Promise.all(asking.map((one) => one.end()));
 });
 
 test('once one worker would do the owner answers alone, and the others give their indexes back', async () => {
-  await using fixture = await startFixture({
-    workerCount: WORKERS,
-    replication: { ...SPREADING, idleSamples: 3 },
-  });
+  await using fixture = await startSpreading({ ...SPREADING, idleSamples: 3 });
   const { pool, source, transports } = fixture;
   source.commit(SHARD, [viewer('insert', 'd1', 'u')]);
   await checkViewer(pool, scopeOf(SHARD, 1), 'd1', 'u');
+  await fixture.reported();
   const asking = keepAsking(fixture, () => 1);
   await replicateShards(fixture);
   await asking.end();
@@ -112,10 +129,11 @@ test('once one worker would do the owner answers alone, and the others give thei
 });
 
 test('another history ends it: what replicas have shown of the lost one holds up no read', async () => {
-  await using fixture = await startFixture({ workerCount: WORKERS, replication: SPREADING });
+  await using fixture = await startSpreading();
   const { pool, source, transports } = fixture;
   for (const object of ['d1', 'd2', 'd3']) source.commit(SHARD, [viewer('insert', object, 'u')]);
   await checkViewer(pool, scopeOf(SHARD, 3), 'd3', 'u');
+  await fixture.reported();
   const asking = keepAsking(fixture, () => 1);
   await replicateShards(fixture);
   await asking.end();

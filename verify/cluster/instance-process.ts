@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
 
 export type InstanceOptions = {
   /** The checkout whose src/main.ts is started. */
@@ -11,6 +12,8 @@ export type InstanceOptions = {
   readonly env?: Readonly<Record<string, string>> | undefined;
 };
 
+/** Loads the sources of this checkout in half of the time; those of another one as ever. */
+const SOURCE_CACHE = fileURLToPath(new URL('../../scripts/source-cache.mjs', import.meta.url));
 const START_TIMEOUT_MS = 60_000;
 const LINES_KEPT = 60;
 
@@ -24,7 +27,7 @@ export class InstanceProcess {
 
   constructor(options: InstanceOptions) {
     const { tree, dataDirectory, databaseUrl, token, adminSecret, env } = options;
-    this.#child = spawn(process.execPath, ['src/main.ts'], {
+    this.#child = spawn(process.execPath, ['--import', SOURCE_CACHE, 'src/main.ts'], {
       cwd: tree,
       stdio: ['ignore', 'ignore', 'pipe'],
       env: {

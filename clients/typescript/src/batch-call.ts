@@ -1,7 +1,10 @@
 import { create, toJson } from '@bufbuild/protobuf';
 import { type Client, Code, ConnectError } from '@connectrpc/connect';
 import { codeFromHttpStatus, errorFromJson } from '@connectrpc/connect/protocol-connect';
-import { type QueryService, QueryScopeSchema } from '../../../src/gen/gatehouse/v1/query_service_pb.ts';
+import {
+  type QueryService,
+  QueryScopeSchema,
+} from '../../../src/gen/gatehouse/v1/query_service_pb.ts';
 import type { JsonObject, Question, QueryOptions } from './questions.ts';
 import { mutable, questionInit, scopeInit } from './questions.ts';
 import type { ShardName } from './session.ts';

@@ -1,8 +1,4 @@
 import type { Client } from '@connectrpc/connect';
-import { batchByClient, batchByFetch } from './batch-call.ts';
-import { CheckBatcher, type Decision } from './batcher.ts';
-import { currentSession } from './current-session.ts';
-import { errorFrom, GatehouseError } from './errors.ts';
 import { BudgetService } from '../../../src/gen/gatehouse/v1/budget_service_pb.ts';
 import { ModelService } from '../../../src/gen/gatehouse/v1/model_service_pb.ts';
 import {
@@ -16,6 +12,10 @@ import { AuthzService } from '../../../src/gen/workspace/v1/authz_service_pb.ts'
 import { GroupService } from '../../../src/gen/workspace/v1/group_service_pb.ts';
 import { SeatService } from '../../../src/gen/workspace/v1/seat_service_pb.ts';
 import { WorkspaceService } from '../../../src/gen/workspace/v1/workspace_service_pb.ts';
+import { batchByClient, batchByFetch } from './batch-call.ts';
+import { CheckBatcher, type Decision } from './batcher.ts';
+import { currentSession } from './current-session.ts';
+import { errorFrom, GatehouseError } from './errors.ts';
 import {
   type Model,
   type Question,

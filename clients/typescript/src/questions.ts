@@ -5,7 +5,10 @@ import {
   type QueryScopeSchema,
   UsersetMode,
 } from '../../../src/gen/gatehouse/v1/query_service_pb.ts';
-import type { RelationTupleSchema, SubjectSchema } from '../../../src/gen/workspace/v1/authz_service_pb.ts';
+import type {
+  RelationTupleSchema,
+  SubjectSchema,
+} from '../../../src/gen/workspace/v1/authz_service_pb.ts';
 import type { Session } from './session.ts';
 
 /** A JSON object, as a condition's context. */

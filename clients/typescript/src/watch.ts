@@ -1,6 +1,9 @@
 import type { Client } from '@connectrpc/connect';
+import type {
+  TupleService,
+  WatchResponse,
+} from '../../../src/gen/gatehouse/v1/tuple_service_pb.ts';
 import { errorFrom } from './errors.ts';
-import type { TupleService, WatchResponse } from '../../../src/gen/gatehouse/v1/tuple_service_pb.ts';
 import type { ShardOptions } from './questions.ts';
 import { isPassing } from './retry.ts';
 import type { ShardName } from './session.ts';

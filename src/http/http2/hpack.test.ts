@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { byLength } from '../../../test/support/test-length.ts';
 import type { HeaderField } from './header-field.ts';
 import { HpackDecoder } from './hpack-decoder.ts';
 import { encodeHead } from './hpack-encoder.ts';
@@ -218,7 +219,7 @@ test('blocks of any encoder say what it meant, and tables stay the same', () => 
         expect(decoder.tableBytes).toBe(encoder.size);
       }
     }),
-    { numRuns: 500 },
+    { numRuns: byLength(150, 500) },
   );
   expect(report.failed, `seed ${report.seed}: ${String(report.errorInstance)}`).toBe(false);
 });
@@ -235,7 +236,7 @@ test('any bytes are decoded or refused, within the limits', () => {
         if (size < 0) return;
       }
     }),
-    { numRuns: 5_000 },
+    { numRuns: byLength(1_500, 5_000) },
   );
   expect(report.failed, `seed ${report.seed}: ${String(report.errorInstance)}`).toBe(false);
 });

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { anyCharacter } from '../../../test/support/any-text.ts';
 import { byLength } from '../../../test/support/test-length.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { blockOfExpression, endOfBlock, expressionOfBlock } from '../cel-block.ts';
@@ -111,7 +112,7 @@ const name = fc.oneof(
   fc.constantFrom('or', 'and', 'but', 'not', 'from', 'this', 'with', 'open', 'relation', 'none'),
   fc.constantFrom('a-', 'built-in', 'constructor', '__proto__', 'schema', 'expiration', 'without'),
 );
-const anyName = fc.oneof(name, fc.string(), fc.string({ unit: 'binary' }));
+const anyName = fc.oneof(name, fc.string(), fc.string({ unit: anyCharacter }));
 const subjectType = fc.oneof(
   name,
   name.map((one) => `${one}:*`),
@@ -144,7 +145,7 @@ const expression = fc.oneof(
   fc.constantFrom('a < 5', 'a &&\n  b', '{"a": 1}["a"] == 1', "'}' == a // }", 'r"\\" == s'),
   fc.string({ unit: fc.constantFrom('a', ' ', '\n', '{', '}', '"', "'", '\\', '/', 'r', '\t') }),
   fc.string(),
-  fc.string({ unit: 'binary' }),
+  fc.string({ unit: anyCharacter }),
 );
 const wellFormed = (value: unknown): boolean =>
   !JSON.stringify(value).match(/\\ud[89a-f][0-9a-f]{2}/);
@@ -207,7 +208,7 @@ describe('both ways', () => {
         expect(JSON.parse(parsed.json)).toEqual(parsed.document);
         expect(formatGate(text)).toBe(text);
       }),
-      { numRuns: byLength(250, 1000) },
+      { numRuns: byLength(100, 1000) },
     );
   });
 
@@ -226,7 +227,7 @@ describe('both ways', () => {
         expect(printGate(parseGate(laidOut).document)).toBe(text);
         expect(conditions).toBe(document.conditions);
       }),
-      { numRuns: byLength(125, 500) },
+      { numRuns: byLength(50, 500) },
     );
   });
 
@@ -248,7 +249,7 @@ describe('both ways', () => {
         expect(commentsOf(formatted).toSorted()).toEqual(commentsOf(text).toSorted());
         expect(parseGate(formatted).document).toEqual(parseGate(text).document);
       }),
-      { numRuns: byLength(250, 1000) },
+      { numRuns: byLength(100, 1000) },
     );
   });
 });
@@ -443,7 +444,7 @@ describe('hostile text', () => {
     const text = fc.oneof(
       fc.array(words, { maxLength: 60 }).map((list) => list.join(' ')),
       fc.array(words, { maxLength: 60 }).map((list) => list.join('')),
-      fc.string({ unit: 'binary', maxLength: 200 }),
+      fc.string({ unit: anyCharacter, maxLength: 200 }),
       fc.tuple(fc.nat(DRIVE.length), fc.nat(20), fc.string()).map(([at, length, put]) => {
         return DRIVE.slice(0, at) + put + DRIVE.slice(at + length);
       }),
@@ -453,7 +454,7 @@ describe('hostile text', () => {
         typed(() => parseGate(one));
         typed(() => expect(formatGate(formatGate(one))).toBe(formatGate(one)));
       }),
-      { numRuns: byLength(750, 3000) },
+      { numRuns: byLength(300, 3000) },
     );
   });
 

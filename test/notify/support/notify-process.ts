@@ -35,8 +35,8 @@ export type WhenDone = (undo: () => void | Promise<void>) => void;
 const SEALED = { NOTIFY_SECRET_KEYS: 'a-key-of-these-tests' };
 
 /**
- * The settings of an empty database, removed when the test ends: of the server that the run has, or in a file `x.host.test.ts`,
- * which has none, of an embedded one.
+ * The settings of an empty database, removed when the test ends: of the server that the run has, or where it has none, of an
+ * embedded one.
  */
 export async function freshDatabase(
   whenDone: WhenDone = onTestFinished,

@@ -18,7 +18,10 @@ export type Answering = (response: http.ServerResponse, index: number, request: 
 export type WebhookReceiver = { readonly url: string; readonly received: readonly Received[] };
 
 /** A real HTTP server on the loopback, closed when the test ends. */
-export async function startReceiver(answering: Answering): Promise<WebhookReceiver> {
+export async function startReceiver(
+  answering: Answering,
+  whenDone: (undo: () => void) => void = onTestFinished,
+): Promise<WebhookReceiver> {
   const received: Received[] = [];
   const server = http.createServer((request, response) => {
     const chunks: Buffer[] = [];
@@ -36,7 +39,7 @@ export async function startReceiver(answering: Answering): Promise<WebhookReceiv
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  onTestFinished(() => {
+  whenDone(() => {
     server.closeAllConnections();
     server.close();
   });

@@ -5,7 +5,7 @@ import { createBench } from '../support/scheduler-bench.ts';
 import { ScriptedExecutor } from '../support/scripted-executor.ts';
 
 /** Each end of a job is a look at the whole run. */
-const MANY = byLength(200, 1_000);
+const MANY = byLength(100, 1_000);
 const HEAD = 'on: workflow_dispatch\njobs:\n';
 
 /** A job in a few lines: `keys` are more lines of it. */

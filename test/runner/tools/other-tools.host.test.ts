@@ -8,7 +8,7 @@ import { describe, expect, test } from 'vitest';
 import { ToolRegistry } from '../../../src/runner/host/tools/tool-registry.ts';
 import { toolsHere } from '../../../src/runner/host/tools/tool-source.ts';
 import { runJob, temporaryDir } from '../../support/job-harness.ts';
-import { inLong, inShort } from '../../support/test-length.ts';
+import { byLength, inLong, inShort } from '../../support/test-length.ts';
 import { type FakePackage, fakePackageBytes, startFakeRegistry } from './fake-registry.ts';
 import { writeNpm } from './quick-npm.ts';
 
@@ -60,26 +60,29 @@ describe('setup-go', () => {
       '.goenv/versions/1.19/bin/go': 'go version go1.19 linux/amd64',
     });
 
-  inShort(test).each([
-    ["go-version: '1.20'", '1.20.14'],
-    ["go-version: '1.20.3'", '1.20.3'],
-    ["go-version: '1.19.0'", '1.19.0'],
-    ["go-version: '<1.20'", '1.19.0'],
-    ['go-version-file: go.mod', '1.20.14'],
-    ['go-version-file: .go-version', '1.20.3'],
-  ])('%s is %s', async (input, expected) => {
+  inShort(test)('by input and by files, each step its own', async () => {
+    const asked = [
+      ["go-version: '1.20'", '1.20.14'],
+      ["go-version: '1.20.3'", '1.20.3'],
+      ["go-version: '1.19.0'", '1.19.0'],
+      ["go-version: '<1.20'", '1.19.0'],
+      ['go-version-file: go.mod', '1.20.14'],
+      ['go-version-file: .go-version', '1.20.3'],
+    ] as const;
     const files = {
       'go.mod': 'module a/b\n\ngo 1.20\n',
       '.go-version': '1.20.3\n',
     };
-    const job = await runJob(
-      `
-      - { id: go, uses: actions/setup-go@v5, with: { ${input} } }
-      - run: echo "it is $(go version), \${{ steps.go.outputs.go-version }}"`,
-      { tools: registryIn(home()), files },
+    const steps = asked.map(
+      ([input], n) => `
+      - { id: go${n}, uses: actions/setup-go@v5, with: { ${input} } }
+      - run: echo "${n} is $(go version), \${{ steps.go${n}.outputs.go-version }}"`,
     );
-    const name = expected.replace(/\.0$/, '');
-    expect(job.text).toContain(`it is go version go${name} linux/amd64, ${expected}`);
+    const job = await runJob(steps.join(''), { tools: registryIn(home()), files });
+    for (const [n, [, expected]] of asked.entries()) {
+      const name = expected.replace(/\.0$/, '');
+      expect(job.text).toContain(`${n} is go version go${name} linux/amd64, ${expected}`);
+    }
     expect(job.outcome.conclusion).toBe('success');
   });
 
@@ -126,14 +129,12 @@ describe.skipIf(PYTHON === undefined)('setup-python', () => {
   const setup = `
       - { id: py, uses: actions/setup-python@v5, with: { python-version: '${minor}' } }`;
 
-  inShort(test)(
-    'a Python of the machine, which the job may change for itself alone',
-    async () => {
-      const registry = tools();
-      const files = {
-        'own/own_thing.py': 'print("own thing")\n',
-      };
-      const text = `${setup}
+  test('a Python of the machine, which the job may change for itself alone', async () => {
+    const registry = tools();
+    const files = {
+      'own/own_thing.py': 'print("own thing")\n',
+    };
+    const text = `${setup}
       - run: |
           python --version; pip --version
           python -c 'import own_thing' || echo not there
@@ -141,23 +142,21 @@ describe.skipIf(PYTHON === undefined)('setup-python', () => {
           cp own/own_thing.py "$dir"
           python -c 'import own_thing'
           echo "[$pythonLocation] \${{ steps.py.outputs.python-version }}"`;
-      for (const _ of [1, 2]) {
-        const job = await runJob(text, { tools: registry, files });
-        expect(job.outcome.conclusion).toBe('success');
-        expect(job.text).toContain(`Python ${version}`);
-        expect(job.text).toContain('not there');
-        expect(job.text).toContain('own thing');
-        expect(job.text).toContain(`] ${version}`);
-        // pip is the one of the job's Python, not of that it came from.
-        const location = /\[(\S+)\] /.exec(job.text)?.[1] ?? '?';
-        expect(job.text).toMatch(new RegExp(`pip \\S+ from ${location}/lib`));
-        // It goes with all that is the job's.
-        expect(location.startsWith(`${job.jobDir}/`)).toBe(true);
-      }
-      // Two copies of a whole Python.
-    },
-    120_000,
-  );
+    // Each job copies a whole Python.
+    for (const _ of byLength([1], [1, 2])) {
+      const job = await runJob(text, { tools: registry, files });
+      expect(job.outcome.conclusion).toBe('success');
+      expect(job.text).toContain(`Python ${version}`);
+      expect(job.text).toContain('not there');
+      expect(job.text).toContain('own thing');
+      expect(job.text).toContain(`] ${version}`);
+      // pip is the one of the job's Python, not of that it came from.
+      const location = /\[(\S+)\] /.exec(job.text)?.[1] ?? '?';
+      expect(job.text).toMatch(new RegExp(`pip \\S+ from ${location}/lib`));
+      // It goes with all that is the job's.
+      expect(location.startsWith(`${job.jobDir}/`)).toBe(true);
+    }
+  }, 120_000);
 
   inLong(test)('several, a file, a range of PEP 440', async () => {
     const registry = tools();

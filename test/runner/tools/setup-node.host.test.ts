@@ -52,25 +52,29 @@ function registryOf({ environment, root }: Machine, mayInstall = true): ToolRegi
 }
 
 /** No line that a machine has: these are in no distribution. */
-function setup(version: string): string {
+function setup(version: string, id = 'it'): string {
   return `
       - uses: actions/setup-node@v4
-        id: node
+        id: ${id}
         with: { node-version: '${version}' }
-      - run: echo "it is $(node --version), output \${{ steps.node.outputs.node-version }}"\n`;
+      - run: echo "${id} is $(node --version), output \${{ steps.${id}.outputs.node-version }}"\n`;
 }
 
 inShort(describe)('what is on the machine', () => {
-  test.each([
-    ['18', 'v18.20.1'],
-    ['v16.1.0', 'v16.1.0'],
-    ['>=16 <18', 'v16.20.2'],
-    ['lts/hydrogen', 'v18.20.1'],
-    ['16.1.x', 'v16.1.0'],
-  ])('%s is %s', async (asked, expected) => {
+  test('of each spelling, one step after the other', async () => {
+    const asked = [
+      ['18', 'v18.20.1'],
+      ['v16.1.0', 'v16.1.0'],
+      ['>=16 <18', 'v16.20.2'],
+      ['lts/hydrogen', 'v18.20.1'],
+      ['16.1.x', 'v16.1.0'],
+    ] as const;
     const machine = machineWith(['16.1.0', '16.20.2', '18.20.1']);
-    const job = await runJob(setup(asked), { tools: registryOf(machine, false) });
-    expect(job.text).toContain(`it is ${expected}, output ${expected}`);
+    const steps = asked.map(([version], n) => setup(version, `node${n}`));
+    const job = await runJob(steps.join(''), { tools: registryOf(machine, false) });
+    for (const [n, [, expected]] of asked.entries()) {
+      expect(job.text).toContain(`node${n} is ${expected}, output ${expected}`);
+    }
     expect(job.outcome.conclusion).toBe('success');
   });
 
@@ -81,20 +85,19 @@ inShort(describe)('what is on the machine', () => {
       'a/package.json': '{"engines":{"node":">=16 <17"}}',
       '.tool-versions': 'ruby 3\nnodejs 16.1.0\n',
     };
-    for (const [file, expected] of [
+    const asked = [
       ['.nvmrc', 'v18.20.1'],
       ['a/package.json', 'v16.1.0'],
       ['.tool-versions', 'v16.1.0'],
-    ]) {
-      const job = await runJob(
-        `
+    ] as const;
+    const steps = asked.map(
+      ([file]) => `
       - uses: actions/setup-node@v4
         with: { node-version-file: ${file} }
-      - run: echo "it is $(node --version)"`,
-        { tools, files },
-      );
-      expect(job.text).toContain(`it is ${expected}`);
-    }
+      - run: echo "${file} is $(node --version)"`,
+    );
+    const job = await runJob(steps.join(''), { tools, files });
+    for (const [file, expected] of asked) expect(job.text).toContain(`${file} is ${expected}`);
   });
 
   test('what cannot be had fails, and says what was asked for and what is here', async () => {
@@ -254,8 +257,8 @@ test('JavaScript actions run on Node 24, which is installed for them', async () 
 test('a workflow cannot say where that Node comes from', async () => {
   const registry = await startFakeRegistry([fakeNode('24.99.0')]);
   const evil = await startFakeRegistry([fakeNode('24.99.0')]);
-  // The real one, as it is this that has files of settings.
-  const machine = machineWith([], registry, 'real');
+  // The real one of the long run has files of settings, too.
+  const machine = machineWith([], registry);
   const files = {
     '.npmrc': `registry=${evil.url}\n`,
     'own/action.yml': 'name: x\nruns: { using: node24, main: main.js }\n',

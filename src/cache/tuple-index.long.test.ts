@@ -1,0 +1,2 @@
+/* More changes. */
+import './tuple-index.test.ts';

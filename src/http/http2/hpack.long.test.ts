@@ -1,0 +1,2 @@
+/* More blocks of any encoder, and of any bytes. */
+import './hpack.test.ts';

@@ -1,0 +1,2 @@
+/* More lists of hints. */
+import './change-hints.test.ts';

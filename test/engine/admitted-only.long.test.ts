@@ -1,0 +1,2 @@
+/* More worlds and types of subjects. */
+import './admitted-only.test.ts';

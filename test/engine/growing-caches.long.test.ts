@@ -1,0 +1,2 @@
+/* Larger worlds, and more evaluators. */
+import './growing-caches.test.ts';

@@ -1,0 +1,2 @@
+/* More worlds. */
+import './outcomes-equal-reference.test.ts';

@@ -1,0 +1,2 @@
+/* More stores and changes. */
+import './overlay-reader.test.ts';

@@ -1,0 +1,2 @@
+/* More worlds and models. */
+import './previewed-models.test.ts';

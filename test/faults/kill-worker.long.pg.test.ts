@@ -1,0 +1,2 @@
+/* More kills, under a greater load. */
+import './kill-worker.pg.test.ts';

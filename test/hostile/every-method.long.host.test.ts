@@ -1,0 +1,2 @@
+/* Twelve methods, instead of two. */
+import './every-method.host.test.ts';

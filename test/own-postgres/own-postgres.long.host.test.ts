@@ -1,0 +1,2 @@
+/* Two instances side by side, and every mode of PgBouncer, for notifications, too. */
+import './own-postgres.host.test.ts';
