@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { ServerTarget } from '../../src/store/pool.ts';
 import { readRecentShards } from '../../src/store/sql/recent-shards.ts';
-import { urlOf } from '../support/instance.ts';
+import { urlOf } from '../support/postgres-admin.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { type ServedService, serveService } from '../support/serve-service.ts';
 import { call, type Service, startService } from '../support/service.ts';
@@ -19,7 +18,7 @@ const settings = (
 ): Readonly<Record<string, string>> & { readonly DATABASE_URL: string } => ({
   GATEWAY_WORKERS: byLength('1', '2'),
   ...env,
-  DATABASE_URL: urlOf(database.target as ServerTarget),
+  DATABASE_URL: urlOf(database.target),
 });
 const startProcess = (env?: Readonly<Record<string, string>>): Promise<Service> =>
   startService({ env: settings(env) });

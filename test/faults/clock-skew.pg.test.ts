@@ -4,11 +4,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
-import type { ServerTarget } from '../../src/store/pool.ts';
+import { urlOf } from '../support/postgres-admin.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { type ServedService, serveService } from '../support/serve-service.ts';
 import { call, startService, type Service } from '../support/service.ts';
-import { urlOf } from '../support/start-instance.ts';
 
 /*
  * A machine whose wall clock is wrong, and is set while the service runs: expiry goes by the database's
@@ -26,7 +25,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
   writeFileSync(skew, String(2 * DAY_MS));
   const preload = pathToFileURL('test/support/run-skewed-clock.ts').href;
-  const env = { GATEWAY_WORKERS: '1', DATABASE_URL: urlOf(database.target as ServerTarget) };
+  const env = { GATEWAY_WORKERS: '1', DATABASE_URL: urlOf(database.target) };
   const skewed = { NODE_OPTIONS: `--import=${preload}`, TEST_CLOCK_SKEW_FILE: skew };
   [service, strict] = await Promise.all([
     startService({ env: { ...env, ...skewed } }),

@@ -21,9 +21,9 @@ type Ended = { readonly code: number; readonly output: string };
 async function fsck(token: string, url = service.metricsUrl): Promise<Ended> {
   vi.stubEnv('GATEWAY_SERVICE_AUTH_TOKENS', token);
   try {
-    const { code = 0, out, err } = await scriptInProcess(SCRIPT, ['--url', url]);
-    // It sets none when all is well.
-    return { code: code || 0, output: out + err };
+    const { code, out, err } = await scriptInProcess(SCRIPT, ['--url', url]);
+    // It sets none, which is NaN here, when all is well.
+    return { code: Number.isNaN(code) ? 0 : (code ?? 0), output: out + err };
   } finally {
     vi.unstubAllEnvs();
   }

@@ -1,8 +1,9 @@
-import type { PostgresTarget, ServerTarget } from '../../src/store/pool.ts';
+import type { PostgresTarget } from '../../src/store/pool.ts';
 import type { LogLine } from '../support/child-service.ts';
+import { urlOf } from '../support/postgres-admin.ts';
 import { serveService } from '../support/serve-service.ts';
 import { type Service, startService } from '../support/service.ts';
-import { startInstance, urlOf } from '../support/start-instance.ts';
+import { startInstance } from '../support/start-instance.ts';
 import { byLength } from '../support/test-length.ts';
 
 /** One of several instances on a database: a process, or a part of the test's own. */
@@ -16,7 +17,7 @@ type Env = Readonly<Record<string, string>>;
 
 /** A process of its own on the database, which signals can stop and kill. */
 export async function startProcess(database: Database, env: Env): Promise<Service> {
-  const DATABASE_URL = urlOf(database.target as ServerTarget);
+  const DATABASE_URL = urlOf(database.target);
   return await startService({ env: { ...env, DATABASE_URL } });
 }
 
@@ -26,7 +27,7 @@ export async function startProcess(database: Database, env: Env): Promise<Servic
  */
 export async function startWhole(database: Database, env: Env): Promise<Member> {
   if (byLength(false, true)) return await startProcess(database, env);
-  return await serveService({ ...env, DATABASE_URL: urlOf(database.target as ServerTarget) });
+  return await serveService({ ...env, DATABASE_URL: urlOf(database.target) });
 }
 
 /**

@@ -8,8 +8,8 @@ import { openDatabase } from '../../src/authz/database.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { DatabaseTime } from '../../src/shared/database-clock.ts';
 import { lockDirectory } from '../../src/store/directory-lock.ts';
-import type { ServerTarget } from '../../src/store/pool.ts';
-import { startInstance, urlOf } from '../support/instance.ts';
+import { startInstance } from '../support/instance.ts';
+import { urlOf } from '../support/postgres-admin.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { call, spawnService, startService } from '../support/service.ts';
 import { byLength, inLong } from '../support/test-length.ts';
@@ -41,7 +41,7 @@ describe.concurrent('at a start and at a stop', { timeout: 120_000 }, () => {
     try {
       await expect(startInstance(database)).rejects.toThrow(refusal);
       if (byLength(true, false)) return;
-      const env = { DATABASE_URL: urlOf(database.target as ServerTarget) };
+      const env = { DATABASE_URL: urlOf(database.target) };
       const { code, output } = await failedStart(dataDir, env);
       expect(code).toBe(1);
       expect(output).toMatch(refusal);
@@ -93,7 +93,7 @@ describe.concurrent('at a start and at a stop', { timeout: 120_000 }, () => {
 
   test('a stop fails readiness first, answers what is in flight, and ends with 0', async () => {
     const database = await createTestDatabase();
-    const url = urlOf(database.target as ServerTarget);
+    const url = urlOf(database.target);
     const env = {
       DATABASE_URL: url,
       GATEWAY_DRAIN_MS: byLength('3000', '5000'),
@@ -142,7 +142,7 @@ describe.concurrent('at a start and at a stop', { timeout: 120_000 }, () => {
 
   test('a stop while an instance warms up does not wait for that, and ends with 0', async () => {
     const database = await createTestDatabase();
-    const DATABASE_URL = urlOf(database.target as ServerTarget);
+    const DATABASE_URL = urlOf(database.target);
     const holder = await database.pool.connect();
     const dataDir = mkdtempSync(join(tmpdir(), 'gatehouse-warming-'));
     try {

@@ -1,9 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { failureOf, LoadClient } from '../../load/harness/client.ts';
-import type { ServerTarget } from '../../src/store/pool.ts';
-import { urlOf } from '../support/instance.ts';
 import { createMemoryGroup } from '../support/memory-group.ts';
+import { urlOf } from '../support/postgres-admin.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { startService, type Service } from '../support/service.ts';
 
@@ -92,7 +91,7 @@ test.skipIf(!existsSync('/proc/self/status'))(
     };
     const service = await startService({
       env: {
-        DATABASE_URL: urlOf(database.target as ServerTarget),
+        DATABASE_URL: urlOf(database.target),
         GATEWAY_WORKERS: '1',
         GATEWAY_INDEX_BYTES: String(LIMIT_BYTES),
         GATEWAY_WARM_UP_SECONDS: '0',

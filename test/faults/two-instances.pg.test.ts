@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import type { ServerTarget } from '../../src/store/pool.ts';
-import { urlOf } from '../support/instance.ts';
+import { urlOf } from '../support/postgres-admin.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { type ServedService, serveService } from '../support/serve-service.ts';
 import { call, startService } from '../support/service.ts';
@@ -23,7 +22,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
   const preload = pathToFileURL('test/support/run-skewed-clock.ts').href;
   const env = {
-    DATABASE_URL: urlOf(database.target as ServerTarget),
+    DATABASE_URL: urlOf(database.target),
     GATEWAY_WORKERS: byLength('1', '2'),
     // Whatever is heard of another's writes is heard by notifications.
     GATEWAY_POLL_INTERVAL_MS: '3600000',

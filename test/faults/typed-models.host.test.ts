@@ -2,8 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { modelCall } from '../support/model-calls.ts';
+import { urlOf } from '../support/postgres-admin.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
-import { databaseUrl, type Service, startService } from '../support/service.ts';
+import { type Service, startService } from '../support/service.ts';
 import { byLength } from '../support/test-length.ts';
 import { attempt, type Dice, ok, seededDice, until } from './support.ts';
 
@@ -25,7 +26,7 @@ beforeAll(async () => {
   database = await createTestDatabase({ poolMax: 3 });
   pool = database.pool;
   const env = {
-    DATABASE_URL: databaseUrl(database.target),
+    DATABASE_URL: urlOf(database.target),
     GATEWAY_WORKERS: '1',
     GATEWAY_INDEX_BYTES: String(64 * 1024 * 1024),
     GATEWAY_PG_POOL_SIZE: '6',

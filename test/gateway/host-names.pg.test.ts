@@ -6,9 +6,8 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import * as grpc from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { AuthzService, CheckRequestSchema } from '../../src/gen/workspace/v1/authz_service_pb.ts';
-import type { ServerTarget } from '../../src/store/pool.ts';
 import { FOREIGN_HOSTS, hostRequest, hostStream, OWN_HOSTS } from '../support/host-request.ts';
-import { urlOf } from '../support/instance.ts';
+import { urlOf } from '../support/postgres-admin.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { type ServedService, serveService } from '../support/serve-service.ts';
 
@@ -52,7 +51,7 @@ function startOpen(env: Readonly<Record<string, string>>): Promise<ServedService
 async function start(env: Readonly<Record<string, string>>): Promise<ServedService> {
   const database = await createTestDatabase();
   databases.push(database);
-  const DATABASE_URL = urlOf(database.target as ServerTarget);
+  const DATABASE_URL = urlOf(database.target);
   return serveService({ DATABASE_URL, GATEWAY_WORKERS: '1', ...env });
 }
 

@@ -1,7 +1,6 @@
 import { Webhook } from 'standardwebhooks';
 import { afterAll, describe, expect, test } from 'vitest';
-import type { ServerTarget } from '../../src/store/pool.ts';
-import { urlOf } from '../support/instance.ts';
+import { urlOf } from '../support/postgres-admin.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { call, mustCall, notify, series } from './support/notify-process.ts';
 import { serveNotify, type ServedNotify } from './support/notify-service.ts';
@@ -24,7 +23,7 @@ async function start(env: Record<string, string> = {}): Promise<ServedNotify> {
 
 async function startOn(database: TestDatabase, env: Record<string, string> = {}) {
   return start({
-    DATABASE_URL: urlOf(database.target as ServerTarget),
+    DATABASE_URL: urlOf(database.target),
     ...env,
   });
 }

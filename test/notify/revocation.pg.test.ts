@@ -1,7 +1,6 @@
 import { afterAll, expect, test } from 'vitest';
-import type { ServerTarget } from '../../src/store/pool.ts';
 import { type ClientEvent, EventClient } from '../support/event-client.ts';
-import { urlOf } from '../support/instance.ts';
+import { urlOf } from '../support/postgres-admin.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { call, mustCall, notify, series } from './support/notify-process.ts';
 import { serveNotify, type ServedNotify } from './support/notify-service.ts';
@@ -21,7 +20,7 @@ async function startBoth(): Promise<{
   const database = await createTestDatabase({ template: 'none' });
   databases.push(database);
   const env = {
-    DATABASE_URL: urlOf(database.target as ServerTarget),
+    DATABASE_URL: urlOf(database.target),
     NOTIFY_STREAM_SECRET: 'the-same-on-all-of-them',
   };
   const [first, second] = await Promise.all([serveNotify(env), serveNotify(env)]);

@@ -3,7 +3,7 @@ import { afterAll, expect, test } from 'vitest';
 import type { ServerTarget } from '../../src/store/pool.ts';
 import { createCuttingProxy } from '../support/cutting-proxy.ts';
 import { EventClient, type ClientEvent } from '../support/event-client.ts';
-import { urlOf } from '../support/instance.ts';
+import { urlOf } from '../support/postgres-admin.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { mustCall, notify, series, startNotify, streamUrl } from './support/notify-process.ts';
 import { serveNotify } from './support/notify-service.ts';

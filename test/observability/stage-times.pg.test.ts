@@ -3,13 +3,12 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CheckRequestSchema } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import { BATCH_STAGES, CALL_STAGES } from '../../src/shared/stage-times.ts';
-import type { ServerTarget } from '../../src/store/pool.ts';
 import { callHttp2, envelope } from '../support/http2-calls.ts';
+import { urlOf } from '../support/postgres-admin.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { type ServedService, serveService } from '../support/serve-service.ts';
 import { call } from '../support/service.ts';
 import { sharedInstance } from '../support/shared-instance.ts';
-import { urlOf } from '../support/start-instance.ts';
 
 /* Where the time of decision calls goes is told where that was asked for, and nowhere else. */
 const CHECKS = 40;
@@ -23,7 +22,7 @@ let near: ServedService;
 async function startOnDatabase(env: Readonly<Record<string, string>>): Promise<ServedService> {
   const database = await createTestDatabase();
   databases.push(database);
-  const DATABASE_URL = urlOf(database.target as ServerTarget);
+  const DATABASE_URL = urlOf(database.target);
   const common = { GATEWAY_STAGE_TIMES: 'true', GATEWAY_WORKERS: '1' };
   return await serveService({ ...common, DATABASE_URL, ...env });
 }

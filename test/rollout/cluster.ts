@@ -1,5 +1,5 @@
-import type { PostgresTarget, ServerTarget } from '../../src/store/pool.ts';
-import { urlOf } from '../support/instance.ts';
+import type { PostgresTarget } from '../../src/store/pool.ts';
+import { urlOf } from '../support/postgres-admin.ts';
 import { type Service, startService } from '../support/service.ts';
 import { freePorts } from './balancer.ts';
 
@@ -29,7 +29,7 @@ export async function startCluster(
   const start = (index: number): Promise<Service> =>
     startService({
       env: {
-        DATABASE_URL: urlOf(target as ServerTarget),
+        DATABASE_URL: urlOf(target),
         GATEWAY_CONNECT_PORT: String(ports[index]),
         GATEWAY_WORKERS: '1',
         GATEWAY_DRAIN_MS: DRAIN_MS,

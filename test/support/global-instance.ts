@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import type { TestProject } from 'vitest/node';
 import type { PostgresTarget } from '../../src/store/pool.ts';
-import { asAdmin, withDatabase } from './postgres-admin.ts';
+import { asAdmin, cloneInto, withDatabase } from './postgres-admin.ts';
 import type { SharedMessage, SharedReady } from './run-shared-instance.ts';
 
 const PROGRAM = fileURLToPath(new URL('run-shared-instance.ts', import.meta.url));
@@ -45,10 +45,7 @@ export default async function setup(
       if (!isStopping) failures.push(`the shared instance ended with ${code ?? signal}`);
       if (running === started) running = undefined;
     });
-    asAdmin(
-      admin,
-      `create database ${database} template ${template} encoding 'UTF8' strategy file_copy`,
-    ).then(
+    cloneInto(database, template, admin).then(
       () => child.send('start'),
       (error: unknown) => {
         failures.push(String(error));

@@ -2,7 +2,7 @@ import { afterAll, expect } from 'vitest';
 import { createTestDatabase, type TestDatabase } from './postgres.ts';
 import { type Instance, startInstance } from './start-instance.ts';
 
-export { type Instance, startInstance, urlOf } from './start-instance.ts';
+export { type Instance, startInstance } from './start-instance.ts';
 
 /**
  * An instance on a database of its own for all tests of the calling file, gone after the last one; that none of

@@ -4,14 +4,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inject } from 'vitest';
-import type { PostgresTarget } from '../../src/store/pool.ts';
 import {
   type Launcher,
   type LogLine,
   spawnService as spawnChild,
   watchService,
 } from './child-service.ts';
-import { asAdmin, withDatabase } from './postgres-admin.ts';
+import { asAdmin, cloneInto, urlOf, withDatabase } from './postgres-admin.ts';
 
 /** A running authorization service of the test's own, as a child process. */
 export interface Service {
@@ -114,22 +113,11 @@ export async function cloneDatabase(
   const { admin, template } = inject('postgres');
   const source = kind === 'none' ? 'template0' : template;
   const name = `service_${randomUUID().replaceAll('-', '')}`;
-  await asAdmin(
-    admin,
-    `create database ${name} template ${source} encoding 'UTF8' strategy file_copy`,
-  );
+  await cloneInto(name, source, admin);
   return {
-    url: databaseUrl(withDatabase(admin, name)),
+    url: urlOf(withDatabase(admin, name)),
     drop: () => asAdmin(admin, `drop database if exists ${name} with (force)`),
   };
-}
-
-/** The target as the text of a DATABASE_URL. */
-export function databaseUrl(target: PostgresTarget): string {
-  if ('connectionString' in target) return target.connectionString;
-  const { user, password, database, host, port } = target;
-  const query = `host=${encodeURIComponent(host)}&port=${port}`;
-  return `postgres://${user}:${encodeURIComponent(password)}@localhost/${database}?${query}`;
 }
 
 /** Starts the process without waiting for anything; for tests of starts that must fail. */

@@ -13,9 +13,10 @@ import type { ShardClient } from '../../src/protocol/shard-client.ts';
 import type { AuditSink } from '../../src/services/ports.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 import { DatabaseTime } from '../../src/shared/database-clock.ts';
-import type { PostgresTarget, ServerTarget } from '../../src/store/pool.ts';
+import type { PostgresTarget } from '../../src/store/pool.ts';
 import type { WorkerPool } from '../../src/workers/slot/worker-pool.ts';
 import { callersOf } from './callers.ts';
+import { urlOf } from './postgres-admin.ts';
 import { TEST_ADMIN_SECRET, TEST_TOKEN } from './service.ts';
 
 /** A line of the log. */
@@ -57,7 +58,7 @@ export async function startInstance(
   audit?: AuditSink,
 ): Promise<Instance> {
   const config = loadConfig({
-    DATABASE_URL: urlOf(database.target as ServerTarget),
+    DATABASE_URL: urlOf(database.target),
     GATEWAY_SERVICE_AUTH_TOKENS: TEST_TOKEN,
     GATEWAY_ADMIN_API_SECRET: TEST_ADMIN_SECRET,
     GATEWAY_WORKERS: '1',
@@ -179,11 +180,4 @@ function losingChanges(shards: ShardClient, isLost: () => boolean): ShardClient 
     applyCarried: (...call) => shards.applyCarried(...call),
     applyCommitted: (changes) => shards.applyCommitted(changes.filter(() => !isLost())),
   };
-}
-
-/** The target as the text of a DATABASE_URL. */
-export function urlOf(target: ServerTarget): string {
-  const { user, password, database, host, port } = target;
-  const query = `host=${encodeURIComponent(host)}&port=${port}`;
-  return `postgres://${user}:${encodeURIComponent(password)}@localhost/${database}?${query}`;
 }

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { urlOf } from '../support/postgres-admin.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
-import { databaseUrl, type Service, startService } from '../support/service.ts';
+import { type Service, startService } from '../support/service.ts';
 import { byLength } from '../support/test-length.ts';
 import {
   exported,
@@ -22,7 +23,7 @@ let env: Record<string, string>;
 beforeAll(async () => {
   database = await createTestDatabase({ poolMax: 1 });
   env = {
-    DATABASE_URL: databaseUrl(database.target),
+    DATABASE_URL: urlOf(database.target),
     GATEWAY_WORKERS: '1',
     // In short the imports are small, and what each row costs is not the subject.
     DEBUG_ASSERTIONS: byLength('', '1'),

@@ -98,16 +98,17 @@ test('a shard that keeps its owner busy is answered by all workers, each from it
 test('a shard of a worker with time is left alone, as is one for which others have no room', async () => {
   await using idle = await startSpreading();
   await using small = await startSpreading({ ...SPREADING, indexBytesMax: 1_000 });
-  for (const fixture of [idle, small]) {
+  await using spread = await startSpreading();
+  for (const fixture of [idle, small, spread]) {
     fixture.source.commit(SHARD, [viewer('insert', 'd1', 'u')]);
     await checkViewer(fixture.pool, scopeOf(SHARD, 1), 'd1', 'u');
   }
   const owner = small.transports[OWNER];
   if (owner !== undefined) owner.busy = 1;
-  await Promise.all([idle.reported(), small.reported()]);
-  const asking = [keepAsking(idle, () => 1), keepAsking(small, () => 1)];
-  // Longer than a busy shard takes to be spread.
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  await Promise.all([idle.reported(), small.reported(), spread.reported()]);
+  const asking = [idle, small, spread].map((fixture) => keepAsking(fixture, () => 1));
+  // In the time in which one that is busy, and has room, is spread.
+  await replicateShards(spread);
   expect([idle.pool.replicatedCount, small.pool.replicatedCount]).toEqual([0, 0]);
   await Promise.all(asking.map((one) => one.end()));
 });

@@ -4,9 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inject, onTestFinished } from 'vitest';
 import { startEmbeddedPostgres } from '../../../src/store/embedded-postgres.ts';
-import type { ServerTarget } from '../../../src/store/pool.ts';
 import { type LogLine, spawnService, watchService } from '../../support/child-service.ts';
-import { urlOf } from '../../support/instance.ts';
+import { urlOf } from '../../support/postgres-admin.ts';
 import { createTestDatabase } from '../../support/postgres.ts';
 
 /** A running notification service of the test's own, as a child process. */
@@ -45,7 +44,7 @@ export async function freshDatabase(
   if (shared !== undefined) {
     const database = await createTestDatabase({ template: 'none', poolMax: 1 });
     whenDone(() => database.drop());
-    return { ...SEALED, DATABASE_URL: urlOf(database.target as ServerTarget) };
+    return { ...SEALED, DATABASE_URL: urlOf(database.target) };
   }
   const dataDirectory = await mkdtemp(join(tmpdir(), 'gatehouse-notify-test-'));
   whenDone(() => rm(dataDirectory, { recursive: true, force: true }));

@@ -257,8 +257,8 @@ test('JavaScript actions run on Node 24, which is installed for them', async () 
 test('a workflow cannot say where that Node comes from', async () => {
   const registry = await startFakeRegistry([fakeNode('24.99.0')]);
   const evil = await startFakeRegistry([fakeNode('24.99.0')]);
-  // The real one of the long run has files of settings, too.
-  const machine = machineWith([], registry);
+  // The real one, as it is this that has files of settings.
+  const machine = machineWith([], registry, 'real');
   const files = {
     '.npmrc': `registry=${evil.url}\n`,
     'own/action.yml': 'name: x\nruns: { using: node24, main: main.js }\n',
