@@ -63,7 +63,7 @@ export type JobOptions = {
 
 export function temporaryDir(): string {
   const dir = realpathSync(mkdtempSync(join(tmpdir(), 'job-')));
-  onTestFinished(() => rmSync(dir, { recursive: true, force: true, maxRetries: 5 }));
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
   return dir;
 }
 

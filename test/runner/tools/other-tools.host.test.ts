@@ -32,6 +32,16 @@ function programOf(name: string): string | undefined {
   }
 }
 
+/**
+ * Without it the Go of the machine, asked for its version, leaves a process behind that writes into this home while it is
+ * removed (findings/go-version-leaves-a-process.sh).
+ */
+function keepGoQuiet(home: string): void {
+  const telemetry = join(home, '.config/go/telemetry');
+  mkdirSync(telemetry, { recursive: true });
+  writeFileSync(join(telemetry, 'mode'), 'off');
+}
+
 /** Scripts that print a version each, in the folders that version managers have. */
 function homeWith(programs: Readonly<Record<string, string>>): string {
   const home = temporaryDir();
@@ -40,6 +50,7 @@ function homeWith(programs: Readonly<Record<string, string>>): string {
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, `#!/bin/sh\necho '${output}'\n`, { mode: 0o755 });
   }
+  keepGoQuiet(home);
   return home;
 }
 
