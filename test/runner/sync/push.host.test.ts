@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -391,11 +391,12 @@ describe('what is refused', () => {
     const { projectDir, sync, host } = fixture;
     await commit(projectDir, 'Fine', '', '2026-04-01T10:00:00Z');
     await commit(projectDir, 'Forbidden', '', '2026-04-01T10:00:01Z');
-    await writeFile(
-      join(host.repositoryDir, 'hooks', 'update'),
-      '#!/bin/sh\ncase "$1" in *forbidden*) exit 1;; esac\n',
-      { mode: 0o755 },
-    );
+    // The repository was made without git's template, which has this folder.
+    const hooks = join(host.repositoryDir, 'hooks');
+    await mkdir(hooks);
+    await writeFile(join(hooks, 'update'), '#!/bin/sh\ncase "$1" in *forbidden*) exit 1;; esac\n', {
+      mode: 0o755,
+    });
     await expect(sync.push({})).rejects.toMatchObject({ reason: 'UPSTREAM_ERROR' });
     expect(await branchesOf(fixture)).toEqual({});
     expect(host.state.issues.size).toBe(0);
