@@ -12,6 +12,8 @@ import { hasOwnBuilds, verifyBinariesOrExit } from './supply-chain/verify-binari
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');
 const NODE_MAJOR = 22;
 const NODE_MINOR = 18;
+/** The version of the interface of native modules (NODE_MODULE_VERSION) in that major version. */
+const NODE_ABI = 127;
 
 /** Services need no tools of development: those come with the first test, check or bench. */
 const isForStart = /^pre(start|runner|model|fsck|budget)(:|$)/.test(
@@ -80,12 +82,12 @@ function install(reason) {
   process.exit(1);
 }
 
-/** Removes what nothing here uses: modules of uWebSockets.js for other platforms, and headers of Node.js. 200 MB of 440. */
+/** Removes what nothing here uses: modules of uWebSockets.js for other platforms and versions of Node.js, and its headers. */
 function prune() {
   const modules = join(ROOT, 'node_modules');
   const listener = join(modules, 'uWebSockets.js', 'dist', 'bin');
-  const isOfOther = (name) =>
-    name.startsWith('uws_') && !name.startsWith(`uws_${process.platform}_${process.arch}_`);
+  const used = `uws_${process.platform}_${process.arch}_${NODE_ABI}.node`;
+  const isOfOther = (name) => name.startsWith('uws_') && name !== used;
   const names = existsSync(listener) ? readdirSync(listener) : [];
   for (const name of names.filter(isOfOther)) rmSync(join(listener, name));
   const platform = `${process.platform}-${process.arch}`;
