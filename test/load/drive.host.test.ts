@@ -263,7 +263,13 @@ test(
     writeFileSync(at('long.json'), JSON.stringify(plan));
     const args = ['--target', url, '--mix', at('long.json'), '--json', at('long-run.json')];
     const { code } = await load(args, {
-      onStart: (signal) => (interrupt = () => signal('SIGINT')),
+      // Once: a second signal ends it at once, as it should.
+      onStart: (signal) => {
+        interrupt = () => {
+          interrupt = () => undefined;
+          signal('SIGINT');
+        };
+      },
     });
     expect(code).toBe(0);
     const { isWhole, seconds } = resultOf('long-run.json');
