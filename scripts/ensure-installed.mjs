@@ -3,17 +3,20 @@
 // dependencies bring; so it is plain JavaScript without dependencies. It never asks the network when
 // everything is there. Own builds of binaries are put in their places.
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { linkNode, linkRunner } from './link-commands.mjs';
-import { hasOwnBuilds, verifyBinariesOrExit } from './supply-chain/verify-binaries.mjs';
+import {
+  hasOwnBuilds,
+  platformPrefix,
+  readRecord,
+  verifyBinariesOrExit,
+} from './supply-chain/verify-binaries.mjs';
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');
 const NODE_MAJOR = 22;
 const NODE_MINOR = 18;
-/** The version of the interface of native modules (NODE_MODULE_VERSION) in that major version. */
-const NODE_ABI = 127;
 
 /** Services need no tools of development: those come with the first test, check or bench. */
 const isForStart = /^pre(start|runner|model|fsck|budget)(:|$)/.test(
@@ -85,11 +88,13 @@ function install(reason) {
 /** Removes what nothing here uses: modules of uWebSockets.js for other platforms and versions of Node.js, and its headers. */
 function prune() {
   const modules = join(ROOT, 'node_modules');
-  const listener = join(modules, 'uWebSockets.js', 'dist', 'bin');
-  const used = `uws_${process.platform}_${process.arch}_${NODE_ABI}.node`;
-  const isOfOther = (name) => name.startsWith('uws_') && name !== used;
-  const names = existsSync(listener) ? readdirSync(listener) : [];
-  for (const name of names.filter(isOfOther)) rmSync(join(listener, name));
+  for (const [name, entry] of Object.entries(readRecord())) {
+    const used = platformPrefix(entry);
+    if (used === undefined) continue;
+    for (const path of Object.keys(entry.files)) {
+      if (!path.startsWith(used)) rmSync(join(modules, name, path), { force: true });
+    }
+  }
   const platform = `${process.platform}-${process.arch}`;
   for (const name of [`node-${platform}`, `node-bin-${platform}`]) {
     rmSync(join(modules, name, 'include'), { recursive: true, force: true });

@@ -74,6 +74,13 @@ export function readRecord() {
   return JSON.parse(readFileSync(RECORD, 'utf8'));
 }
 
+/** How the paths begin of those recorded files of a package that are loaded here; undefined where all are. */
+export function platformPrefix(entry) {
+  return entry.platformFiles
+    ?.replace('{platform}', process.platform)
+    .replace('{arch}', process.arch);
+}
+
 /** Does `root` have own builds? */
 export function hasOwnBuilds(root) {
   return existsSync(join(root, OWN));
@@ -100,9 +107,7 @@ export function verifyBinaries(root, record = readRecord()) {
 
 function verifyPackage({ packageRoot, name, entry, builds, problems }) {
   const say = (path, what) => problems.push(`${name}/${path}: ${what}`);
-  const prefix = entry.platformFiles
-    ?.replace('{platform}', process.platform)
-    .replace('{arch}', process.arch);
+  const prefix = platformPrefix(entry);
   const rest = [];
   const found = new Set();
   for (const path of entry.roots.flatMap((folder) => listFiles(packageRoot, folder))) {

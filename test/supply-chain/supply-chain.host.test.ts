@@ -6,6 +6,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readFileSync,
+  readdirSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -57,6 +58,24 @@ test('an installation that fails says why in one line', () => {
       'Installing everything, tools of development too, once (node_modules is missing); this takes up to a minute …\n' +
       'npm ci failed: E403: 403 Forbidden - GET https://registry.example/x (its log: /tmp/x.log)\n',
   });
+});
+
+test('an installation leaves the module of uWebSockets.js that this Node.js loads, and no other', () => {
+  const { files } = readRecord()['uWebSockets.js'] ?? { files: {} };
+  const bin = 'node_modules/uWebSockets.js/dist/bin';
+  const install = `
+    const { mkdirSync, writeFileSync } = require('node:fs');
+    mkdirSync('${bin}', { recursive: true });
+    for (const file of ${JSON.stringify(Object.keys(files))}) writeFileSync('node_modules/uWebSockets.js/' + file, '');
+    writeFileSync('node_modules/.package-lock.json', '{"packages":{}}');`;
+  write('npm.cjs', install);
+  write('package-lock.json', '{"packages":{}}');
+  const npm = join(root, 'npm.cjs');
+  expect(run('scripts/ensure-installed.mjs', { npm_execpath: npm }).status).toBe(0);
+  const { platform, arch, versions } = process;
+  expect(readdirSync(join(root, bin))).toEqual([
+    `uws_${platform}_${arch}_${versions.modules}.node`,
+  ]);
 });
 
 describe('binaries that others packed', () => {
