@@ -43,6 +43,11 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/explain.ts',
   },
   {
+    name: 'fresh-clone',
+    yields: 'seconds of CPU from a fresh clone until ready, and its megabytes [COMMIT] [ROUNDS]',
+    file: 'bench/fresh-clone.ts',
+  },
+  {
     name: 'index-load',
     yields: 'tuples a second from rows to a loaded index [DATA_DIR]',
     file: 'bench/index-load.ts',
