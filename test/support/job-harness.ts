@@ -67,6 +67,16 @@ export function temporaryDir(): string {
   return dir;
 }
 
+/**
+ * A temporary HOME in which Go keeps no telemetry. Else `go` leaves a process behind that writes there while the folder is
+ * removed (findings/go-version-leaves-a-process.sh).
+ */
+export function temporaryHome(): string {
+  const home = temporaryDir();
+  writeFiles(home, { '.config/go/telemetry/mode': 'off' });
+  return home;
+}
+
 export function writeFiles(dir: string, files: Readonly<Record<string, string>>): void {
   for (const [name, text] of Object.entries(files)) {
     const path = join(dir, name);

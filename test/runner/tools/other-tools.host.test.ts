@@ -7,7 +7,7 @@ import { rcompare } from 'semver';
 import { describe, expect, test } from 'vitest';
 import { ToolRegistry } from '../../../src/runner/host/tools/tool-registry.ts';
 import { toolsHere } from '../../../src/runner/host/tools/tool-source.ts';
-import { runJob, temporaryDir } from '../../support/job-harness.ts';
+import { runJob, temporaryDir, temporaryHome } from '../../support/job-harness.ts';
 import { byLength, inLong, inShort } from '../../support/test-length.ts';
 import { type FakePackage, fakePackageBytes, startFakeRegistry } from './fake-registry.ts';
 import { writeNpm } from './quick-npm.ts';
@@ -32,25 +32,14 @@ function programOf(name: string): string | undefined {
   }
 }
 
-/**
- * Without it the Go of the machine, asked for its version, leaves a process behind that writes into this home while it is
- * removed (findings/go-version-leaves-a-process.sh).
- */
-function keepGoQuiet(home: string): void {
-  const telemetry = join(home, '.config/go/telemetry');
-  mkdirSync(telemetry, { recursive: true });
-  writeFileSync(join(telemetry, 'mode'), 'off');
-}
-
 /** Scripts that print a version each, in the folders that version managers have. */
 function homeWith(programs: Readonly<Record<string, string>>): string {
-  const home = temporaryDir();
+  const home = temporaryHome();
   for (const [path, output] of Object.entries(programs)) {
     const file = join(home, path);
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, `#!/bin/sh\necho '${output}'\n`, { mode: 0o755 });
   }
-  keepGoQuiet(home);
   return home;
 }
 
@@ -121,7 +110,7 @@ describe('setup-go', () => {
   });
 
   inLong(test).skipIf(GO === undefined)('Go of this machine builds', async () => {
-    const tools = registryIn(temporaryDir(), { PATH: `${dirname(GO ?? '')}:/usr/bin:/bin` });
+    const tools = registryIn(temporaryHome(), { PATH: `${dirname(GO ?? '')}:/usr/bin:/bin` });
     const files = { 'main.go': 'package main\nfunc main() { println("built") }\n' };
     const job = await runJob(
       `

@@ -6,7 +6,7 @@ import { arch } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ToolRegistry } from '../../../src/runner/host/tools/tool-registry.ts';
-import { runJob, temporaryDir } from '../../support/job-harness.ts';
+import { runJob, temporaryDir, temporaryHome } from '../../support/job-harness.ts';
 
 const TIMEOUT_MS = 300_000;
 
@@ -32,7 +32,7 @@ const isLinux = process.platform === 'linux';
 
 function registry(more: Readonly<Record<string, string>> = {}): ToolRegistry {
   // Its own home: what is installed there already does not count.
-  const home = temporaryDir();
+  const home = temporaryHome();
   const environment = { ...process.env, HOME: home, PYENV_ROOT: join(home, 'none'), ...more };
   return new ToolRegistry({ environment, root: join(home, 'tools'), mayInstall: true });
 }
