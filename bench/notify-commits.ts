@@ -1,12 +1,13 @@
-// Yields commits a second of 16 connections: without notifications; beside three instances that notify of 10,000 commits a
-// second together, as they do and with a notification for each shard; and with a notification inside of each commit.
-// Run: npm run bench -- notify-commits [-- SECONDS] [ROUNDS]
 import { mkdtempSync, rmSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import { ChangeNotifier } from '../src/services/change-notifier.ts';
+// Yields commits a second of 16 connections: without notifications; beside three instances that notify of 10,000 commits a
+// second together, as they do and with a notification for each shard; and with a notification inside of each commit.
+// Run: npm run bench -- notify-commits [-- SECONDS] [ROUNDS]
+import { silentReport } from '../src/shared/loop-report.ts';
 import { CHANGE_CHANNEL, startChangeFeed } from '../src/store/change-feed.ts';
 import { startEmbeddedPostgres } from '../src/store/embedded-postgres.ts';
 import { createPool } from '../src/store/pool.ts';
@@ -66,8 +67,7 @@ async function besideNotifiers(): Promise<{
 }> {
   const notifiers = Array.from(
     { length: INSTANCES },
-    () =>
-      new ChangeNotifier({ pool, intervalMs: TICK_MS, shardsMax: 4_096, onError: () => undefined }),
+    () => new ChangeNotifier({ pool, intervalMs: TICK_MS, shardsMax: 4_096, report: silentReport }),
   );
   const stop = hinting((instance, shard, revision) =>
     notifiers[instance]?.hint(shardAt(shard), revision),

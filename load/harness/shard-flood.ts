@@ -1,5 +1,6 @@
 import type { Pool } from 'pg';
 import { ChangeNotifier } from '../../src/services/change-notifier.ts';
+import { silentReport } from '../../src/shared/loop-report.ts';
 
 const TICK_MS = 20;
 
@@ -54,7 +55,7 @@ export async function flood(options: {
     pool,
     intervalMs: TICK_MS,
     shardsMax: 4_096,
-    onError: () => undefined,
+    report: silentReport,
   });
   let isOver = false;
   void options.until.finally(() => (isOver = true));

@@ -1,4 +1,5 @@
 import type { Config } from '../config/options.ts';
+import type { BackgroundLoops } from '../observability/background-loops.ts';
 import type { EventLog } from '../observability/logger.ts';
 import type { BulkParts } from '../services/bulk/bulk-ports.ts';
 import { BulkUpkeep } from '../services/bulk/bulk-upkeep.ts';
@@ -11,6 +12,7 @@ import { HeadPlaces } from '../services/places.ts';
 import type { AuditSink } from '../services/ports.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { IdSource } from '../shared/ids.ts';
+import { errorFields } from '../store/pg-errors.ts';
 import type { SharedWork } from '../store/shared-work.ts';
 
 /** The use cases that move many tuples, and writes that depend on what is stored. */
@@ -35,11 +37,12 @@ export function createBulk(
     readonly shared: SharedWork;
     readonly tokenKey: Uint8Array;
     readonly log: EventLog;
+    readonly loops: BackgroundLoops;
   },
 ): Bulk {
-  const { pool, shared, log } = parts;
+  const { pool, shared, log, loops } = parts;
   const onError = (error: unknown): void => {
-    log('warn', 'bulk_upkeep_failed', { error: String(error) });
+    log('warn', 'import_not_cleaned', errorFields(error));
   };
   // Each keeps a connection for as long as it takes, and some need a second one meanwhile.
   const places = new HeadPlaces('bulk calls', Math.max(1, Math.floor(pool.options.max / 4)));
@@ -55,7 +58,7 @@ export function createBulk(
       keyAgeMaxMs: config.changeRetentionSeconds * 1_000,
       importAgeMaxMs: IMPORT_AGE_MAX_MS,
       intervalMs: UPKEEP_INTERVAL_MS,
-      onError,
+      report: loops.loop('bulk'),
     }),
   };
 }

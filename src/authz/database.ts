@@ -113,7 +113,6 @@ export async function openDatabase(
       log,
       prepare: history.check,
     });
-    history.start(pool);
     let stopping: Promise<void> | undefined;
     const stop = async (): Promise<void> => {
       history.stop();

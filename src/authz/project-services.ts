@@ -1,5 +1,6 @@
 import type { Config } from '../config/options.ts';
 import { secretFingerprint } from '../config/secret-fingerprint.ts';
+import type { BackgroundLoops } from '../observability/background-loops.ts';
 import type { EventLog } from '../observability/logger.ts';
 import { ActivationJob } from '../services/models/activation-job.ts';
 import { ModelHistory } from '../services/models/model-history.ts';
@@ -45,11 +46,12 @@ export function createProjectServices(
     readonly metrics: Metrics;
     readonly audit: AuditSink | undefined;
     readonly log: EventLog;
+    readonly loops: BackgroundLoops;
   },
   isAlone: () => boolean,
   shared: SharedWork,
 ): ProjectServices {
-  const { config, database, clock, shards, metrics, audit, log } = options;
+  const { config, database, clock, shards, metrics, audit, log, loops } = options;
   const { pool } = database;
   const models = new StagedModels({
     pool,
@@ -87,7 +89,7 @@ export function createProjectServices(
     intervalMs: ACTIVATION_INTERVAL_MS,
     rowsMax: ACTIVATION_ROWS,
     metrics: metrics.models,
-    onError: (error) => log('warn', 'model_activation_failed', { error: String(error) }),
+    report: loops.loop('activation'),
   });
   const modelHistory = new ModelHistory({ pool, projects, models });
   const operatorName = (secret: string): string => operatorNameOf(database, secret);

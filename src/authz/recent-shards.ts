@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Pool } from 'pg';
-import type { EventLog } from '../observability/logger.ts';
 import type { RecentShard } from '../protocol/messages.ts';
+import { type LoopReport, reportedRun } from '../shared/loop-report.ts';
 import { writeRecentShards } from '../store/sql/recent-shards.ts';
 
 /** As many of one instance; a row of them is about 50 kB. */
@@ -20,7 +20,7 @@ export class RecentShards {
   readonly #instanceId = randomUUID();
   readonly #bySlot = new Map<number, readonly RecentShard[]>();
   #writing:
-    | { readonly pool: Pool; readonly log: EventLog; readonly timer: NodeJS.Timeout }
+    | { readonly pool: Pool; readonly report: LoopReport; readonly timer: NodeJS.Timeout }
     | undefined;
   #written = '';
   #writtenLarge: ReadonlySet<string> = new Set();
@@ -39,9 +39,9 @@ export class RecentShards {
   }
 
   /** From now on they are written. */
-  start(pool: Pool, log: EventLog): void {
+  start(pool: Pool, report: LoopReport): void {
     const timer = setInterval(() => void this.#write(), WRITE_MS).unref();
-    this.#writing = { pool, log, timer };
+    this.#writing = { pool, report, timer };
   }
 
   /** Writes for the last time. Idempotent; never rejects. */
@@ -62,15 +62,13 @@ export class RecentShards {
     const text = JSON.stringify(latest);
     // An instance that nobody asks anything must not push out what others wrote.
     if (this.#writing === undefined || latest.length === 0 || text === this.#written) return;
-    const { pool, log } = this.#writing;
-    try {
+    const { pool, report } = this.#writing;
+    await reportedRun(report, async () => {
       await writeRecentShards(pool, this.#instanceId, latest);
       this.#written = text;
       const large = latest.filter(({ indexBytes }) => indexBytes >= LARGE_BYTES);
       this.#writtenLarge = new Set(large.map(keyOf));
-    } catch (error) {
-      log('warn', 'recent_shards_not_written', { error: String(error) });
-    }
+    });
   }
 }
 

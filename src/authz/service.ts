@@ -9,6 +9,7 @@ import {
 import type { Readiness } from '../gateway/readiness.ts';
 import { BodyBudget } from '../http/body-budget.ts';
 import { HostAllowList } from '../http/host-allow-list.ts';
+import { BackgroundLoops } from '../observability/background-loops.ts';
 import { registerBodyMetrics } from '../observability/body-metrics.ts';
 import { createIncidentLog } from '../observability/incident-log.ts';
 import { type EventLog, eventLogOf, type Logger } from '../observability/logger.ts';
@@ -17,6 +18,7 @@ import { systemClock } from '../shared/clock.ts';
 import type { DatabaseTime } from '../shared/database-clock.ts';
 import { type ChangeFeed, startChangeFeed } from '../store/change-feed.ts';
 import { explainDamage } from '../store/embedded-postgres-damage.ts';
+import { errorFields } from '../store/pg-errors.ts';
 import { ChangeRetention } from '../store/retention.ts';
 import type { WorkerPool } from '../workers/slot/worker-pool.ts';
 import { createAuditLog } from './audit-log.ts';
@@ -97,6 +99,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const metrics = createMetrics({ version, commit: config.commit });
   metrics.readBudget.set(config.maxCheckReads);
   metrics.indexLimit.set(config.indexBytes);
+  const loops = new BackgroundLoops({ log, describe: errorFields, ...systemClock });
+  loops.showIn(metrics.store, 'gatehouse');
+  readiness.watchLoops(() => loops.failing);
   const stages = config.stageTimes ? measureStages(metrics.store, config.workers) : undefined;
   const bodyBudget = new BodyBudget({ bytesMax: config.bodyMemoryBytes });
   registerBodyMetrics(metrics.store, 'gatehouse', bodyBudget);
@@ -127,8 +132,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       await gateway.stop(0);
       await gateway.stopMetrics();
     });
-    const parts = await startParts(options, log, metrics, gateway, undo, stages);
-    await warmParts(parts, log, metrics, stopping);
+    const parts = await startParts(options, { log, metrics, loops, stages }, gateway, undo);
+    await warmParts(parts, log, metrics, loops, stopping);
     const isOffered = !stopping.aborted;
     if (isOffered) readiness.markReady(() => parts.workers.isReady);
     gateway.updateHealth();
@@ -143,13 +148,18 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   }
 }
 
+type Observed = {
+  readonly log: EventLog;
+  readonly metrics: Metrics;
+  readonly loops: BackgroundLoops;
+  readonly stages: MeasuredStages | undefined;
+};
+
 async function startParts(
   options: ServiceOptions,
-  log: EventLog,
-  metrics: Metrics,
+  { log, metrics, loops, stages }: Observed,
   gateway: Gateway,
   undo: (() => Promise<void>)[],
-  stages: MeasuredStages | undefined,
 ): Promise<ServiceParts> {
   const { config, logger, readiness, postgres, opening, time } = options;
   const onFatal = (cause: unknown): void => options.onFatal('workers_cannot_start', cause);
@@ -173,11 +183,11 @@ async function startParts(
     findModel: (...asked) => known?.modelOf(...asked),
   });
   // The threads load their modules while the database starts.
-  const started = workers.start();
-  started.catch(() => undefined); // awaited below, or of no interest any more
+  const workersReady = workers.start();
+  workersReady.catch(() => undefined); // awaited below, or of no interest any more
   undo.push(() => workers.stop());
   const database = await opening;
-  await started;
+  await workersReady;
   const audit = config.auditLog ? createAuditSink(createAuditLog(logger)) : undefined;
   const services = createServices({
     config,
@@ -187,14 +197,16 @@ async function startParts(
     metrics,
     audit,
     log,
+    loops,
   });
   undo.push(() => services.stopIndex());
   known = services;
   await services.projects.provisionDefault();
-  const feed = startFeed(database, workers, services, held, metrics, log);
+  database.history.start(database.pool, loops.loop('deployment'));
+  const feed = startFeed({ database, workers, services, held, metrics, loops, log });
   undo.push(() => feed.stop());
   await feed.started;
-  const retention = startUpkeep(config, database, services, log);
+  const retention = startUpkeep(config, database, services, loops, log);
   postgres.watch(database, services, workers);
   const fingerprintKey = database.deployment.tokenKey;
   const live = new LiveCredentials({ config, env: options.env, fingerprintKey, metrics, log });
@@ -204,24 +216,27 @@ async function startParts(
   const calls = createCalls(config, log, metrics, { workers, services, credentials, ledger });
   undo.push(async () => calls.recorder?.close());
   gateway.serve(calls);
-  metrics.onCollect(() => collect(metrics, database, services, readiness, time));
-  metrics.onCollect(() => metrics.replicatedShards.set(workers.replicatedCount));
-  metrics.onCollect(() => metrics.threadReplicas.show(workers.localReplicas));
-  metrics.onCollect(() => showCallers(metrics.callers, live.callers.counts));
-  metrics.onCollect(() => showFeed(metrics, feed.counts, services.notifier.counts));
   const watch = startWatch(options, gateway);
-  const parts = { config, database, workers, services, gateway, feed, retention, recent };
-  return { ...parts, live, readiness, watch, recorder: calls.recorder };
+  const started = { config, database, workers, services, gateway, feed, retention, recent };
+  const parts = { ...started, live, readiness, watch, recorder: calls.recorder };
+  showFigures(parts, metrics, time);
+  return parts;
 }
 
-function startFeed(
-  database: Database,
-  workers: WorkerPool,
-  services: Services,
-  held: HeldBySlots,
-  metrics: Metrics,
-  log: EventLog,
-): ChangeFeed {
+function startFeed({
+  database,
+  workers,
+  services,
+  held,
+  metrics,
+  loops,
+  log,
+}: Pick<ServiceParts, 'database' | 'workers' | 'services'> & {
+  readonly held: HeldBySlots;
+  readonly metrics: Metrics;
+  readonly loops: BackgroundLoops;
+  readonly log: EventLog;
+}): ChangeFeed {
   return startChangeFeed({
     target: database.target,
     sender: services.notifier.sender,
@@ -234,6 +249,7 @@ function startFeed(
       metrics.feedConnected.set(isConnected ? 1 : 0);
       if (!isConnected) metrics.feedReconnects.inc();
     },
+    report: loops.loop('change_feed'),
     log,
   });
 }
@@ -268,6 +284,7 @@ async function warmParts(
   parts: ServiceParts,
   log: EventLog,
   metrics: Metrics,
+  loops: BackgroundLoops,
   signal: AbortSignal,
 ): Promise<void> {
   const { config, database, workers, recent } = parts;
@@ -282,7 +299,7 @@ async function warmParts(
   });
   metrics.warmUpShards.set(shards);
   metrics.warmUpSeconds.set(seconds);
-  recent.start(database.pool, log);
+  recent.start(database.pool, loops.loop('recent_shards'));
 }
 
 /** Never rejects: who awaits the opening itself is notified of its failure. */
@@ -304,6 +321,7 @@ function startUpkeep(
   config: Config,
   database: Database,
   services: Services,
+  loops: BackgroundLoops,
   log: EventLog,
 ): ChangeRetention {
   const retention = new ChangeRetention({
@@ -315,6 +333,7 @@ function startUpkeep(
       ageMinMs: CHANGE_AGE_MIN_MS,
     },
     intervalMs: Math.min(UPKEEP_MS, config.changeRetentionSeconds * 1000),
+    report: loops.loop('retention'),
     log,
   });
   retention.start();
@@ -322,6 +341,16 @@ function startUpkeep(
   services.bulkUpkeep.start();
   services.activations.start();
   return retention;
+}
+
+/** What is looked up with each scrape; a part that fails does not keep the others. */
+function showFigures(parts: ServiceParts, metrics: Metrics, time: DatabaseTime): void {
+  const { database, services, readiness, live, workers, feed } = parts;
+  metrics.onCollect(() => collect(metrics, database, services, readiness, time));
+  metrics.onCollect(() => metrics.replicatedShards.set(workers.replicatedCount));
+  metrics.onCollect(() => metrics.threadReplicas.show(workers.localReplicas));
+  metrics.onCollect(() => showCallers(metrics.callers, live.callers.counts));
+  metrics.onCollect(() => showFeed(metrics, feed.counts, services.notifier.counts));
 }
 
 function collect(

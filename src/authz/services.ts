@@ -1,5 +1,6 @@
 import type { Config } from '../config/options.ts';
 import { TokenCodec } from '../model/consistency-token.ts';
+import type { BackgroundLoops } from '../observability/background-loops.ts';
 import type { EventLog } from '../observability/logger.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import { ChangeNotifier } from '../services/change-notifier.ts';
@@ -107,6 +108,7 @@ export type ServicesOptions = {
   readonly metrics: Metrics;
   readonly audit: AuditSink | undefined;
   readonly log: EventLog;
+  readonly loops: BackgroundLoops;
   /** Tests only: false has every read ask the read index, though no other instance is there. */
   readonly isAlone?: (() => boolean) | undefined;
 };
@@ -167,6 +169,7 @@ export function createServices(options: ServicesOptions): Services {
     tokenKey: database.deployment.tokenKey,
     metrics: metrics.bulk,
     log: options.log,
+    loops: options.loops,
   });
   const watch = createWatch(hub, {
     ...parts,
@@ -268,17 +271,17 @@ function createWriter(
   });
 }
 
-function createNotifier({ database: { pool }, log }: ServicesOptions): ChangeNotifier {
+function createNotifier({ database: { pool }, loops }: ServicesOptions): ChangeNotifier {
   return new ChangeNotifier({
     pool,
     intervalMs: NOTIFY_INTERVAL_MS,
     shardsMax: NOTIFY_SHARDS_MAX,
-    onError: (error) => log('warn', 'change_hints_not_sent', { error: String(error) }),
+    report: loops.loop('change_hints'),
   });
 }
 
 function createPurge(
-  { config, database, clock, log }: ServicesOptions,
+  { config, database, clock, loops }: ServicesOptions,
   writer: TupleWrites,
   ids: IdSource,
   shared: SharedWork,
@@ -293,7 +296,7 @@ function createPurge(
     shardsMax: 1_000,
     tuplesMax: 1_000,
     requestId: () => ids.uuid(),
-    onError: (error) => log('warn', 'purge_failed', { error: String(error) }),
+    report: loops.loop('purge'),
   });
 }
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../test/support/postgres.ts';
+import { silentReport } from '../shared/loop-report.ts';
 import { readRecentShards, writeRecentShards } from '../store/sql/recent-shards.ts';
 import { interleaved, RecentShards } from './recent-shards.ts';
 import { warmUp } from './warm-up.ts';
@@ -52,7 +53,7 @@ describe('what is written down', () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     const recent = new RecentShards();
     try {
-      recent.start(database.pool, log);
+      recent.start(database.pool, silentReport);
       recent.report(0, [shard('small')]);
       recent.report(1, [shard('large', 5_000_000)]);
       const written = async (): Promise<readonly string[]> =>
@@ -81,10 +82,10 @@ describe('what is written down', () => {
 
   it('is what the workers report, at the end too, and never nothing', async () => {
     const recent = new RecentShards();
-    recent.start(database.pool, log);
+    recent.start(database.pool, silentReport);
     await recent.stop();
     expect(await readRecentShards(database.pool)).toEqual([]);
-    recent.start(database.pool, log);
+    recent.start(database.pool, silentReport);
     recent.report(0, [shard('gone')]);
     recent.report(0, [shard('a'), shard('b')]);
     recent.report(1, [shard('c')]);

@@ -62,3 +62,17 @@ test('is unavailable while a worker restarts', () => {
   isUp = true;
   expect(readiness.isReady).toBe(true);
 });
+
+test('names the loops in the background that fail, but for the time without Postgres', () => {
+  const readiness = new Readiness();
+  let failing: readonly string[] = [];
+  readiness.watchLoops(() => failing);
+  readiness.markReady(() => true);
+  failing = ['purge', 'bulk'];
+  expect(readiness.report()).toEqual({
+    statusCode: 200,
+    body: '{"status":"ready","degraded":["purge","bulk"]}',
+  });
+  readiness.setPostgres('degraded');
+  expect(readiness.report().body).toBe('{"status":"ready","degraded":["postgres"]}');
+});

@@ -1,9 +1,6 @@
 /** Why an instance does not take traffic. */
 export type NotReadyReason = 'starting' | 'draining' | 'postgres' | 'workers' | 'clock';
 
-/** What can be away while the instance still decides. */
-export type DegradedPart = 'postgres';
-
 /** What /readyz says. */
 export type ReadinessReport = { readonly statusCode: 200 | 503; readonly body: string };
 
@@ -17,12 +14,18 @@ export class Readiness {
   #postgresRefusal: string | undefined;
   #isTimeCertain = true;
   #workersReady: () => boolean = () => true;
+  #failingLoops: () => readonly string[] = () => [];
 
   /** `workersReady` is asked at every report. */
   markReady(workersReady: () => boolean): void {
     if (this.#phase !== 'starting') return;
     this.#phase = 'ready';
     this.#workersReady = workersReady;
+  }
+
+  /** `failing` names the loops in the background that fail; it is asked at every report. */
+  watchLoops(failing: () => readonly string[]): void {
+    this.#failingLoops = failing;
   }
 
   beginDrain(): void {
@@ -62,7 +65,8 @@ export class Readiness {
     if (reason !== null) {
       return { statusCode: 503, body: JSON.stringify({ status: 'unavailable', reason, ...why }) };
     }
-    const degraded: DegradedPart[] = this.#postgres === 'degraded' ? ['postgres'] : [];
+    // Without PostgreSQL nearly all of them fail, which is no news.
+    const degraded = this.#postgres === 'degraded' ? ['postgres'] : this.#failingLoops();
     return { statusCode: 200, body: JSON.stringify({ status: 'ready', degraded, ...why }) };
   }
 }

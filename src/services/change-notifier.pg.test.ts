@@ -39,7 +39,7 @@ function notifierOver(pool: Pool, errors: unknown[], intervalMs = 60_000): Chang
     pool,
     intervalMs,
     shardsMax: 2,
-    onError: (error) => errors.push(error),
+    report: { succeeded: () => undefined, failed: (error) => errors.push(error) },
   });
 }
 

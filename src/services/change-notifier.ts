@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Pool } from 'pg';
 import type { ShardKey } from '../model/relation-tuple.ts';
+import type { LoopReport } from '../shared/loop-report.ts';
 import { type ChangeHint, payloadsOf } from '../store/change-hints.ts';
 import { notifyChanges } from '../store/sql/notify-changes.ts';
 import type { ChangeHints } from './ports.ts';
@@ -11,8 +12,8 @@ export type ChangeNotifierOptions = {
   readonly intervalMs: number;
   /** Shards that wait at most; a hint beyond is dropped, the poll makes up for it. */
   readonly shardsMax: number;
-  /** Notified of hints that were lost. */
-  readonly onError: (error: unknown) => void;
+  /** A failed one has lost its hints. */
+  readonly report: LoopReport;
 };
 
 /** Of a name: short in each payload, and no two instances share one. */
@@ -99,9 +100,10 @@ export class ChangeNotifier implements ChangeHints {
       await notifyChanges(this.#options.pool, payloads);
       this.#counts.hints += hints.length;
       this.#counts.notifications += payloads.length;
+      this.#options.report.succeeded();
     } catch (error) {
       this.#counts.lost += hints.length;
-      this.#options.onError(error);
+      this.#options.report.failed(error);
     }
   }
 }

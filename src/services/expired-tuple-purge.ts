@@ -1,5 +1,6 @@
 import type { Pool } from 'pg';
 import type { Clock } from '../shared/clock.ts';
+import { type LoopReport, reportedRun } from '../shared/loop-report.ts';
 import type { SharedWork } from '../store/shared-work.ts';
 import { selectExpiredShards } from '../store/sql/select-subject-tenants.ts';
 import type { TupleWrites } from './tuple-writes.ts';
@@ -17,8 +18,7 @@ export type ExpiredTuplePurgeOptions = {
   readonly shardsMax: number;
   readonly tuplesMax: number;
   readonly requestId: () => string;
-  /** Notified of a run that failed; the next one tries again. */
-  readonly onError: (error: unknown) => void;
+  readonly report: LoopReport;
 };
 
 /**
@@ -36,10 +36,10 @@ export class ExpiredTuplePurge {
 
   start(): void {
     this.#timer ??= setInterval(() => {
-      this.#running ??= this.#options.shared
-        .run('purge', (lost) => this.run(lost))
-        .then(() => undefined, this.#options.onError)
-        .finally(() => (this.#running = undefined));
+      const { shared, report } = this.#options;
+      this.#running ??= reportedRun(report, () =>
+        shared.run('purge', (lost) => this.run(lost)),
+      ).finally(() => (this.#running = undefined));
     }, this.#options.intervalMs).unref();
   }
 

@@ -1,5 +1,6 @@
 import type { Pool } from 'pg';
 import type { ShardKey } from '../model/relation-tuple.ts';
+import type { LoopReport } from '../shared/loop-report.ts';
 import { hintsIn, prefixOf } from './change-hints.ts';
 import { type Listening, startListening } from './listen.ts';
 import type { PostgresTarget } from './pool.ts';
@@ -18,6 +19,7 @@ export type ChangeFeedOptions = {
   readonly onHint: (shard: ShardKey | null, revision: number) => void;
   /** Called with false once when the LISTEN connection is lost, with true when it is there (again). */
   readonly onConnected?: ((isConnected: boolean) => void) | undefined;
+  readonly report?: LoopReport | undefined;
   readonly log?: StoreLog | undefined;
 };
 
@@ -47,6 +49,7 @@ export function startChangeFeed(options: ChangeFeedOptions): ChangeFeed {
     onPayload: hintReader(options, counts),
     onMayHaveMissed: () => options.onHint(null, 0),
     onConnected: options.onConnected,
+    report: options.report,
     log: options.log ?? silentLog,
   });
   return { started: listener.started, stop: () => listener.stop(), counts };
@@ -54,7 +57,12 @@ export function startChangeFeed(options: ChangeFeedOptions): ChangeFeed {
 
 /** Takes payloads as they come. Hot while others write much: what is not held ends here. */
 export function hintReader(
-  { sender, isHeld, onHint, log = silentLog }: Omit<ChangeFeedOptions, 'target' | 'onConnected'>,
+  {
+    sender,
+    isHeld,
+    onHint,
+    log = silentLog,
+  }: Omit<ChangeFeedOptions, 'target' | 'onConnected' | 'report'>,
   counts: FeedCounts,
 ): (payload: string) => void {
   const ownPrefix = sender === '' ? undefined : prefixOf(sender);

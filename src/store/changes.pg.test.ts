@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type TestDatabase, createTestDatabase } from '../../test/support/postgres.ts';
 import { writeChange } from '../../test/support/write-change.ts';
+import { silentReport } from '../shared/loop-report.ts';
 import { mustReload, readChanges } from './changes.ts';
 import { ChangeRetention, pruneChanges } from './retention.ts';
 import { SharedWork } from './shared-work.ts';
@@ -137,6 +138,7 @@ describe('ChangeRetention', () => {
       shared: new SharedWork({ target: database.target }),
       rule,
       intervalMs: 5,
+      report: silentReport,
     });
     retention.start();
     let retainedFrom = 1;

@@ -1,6 +1,7 @@
 import type { ClientBase, Pool } from 'pg';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
+import { type LoopReport, reportedRun } from '../shared/loop-report.ts';
 import { type Deployment, endEpoch, readDeployment, type SeenCommit } from './deployment.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
 import type { StoreReason } from './store-reason.ts';
@@ -95,17 +96,15 @@ export class DeploymentWatch {
     if (known !== undefined) this.#onNewHistory();
   }
 
-  /** Notes now and then how far the server's log is on disk, by which an older copy is recognized. Until `stop`. */
-  start(pool: Pool): void {
+  /** Notes now and then how far the server's log is on disk, by which an older copy is recognized. `report` says whether that went well. Until `stop`. */
+  start(pool: Pool, report: LoopReport): void {
     let isAsking = false;
     this.#timer = setInterval(() => {
       if (isAsking) return;
       isAsking = true;
-      this.note(pool)
-        .catch(() => undefined) // There is no server to note anything of.
-        .finally(() => {
-          isAsking = false;
-        });
+      void reportedRun(report, () => this.note(pool)).finally(() => {
+        isAsking = false;
+      });
     }, NOTE_MS).unref();
   }
 

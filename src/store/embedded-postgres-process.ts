@@ -17,8 +17,8 @@ import type { ServerUser } from './embedded-postgres-user.ts';
 import type { StoreReason } from './store-reason.ts';
 
 const POLL_MS = 5;
-/** Log lines of the server are few (LOG and above); one older file is kept. */
-const LOG_BYTES_MAX = 8 * 1024 * 1024;
+/** Bytes of the server's log, of which one older file is kept. */
+export const LOG_BYTES_MAX = 8 * 1024 * 1024;
 /** Fast shutdown writes a checkpoint, which may take a while on a slow disk. */
 const FAST_STOP_MS = 30_000;
 const IMMEDIATE_STOP_MS = 10_000;

@@ -3,6 +3,7 @@ import { mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { AppError } from '../shared/app-error.ts';
+import { LOG_LINE_PREFIX } from './embedded-postgres-log.ts';
 import type { StoreReason } from './store-reason.ts';
 
 /** Only a name inside the socket's path: the server listens on no TCP port. */
@@ -63,8 +64,11 @@ export function serverSettings(
     // Shared memory under /dev/shm is small in containers.
     max_parallel_workers_per_gather: '0',
     autovacuum_naptime: '15s',
-    log_min_messages: 'log',
+    log_min_messages: 'warning',
+    // Neither statements nor what they are about: both may quote callers.
+    log_min_error_statement: 'panic',
+    log_error_verbosity: 'terse',
     log_checkpoints: 'off',
-    log_line_prefix: '%m [%p] ',
+    log_line_prefix: LOG_LINE_PREFIX,
   };
 }

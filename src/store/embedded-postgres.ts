@@ -22,6 +22,7 @@ import {
   logError,
   type LogPosition,
 } from './embedded-postgres-damage.ts';
+import { type FollowedLog, followServerLog } from './embedded-postgres-log.ts';
 import {
   keepPassword,
   makePassword,
@@ -130,6 +131,7 @@ class Server {
   readonly #hasPassword: boolean;
   #child: ChildProcess | undefined;
   #stopping: Promise<void> | undefined;
+  #followed: FollowedLog | undefined;
 
   constructor(root: string, options: EmbeddedPostgresOptions, binaries: PostgresBinaries) {
     this.#binaries = binaries;
@@ -232,7 +234,9 @@ class Server {
     this.#child = child;
     await waitReady(child, this.#paths.data, log, START_TIMEOUT_MS);
     child.unref();
+    this.#followed = followServerLog(log, this.#log);
     child.once('exit', (code, signal) => {
+      this.#followed?.stop();
       if (this.#stopping === undefined) void this.#restart(code ?? signal);
     });
   }

@@ -1,5 +1,6 @@
 import { Socket } from 'node:net';
 import pgListen, { type Subscriber } from 'pg-listen';
+import { type LoopReport, silentReport } from '../shared/loop-report.ts';
 import { type PostgresTarget, clientConfig } from './pool.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
 
@@ -15,6 +16,8 @@ export type ListenOptions = {
    * attempts to make it again, nor where it never was there.
    */
   readonly onConnected?: ((isConnected: boolean) => void) | undefined;
+  /** Hears of attempts to listen, and of the loss of a connection that did. */
+  readonly report?: LoopReport | undefined;
   readonly log?: StoreLog | undefined;
 };
 
@@ -47,6 +50,7 @@ class Listener {
   readonly started: Promise<void>;
   readonly #options: ListenOptions;
   readonly #log: StoreLog;
+  readonly #report: LoopReport;
   readonly #stop = new AbortController();
   readonly #done: Promise<void>;
   #onStarted: () => void = () => undefined;
@@ -57,6 +61,7 @@ class Listener {
   constructor(options: ListenOptions) {
     this.#options = options;
     this.#log = options.log ?? silentLog;
+    this.#report = options.report ?? silentReport;
     this.started = new Promise((resolve) => (this.#onStarted = resolve));
     this.#done = this.#run();
   }
@@ -85,6 +90,7 @@ class Listener {
   }
 
   #came(): void {
+    this.#report.succeeded();
     const away = this.#away;
     this.#away = null;
     this.#isListening = true;
@@ -97,6 +103,7 @@ class Listener {
 
   /** It was lost, or could not be made: a line for the first time, none for the attempts that follow. */
   #went(error: unknown): void {
+    this.#report.failed(error);
     const wasListening = this.#isListening;
     this.#isListening = false;
     this.#away ??= { sinceMs: performance.now(), attempts: 0 };

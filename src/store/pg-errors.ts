@@ -81,6 +81,23 @@ function errorCode(error: unknown): string {
   return typeof error.code === 'string' ? error.code : '';
 }
 
+/**
+ * What a log line says of an error: the text of the first cause, and its SQLSTATE or, where the server said nothing, the
+ * code of the system.
+ */
+export function errorFields(error: unknown): {
+  readonly error: string;
+  readonly sqlstate?: string;
+  readonly code?: string;
+} {
+  let at = error;
+  while (at instanceof Error && at.cause instanceof Error) at = at.cause;
+  const state = sqlState(at);
+  if (state !== '') return { error: String(at), sqlstate: state };
+  const code = errorCode(at);
+  return code === '' ? { error: String(at) } : { error: String(at), code };
+}
+
 /** What the server refuses by this error; undefined: it is another one. Cost: a few lookups, for failed statements only. */
 export function refusalIn(error: unknown): PgRefusal | undefined {
   const state = sqlState(error);

@@ -1,5 +1,6 @@
 import type { Pool } from 'pg';
 import type { ShardKey } from '../model/relation-tuple.ts';
+import { type LoopReport, reportedRun } from '../shared/loop-report.ts';
 import type { SharedWork } from './shared-work.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
 
@@ -116,10 +117,11 @@ export type ChangeRetentionOptions = {
   readonly shared: SharedWork;
   readonly rule: RetentionRule;
   readonly intervalMs: number;
+  readonly report: LoopReport;
   readonly log?: StoreLog | undefined;
 };
 
-/** Prunes by itself, again and again; a run that fails is logged and made up for by the next one. */
+/** Prunes by itself, again and again; a run that fails is reported and made up for by the next one. */
 export class ChangeRetention {
   readonly #options: ChangeRetentionOptions;
   readonly #abort = new AbortController();
@@ -132,7 +134,9 @@ export class ChangeRetention {
 
   start(): void {
     this.#timer ??= setInterval(() => {
-      this.#running ??= this.#run().finally(() => (this.#running = undefined));
+      this.#running ??= reportedRun(this.#options.report, () => this.#run()).finally(
+        () => (this.#running = undefined),
+      );
     }, this.#options.intervalMs).unref();
   }
 
@@ -145,13 +149,9 @@ export class ChangeRetention {
 
   async #run(): Promise<void> {
     const { pool, shared, rule, log = silentLog } = this.#options;
-    try {
-      const deleted = await shared.run('retention', (lost) =>
-        pruneChanges(pool, rule, AbortSignal.any([lost, this.#abort.signal])),
-      );
-      if (deleted !== undefined && deleted > 0) log('info', 'changes_pruned', { deleted });
-    } catch (error) {
-      log('warn', 'change_pruning_failed', { error: String(error) });
-    }
+    const deleted = await shared.run('retention', (lost) =>
+      pruneChanges(pool, rule, AbortSignal.any([lost, this.#abort.signal])),
+    );
+    if (deleted !== undefined && deleted > 0) log('info', 'changes_pruned', { deleted });
   }
 }

@@ -16,11 +16,12 @@ const ADDING: readonly [string, readonly string[], (server: HttpServer) => void]
   ],
   [
     'the notification service',
-    ['/healthz', '/health', '/livez'],
+    ['/healthz', '/health', '/readyz', '/livez'],
     (server) =>
       addOperationalRoutes({
         server,
         isReady: () => true,
+        failingLoops: () => [],
         renderMetrics: () => Promise.resolve(''),
       }),
   ],

@@ -5,6 +5,7 @@ import { createMetrics } from '../../src/authz/metrics.ts';
 import { measureStages } from '../../src/authz/stage-metrics.ts';
 import { BodyBudget } from '../../src/http/body-budget.ts';
 import { createNotifyMetrics } from '../../src/notify/service/metrics.ts';
+import { BackgroundLoops } from '../../src/observability/background-loops.ts';
 import { registerBodyMetrics } from '../../src/observability/body-metrics.ts';
 import { MetricStore } from '../../src/observability/metric-store.ts';
 import { registerProcessMetrics } from '../../src/observability/process-metrics.ts';
@@ -53,10 +54,19 @@ async function processFamilies(): Promise<readonly string[]> {
   return familiesOf(await store.render()).filter((name) => !name.startsWith('process_only'));
 }
 
+function idleLoops(): BackgroundLoops {
+  return new BackgroundLoops({
+    log: () => undefined,
+    describe: () => ({}),
+    monotonicMs: () => 0,
+  });
+}
+
 /** With the families that are there only where they were asked for. */
 function renderAll(): Promise<string> {
   const metrics = createMetrics(BUILD);
   registerBodyMetrics(metrics.store, 'gatehouse', new BodyBudget());
+  idleLoops().showIn(metrics.store, 'gatehouse');
   measureStages(metrics.store, 1);
   return metrics.render();
 }
@@ -75,6 +85,7 @@ const SERVICES = [
         activeMax: 1,
       });
       registerBodyMetrics(metrics.store, 'runner', new BodyBudget());
+      idleLoops().showIn(metrics.store, 'runner');
       return metrics.store.render();
     },
   },
@@ -83,6 +94,7 @@ const SERVICES = [
     render: () => {
       const metrics = createNotifyMetrics('1', 'c');
       metrics.bodies(new BodyBudget());
+      metrics.showLoops(idleLoops());
       return metrics.render();
     },
   },

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
+  appendFileSync,
   chmodSync,
   existsSync,
   mkdirSync,
@@ -82,6 +83,46 @@ inShort(describe)('startEmbeddedPostgres', { timeout: 120_000 }, () => {
     expect(isAlive(pid)).toBe(false);
     const second = await start();
     expect(await query(second, 'select count(*)::int as n from kept')).toEqual([{ n: 0 }]);
+  });
+
+  it('passes on what its server reports, but for errors of the data that callers sent', async () => {
+    const events: Event[] = [];
+    const server = await start(events);
+    const raise = (level: string, code: string, text: string): string =>
+      `do $$ begin raise ${level} using message = '${text}', errcode = '${code}'; end $$`;
+    for (const [level, code, text] of [
+      ['exception', '22023', 'bad data'],
+      ['exception', '23505', 'already there'],
+      ['exception', 'GH003', 'by a rule of ours'],
+      ['exception', 'P0003', 'more than one row'],
+      ['warning', '01000', 'mind this'],
+    ] as const) {
+      await query(server, raise(level, code, text)).catch(() => undefined);
+    }
+    await query(server, 'select secret_of_mine from nowhere').catch(() => undefined);
+    const reports = () => events.filter(([event]) => event === 'postgres_reports');
+    await until(() => reports().length >= 3);
+    // A log that has grown large begins anew, and goes on being read.
+    const log = join(dataDirectory, 'postgres.log');
+    appendFileSync(log, 'of no meaning\n'.repeat(700_000));
+    await until(() => statSync(log).size < 1_000_000);
+    expect(statSync(`${log}.1`).size).toBeGreaterThan(8 * 1024 * 1024);
+    await query(server, raise('exception', 'XX000', 'later')).catch(() => undefined);
+    await until(() => reports().length >= 4);
+    await server.stop();
+    const pid = expect.any(Number) as number;
+    expect(reports().map(([, fields]) => fields)).toEqual([
+      { severity: 'ERROR', sqlstate: 'P0003', text: 'more than one row', pid },
+      { severity: 'WARNING', sqlstate: '01000', text: 'mind this', pid },
+      {
+        severity: 'ERROR',
+        sqlstate: '42P01',
+        text: expect.stringMatching(/^relation "nowhere" does not exist/) as string,
+        pid,
+      },
+      { severity: 'ERROR', sqlstate: 'XX000', text: 'later', pid },
+    ]);
+    expect(readFileSync(`${log}.1`, 'utf8')).not.toContain('secret_of_mine');
   });
 
   it('refuses a wrong password and a directory that is in use', async () => {

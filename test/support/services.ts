@@ -108,7 +108,7 @@ export async function createTestServices(
     intervalMs: 3_600_000,
     rowsMax: 10,
     metrics: { scanned: () => undefined, ended: (outcome) => void ended.push(outcome) },
-    onError: (error) => void activationErrors.push(error),
+    report: { succeeded: () => undefined, failed: (error) => void activationErrors.push(error) },
   });
   const rules = new SettingsRules(projects);
   const ids = new IdSource(clock);

@@ -9,10 +9,13 @@ import { loadConfig } from '../../src/config/load-config.ts';
 import type { Callers } from '../../src/gateway/callers/callers.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { Readiness } from '../../src/gateway/readiness.ts';
+import { BackgroundLoops } from '../../src/observability/background-loops.ts';
 import type { ShardClient } from '../../src/protocol/shard-client.ts';
 import type { AuditSink } from '../../src/services/ports.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 import { DatabaseTime } from '../../src/shared/database-clock.ts';
+import { silentReport } from '../../src/shared/loop-report.ts';
+import { errorFields } from '../../src/store/pg-errors.ts';
 import type { PostgresTarget } from '../../src/store/pool.ts';
 import type { WorkerPool } from '../../src/workers/slot/worker-pool.ts';
 import { callersOf } from './callers.ts';
@@ -73,6 +76,7 @@ export async function startInstance(
   const metrics = createMetrics({ version: 'test', commit: 'test' });
   const time = new DatabaseTime();
   const opened = await openDatabase(config, log, time);
+  opened.history.start(opened.pool, silentReport);
   const onFatal = (cause: unknown): void => void failures.push(String(cause));
   const { target } = opened;
   const filename = workerFilename;
@@ -98,6 +102,7 @@ export async function startInstance(
     metrics,
     audit,
     log,
+    loops: new BackgroundLoops({ log, describe: errorFields, ...systemClock }),
     isAlone,
   });
   await services.projects.provisionDefault();

@@ -1,6 +1,7 @@
 import type { HotCounter } from '../../observability/metric-store.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
+import type { LoopReport } from '../../shared/loop-report.ts';
 import type { NotifyLog } from '../core/event-log.ts';
 import type { Attempt, AttemptOutcome, Settlement } from '../model/delivery.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
@@ -36,6 +37,8 @@ export type DispatcherOptions = {
   /** 0 to 1, for jitter. */
   readonly random: () => number;
   readonly metrics: DispatchMetrics;
+  /** Hears of each look for what is due. */
+  readonly report: LoopReport;
   readonly log: NotifyLog;
 };
 
@@ -137,8 +140,10 @@ export class Dispatcher {
       if (this.#places.free <= 0) break;
       try {
         waitMs = await this.#claim();
-      } catch {
-        // The store is away; its own series and log say so. Nothing is lost: look again later.
+        this.#options.report.succeeded();
+      } catch (error) {
+        // Nothing is lost: look again later.
+        this.#options.report.failed(error);
         waitMs = IDLE_MS;
       }
     }

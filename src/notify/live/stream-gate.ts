@@ -1,4 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
+import type { LoopReport } from '../../shared/loop-report.ts';
 import type { FairGate } from '../core/fair-gate.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
 import type { StreamGrant, StreamOrder, StreamStanding } from '../model/stream-order.ts';
@@ -14,6 +15,7 @@ export type StreamGateOptions = {
   readonly pollMs: number;
   /** What was ordered until then concerns no stream that is to be opened here. */
   readonly revision: number;
+  readonly report: LoopReport;
 };
 
 type Opening = { readonly grant: StreamGrant; isRevoked: boolean };
@@ -119,8 +121,10 @@ export class StreamGate {
         const last = orders.at(-1)?.revision;
         this.#revision = hasGap || last === undefined ? head : last;
         if (!hasGap && last !== undefined && last < head) this.#wantsRead = true;
-      } catch {
-        // The store's series and log report it; the next turn of the timer reads again.
+        this.#options.report.succeeded();
+      } catch (error) {
+        // The next turn of the timer reads again.
+        this.#options.report.failed(error);
       }
     }
     this.#isReading = false;

@@ -1,6 +1,7 @@
 import { Code } from '@connectrpc/connect';
 import { codeToString } from '@connectrpc/connect/protocol-connect';
 import type { Gauge } from 'prom-client';
+import type { BackgroundLoops } from '../../observability/background-loops.ts';
 import {
   type BodyFigures,
   createMessageRefusals,
@@ -57,6 +58,8 @@ type ServiceMetrics = {
   readonly onCollect: (collector: () => void) => void;
   /** What request bodies hold; once. */
   readonly bodies: (figures: BodyFigures) => void;
+  /** Loops in the background; once. */
+  readonly showLoops: (loops: BackgroundLoops) => void;
   /** A request that holds more than it may. */
   readonly messageRefused: (reason: string) => void;
   /** A call on the internal listener; `code` is `ok` or a Connect code. */
@@ -146,6 +149,7 @@ export function createNotifyMetrics(
     },
     messageRefused: messageMetric(store),
     bodies: (figures) => registerBodyMetrics(store, 'notify', figures),
+    showLoops: (loops) => loops.showIn(store, 'notify'),
     onCollect: (collector) => store.onCollect(collector),
     render: async () => {
       try {

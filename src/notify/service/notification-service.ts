@@ -2,9 +2,12 @@ import type { Environment } from '../../config/load-options.ts';
 import { BodyBudget } from '../../http/body-budget.ts';
 import { createHttpServer, type HttpServer } from '../../http/http-server.ts';
 import { plainTextWarning } from '../../http/plain-text-warning.ts';
+import { BackgroundLoops } from '../../observability/background-loops.ts';
 import { eventLogOf, type Logger } from '../../observability/logger.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { IdSource } from '../../shared/ids.ts';
+import { reportedRun } from '../../shared/loop-report.ts';
+import { errorFields } from '../../store/pg-errors.ts';
 import { addOperationalRoutes } from '../api/operational-routes.ts';
 import { Dispatcher } from '../channels/dispatcher.ts';
 import { type ChannelRegistry, CHANNELS } from '../channels/registry.ts';
@@ -71,6 +74,7 @@ type ServiceState = { phase: 'starting' | 'ready' | 'draining' | 'closing' };
 type Emitting = {
   readonly log: NotifyLog;
   readonly metrics: NotifyMetrics;
+  readonly loops: BackgroundLoops;
   readonly refusals: Refusals;
 };
 type Parts = {
@@ -117,6 +121,12 @@ export async function startNotificationService(
   });
   if (warning !== undefined) logger.warn(warning, 'listens_without_tls');
   const metrics = createNotifyMetrics(version, settings.commit, options.channels);
+  const loops = new BackgroundLoops({
+    log: eventLogOf(logger),
+    describe: errorFields,
+    ...systemClock,
+  });
+  metrics.showLoops(loops);
   const refusals = createRefusals(logger, metrics, systemClock);
   const state: ServiceState = { phase: 'starting' };
   const isReady = (): boolean => state.phase === 'ready';
@@ -130,13 +140,18 @@ export async function startNotificationService(
       hostGuard: hostGuardOf(settings, onIncident),
       onIncident,
     });
-    addOperationalRoutes({ server: metricsServer, isReady, renderMetrics: metrics.render });
+    addOperationalRoutes({
+      server: metricsServer,
+      isReady,
+      failingLoops: () => loops.failing,
+      renderMetrics: metrics.render,
+    });
     const metricsPort = await listen(metricsServer, 'metrics', settings, log, undo);
-    const opened = await openStore(settings, logger, metrics);
+    const opened = await openStore(settings, logger, metrics, loops.loop('listen'));
     undo.push(opened.close);
     const liveTokens = followTokens(settings, options.env, metrics, eventLogOf(logger));
     undo.push(() => liveTokens.stop());
-    const emitting = { log, metrics, refusals };
+    const emitting = { log, metrics, loops, refusals };
     const { head } = await opened.store.streamOrdersAfter(undefined);
     const parts = assemble(options, emitting, metricsServer, opened, liveTokens, state, head);
     const internalPort = await listen(parts.internalServer, 'internal', settings, log, undo);
@@ -167,7 +182,7 @@ async function listen(
 
 function assemble(
   { settings, logger, channels: registry = CHANNELS }: NotificationServiceOptions,
-  { log, metrics, refusals }: Emitting,
+  { log, metrics, loops, refusals }: Emitting,
   metricsServer: HttpServer,
   opened: OpenStore,
   liveTokens: LiveTokens,
@@ -184,12 +199,13 @@ function assemble(
     hub,
     gate: reads,
     pollMs: ORDERS_POLL_MS,
+    report: loops.loop('stream_orders'),
     revision: ordersHead,
   });
   store.onOrdered(() => gate.hint());
   const hints = new DelayedHints(HINT_DELAY_MS, (user, sequence) => hub.hint(user, sequence));
   store.onStored((user, sequence) => hints.add(user, sequence));
-  const dispatchers = createDispatchers(settings, registry, store, metrics, log);
+  const dispatchers = createDispatchers(settings, registry, store, { metrics, log, loops });
   const writer = new NotificationWriter({
     store,
     queueMax: settings.writeQueueMax,
@@ -216,7 +232,7 @@ function assemble(
     isClosing: () => state.phase === 'closing',
   };
   collectFigures(metrics, hub, gate, writer, dispatchers, registry);
-  const timers = startUpkeep(settings, store, metrics);
+  const timers = startUpkeep(settings, store, metrics, loops);
   return {
     settings,
     state,
@@ -250,8 +266,7 @@ function createDispatchers(
   settings: NotifySettings,
   registry: ChannelRegistry,
   store: NotificationStore,
-  metrics: NotifyMetrics,
-  log: NotifyLog,
+  { metrics, log, loops }: Omit<Emitting, 'refusals'>,
 ): readonly Dispatcher[] {
   const { endpointFailingSeconds, sendsPerTenantMax, sendsPerEndpointMax } = settings;
   const settlements = new SettlementWriter({
@@ -281,6 +296,7 @@ function createDispatchers(
         clock: systemClock,
         random: Math.random,
         metrics,
+        report: loops.loop(`claims_${registry.nameOf(number)}`),
         log,
       }),
     ];
@@ -341,6 +357,7 @@ function startUpkeep(
   settings: NotifySettings,
   store: NotificationStore,
   metrics: NotifyMetrics,
+  loops: BackgroundLoops,
 ): readonly NodeJS.Timeout[] {
   const purge = async (): Promise<void> => {
     const beforeMs = systemClock.nowMs() - settings.retentionHours * HOUR_MS;
@@ -358,22 +375,22 @@ function startUpkeep(
     metrics.queueDepth.set(pending);
     metrics.oldestDue.set(oldestDueMs / 1000);
   };
-  const every = (intervalMs: number, work: () => Promise<void>): NodeJS.Timeout => {
+  const every = (intervalMs: number, loop: string, work: () => Promise<void>): NodeJS.Timeout => {
+    const report = loops.loop(loop);
     let isRunning = false;
     const turn = async (): Promise<void> => {
       // A database that hangs must not gather them, each with a connection of the pool.
       if (isRunning) return;
       isRunning = true;
-      // A failure is counted by the store's series; the next turn tries again.
-      await work().catch(ignoreWhileFailing);
+      await reportedRun(report, work);
       isRunning = false;
     };
     return setInterval(() => void turn(), intervalMs).unref();
   };
   return [
-    every(PURGE_INTERVAL_MS, purge),
-    every(BACKLOG_INTERVAL_MS, backlog),
-    every(BACKLOG_INTERVAL_MS, giveUp),
+    every(PURGE_INTERVAL_MS, 'purge', purge),
+    every(BACKLOG_INTERVAL_MS, 'backlog', backlog),
+    every(BACKLOG_INTERVAL_MS, 'give_up', giveUp),
   ];
 }
 

@@ -1,4 +1,5 @@
 import type { Logger } from '../../observability/logger.ts';
+import type { LoopReport } from '../../shared/loop-report.ts';
 import { explainDamage } from '../../store/embedded-postgres-damage.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../store/embedded-postgres.ts';
 import { examineTarget } from '../../store/pooler.ts';
@@ -20,12 +21,13 @@ export type OpenStore = {
 
 /**
  * Opens the store, migrated and ready: on DATABASE_URL, else on an embedded server that it starts.
- * Errors: STORE_UNAVAILABLE with what to do about it; whatever was started is stopped again.
+ * Errors: STORE_UNAVAILABLE with what to do about it; whatever was started is stopped again. `report` is for the connection that listens.
  */
 export async function openStore(
   settings: NotifySettings,
   logger: Logger,
   metrics: NotifyMetrics,
+  report: LoopReport,
 ): Promise<OpenStore> {
   // At info only the events of the contract are logged.
   const log: StoreLog = (level, event, fields) =>
@@ -41,6 +43,7 @@ export async function openStore(
       secretKeys: settings.secretKeys,
       log,
       onListening: metrics.listening,
+      report,
     });
     await store.started;
     if (settings.secretKeys.length === 0) logger.warn('signing_secrets_plain');

@@ -39,7 +39,7 @@ export const SERVICE_OPTIONS = {
   ),
   metricsPort: portOption(
     'NOTIFY_METRICS_PORT',
-    'Port of /metrics, /healthz, /health and /livez. 0 takes a free one.',
+    'Port of /metrics, /healthz, /health, /readyz and /livez. 0 takes a free one.',
     9090,
   ),
   httpIdleMs: http1IdleOption('NOTIFY_HTTP_IDLE_MS'),

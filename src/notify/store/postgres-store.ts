@@ -1,3 +1,4 @@
+import type { LoopReport } from '../../shared/loop-report.ts';
 import { type Listening, startListening } from '../../store/listen.ts';
 import type {
   ClaimRequest,
@@ -44,6 +45,8 @@ export type PostgresStoreOptions = NotifyDatabaseOptions & {
   readonly secretKeys: readonly string[];
   /** Notified when it hears of other processes' notifications (again), and when it does so no more. */
   readonly onListening?: ((isConnected: boolean) => void) | undefined;
+  /** Hears what becomes of that connection. */
+  readonly report?: LoopReport | undefined;
 };
 
 /** Payload: tenant, user and sequence, separated by spaces, which no id holds. */
@@ -69,7 +72,7 @@ export class PostgresStore implements NotificationStore {
   #onOrdered: () => void = () => undefined;
 
   constructor(options: PostgresStoreOptions) {
-    const { target, log, onListening } = options;
+    const { target, log, onListening, report } = options;
     this.#database = new NotifyDatabase(options);
     this.#streams = new PostgresStreams(this.#database);
     const secrets = new SecretBox(options.secretKeys);
@@ -90,6 +93,7 @@ export class PostgresStore implements NotificationStore {
         this.#onStored(null, 0);
       },
       onConnected: onListening,
+      report,
       log,
     });
   }

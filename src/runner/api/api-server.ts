@@ -17,6 +17,8 @@ import { Router, type BodyRule, type ApiRoute } from './router.ts';
 
 /** Version of the API, in every answer; a change that breaks callers raises it. */
 const API_VERSION = '1';
+/** What probes ask. */
+const HEALTH_PATHS: ReadonlySet<string> = new Set(['/health', '/readyz']);
 const NO_BODY: BodyRule = { kind: 'none' };
 const NO_BYTES = new Uint8Array(0);
 /** Who has the token, or needs none: there is one of it. */
@@ -94,7 +96,7 @@ class Api {
       const { headers, method, path } = request;
       const { access } = this.#options;
       // A health check of HTTP/1.0 has no Host; no page can send such a request.
-      const isNameless = path === '/health' && (headers.get('host') ?? '') === '';
+      const isNameless = HEALTH_PATHS.has(path) && (headers.get('host') ?? '') === '';
       if (!isNameless) access.requireHost(headers, this.#port());
       access.requireOrigin(headers, isApiPath(path));
       common = [...common, ...access.corsHeaders(headers)];

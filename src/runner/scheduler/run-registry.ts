@@ -87,9 +87,9 @@ export class RunRegistry {
   /** Removes finished runs that are too old or too many, the oldest first. */
   async retain(isActive: (id: string) => boolean): Promise<void> {
     while (this.#retaining !== undefined) await this.#retaining;
-    this.#retaining = this.#removeExcess(isActive);
-    await this.#retaining;
-    this.#retaining = undefined;
+    const removing = this.#removeExcess(isActive);
+    this.#retaining = removing.then(ignored, ignored);
+    await removing.finally(() => (this.#retaining = undefined));
   }
 
   /** Called once, after the runs were added. */
@@ -104,7 +104,8 @@ export class RunRegistry {
   }
 
   async #removeExcess(isActive: (id: string) => boolean): Promise<void> {
-    const { limits, clock, report } = this.#options;
+    const { limits, clock } = this.#options;
+    const errors: unknown[] = [];
     const oldest = clock.nowMs() - limits.retainedAgeMs;
     let excess = this.#inOrder.length - limits.retainedRunsMax;
     for (const state of this.#inOrder.slice()) {
@@ -116,9 +117,10 @@ export class RunRegistry {
       try {
         await this.remove(id);
       } catch (error) {
-        report('runner.retention', error instanceof Error ? error : new Error(String(error)));
+        errors.push(error);
       }
     }
+    if (errors.length > 0) throw errors[0];
   }
 
   get #numbersPath(): string {
@@ -129,6 +131,10 @@ export class RunRegistry {
     const numbers = Object.fromEntries(this.#lastNumbers);
     await writeFileAtomic(this.#numbersPath, `${JSON.stringify(numbers, null, 1)}\n`);
   }
+}
+
+function ignored(): void {
+  // Whoever began it reports its failure.
 }
 
 /** What can be read of the file: a damaged one costs numbers that are given again, not the start. */

@@ -1,4 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
+import { reportedRun } from '../../shared/loop-report.ts';
 import type { LogQuery, RunFilter, RunService, StartRequest } from '../model/ports.ts';
 import type { Annotation, Artifact, RunStatus, WorkflowRun } from '../model/run.ts';
 import type { RecoveredRun } from '../model/storage.ts';
@@ -408,7 +409,9 @@ class SchedulingRunService implements Scheduler {
   }
 
   async #retain(): Promise<void> {
-    await this.#registry.retain((id) => this.#active.has(id) || this.#reviving.has(id));
+    await reportedRun(this.#options.retention, () =>
+      this.#registry.retain((id) => this.#active.has(id) || this.#reviving.has(id)),
+    );
   }
 }
 

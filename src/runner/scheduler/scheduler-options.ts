@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import type { Clock } from '../../shared/clock.ts';
+import type { LoopReport } from '../../shared/loop-report.ts';
 import type { ActionSupply } from '../model/action-supply.ts';
 import type { EventPublisher } from '../model/events.ts';
 import type { JobExecutor } from '../model/execution.ts';
@@ -85,6 +86,8 @@ export type SchedulerOptions = {
   /** Absolute. The state lies in its `.runner`. */
   readonly projectDir: string;
   readonly report: ProblemReporter;
+  /** Hears of each removal of old runs. */
+  readonly retention: LoopReport;
   /** Default: the project's folder as `local/<name>` on github.com. */
   readonly identity?: ProjectIdentity | undefined;
   /** Notified of the account whose pull request was approved. */

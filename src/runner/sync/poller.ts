@@ -1,3 +1,4 @@
+import type { LoopReport } from '../../shared/loop-report.ts';
 import type { PullReport } from './pull-all.ts';
 
 /** What the poller does and asks. */
@@ -7,8 +8,8 @@ export type PollerOptions = {
   readonly pull: () => Promise<PullReport | undefined>;
   readonly wait: (ms: number, signal: AbortSignal) => Promise<void>;
   readonly nowMs: () => number;
-  /** Problems of a pull that did not even report. */
-  readonly onError: (error: Error) => void;
+  /** Hears of each pull; one of which a part failed has failed. */
+  readonly report: LoopReport;
 };
 
 /** Pulls again and again, with the interval between the end of one and the begin of the next. */
@@ -20,7 +21,7 @@ export interface Poller {
 }
 
 export function startPoller(options: PollerOptions): Poller {
-  const { intervalMs, pull, wait, nowMs, onError } = options;
+  const { intervalMs, pull, wait, nowMs, report } = options;
   let pause = new AbortController();
   let isStopped = false;
   let nextMs: number | undefined;
@@ -37,9 +38,13 @@ export function startPoller(options: PollerOptions): Poller {
       }
       nextMs = undefined;
       try {
-        extraMs = pauseAsked(await pull());
+        const pulled = await pull();
+        extraMs = pauseAsked(pulled);
+        const failed = pulled?.errors[0];
+        if (failed === undefined) report.succeeded();
+        else report.failed(new Error(`${failed.kind}: ${failed.message}`));
       } catch (error) {
-        onError(error as Error);
+        if (!isStopped) report.failed(error);
       }
     }
     nextMs = undefined;
@@ -49,7 +54,7 @@ export function startPoller(options: PollerOptions): Poller {
     if (loop !== undefined || isStopped || intervalMs() === 0) return;
     loop = run().catch((error: unknown) => {
       loop = undefined;
-      onError(error as Error);
+      report.failed(error);
     });
   };
   begin();

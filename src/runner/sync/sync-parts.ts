@@ -2,6 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../shared/clock.ts';
+import type { LoopReport } from '../../shared/loop-report.ts';
 import type { ProblemReporter } from '../model/ports.ts';
 import type { TextSealer } from '../secrets/text-sealer.ts';
 import { storageError } from '../storage/file-errors.ts';
@@ -34,6 +35,8 @@ export type SyncServiceOptions = {
   readonly sealer: TextSealer;
   readonly clock: Clock;
   readonly report: ProblemReporter;
+  /** Hears of pulls that nobody asked for. */
+  readonly polls: LoopReport;
   /** Default Math.random: it spreads retries, nothing else. */
   readonly random?: (() => number) | undefined;
   /** Default a timer that does not keep the process alive. Rejects when the signal says so. */

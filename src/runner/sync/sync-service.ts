@@ -95,9 +95,7 @@ class HostSyncService implements SyncService {
       pull: () => this.#poll(),
       wait: parts.wait,
       nowMs: () => this.#nowMs(),
-      onError: (error) => {
-        if (!parts.stop.signal.aborted) parts.options.report('sync.poll_failed', error);
-      },
+      report: parts.options.polls,
     });
   }
 

@@ -56,7 +56,7 @@ export async function startSecrets(
 }
 
 function openSync(
-  { settings, clock, workspace, stateDir, report }: WiringBasis,
+  { settings, clock, workspace, stateDir, report, loops }: WiringBasis,
   sealer: TextSealer,
 ): Promise<SyncService> {
   const { hostApiUrl, hostGitUrl, hostToken, webhookSecret } = settings;
@@ -67,6 +67,7 @@ function openSync(
     sealer,
     clock,
     report,
+    polls: loops.loop('polls'),
   });
 }
 

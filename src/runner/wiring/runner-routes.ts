@@ -18,10 +18,18 @@ type Health = {
   readonly version: string;
   readonly runs: Pick<RunService, 'counts'>;
   readonly isStopping: () => boolean;
+  /** The loops in the background that fail. */
+  readonly failingLoops: () => readonly string[];
 };
 
-/** Needs no token: it says nothing but that the service is there. */
-function healthRoutes({ workspace, version, runs, isStopping }: Health): readonly ApiRoute[] {
+/** They need no token: they say no more than that the service is there, and what of it fails. */
+function healthRoutes({
+  workspace,
+  version,
+  runs,
+  isStopping,
+  failingLoops,
+}: Health): readonly ApiRoute[] {
   return [
     {
       method: 'GET',
@@ -32,6 +40,14 @@ function healthRoutes({ workspace, version, runs, isStopping }: Health): readonl
         const body = { status: 'ok', workspace, version, uptimeSeconds, runs: runs.counts() };
         return jsonAnswer(200, body, NOT_STORED);
       },
+    },
+    {
+      method: 'GET',
+      pattern: '/readyz',
+      handle: () =>
+        isStopping()
+          ? jsonAnswer(503, { status: 'unavailable' }, NOT_STORED)
+          : jsonAnswer(200, { status: 'ready', degraded: failingLoops() }, NOT_STORED),
     },
   ];
 }
@@ -47,7 +63,8 @@ export function routesOf(
   isStopping: () => boolean,
   needsToken: boolean,
 ): { readonly routes: readonly ApiRoute[]; readonly inbox: ApiRoute } {
-  const { runs, keys, follower, runsDir, catalog, secrets, sync, hub, workspace, version } = parts;
+  const { runs, keys, follower, runsDir, catalog, secrets, sync, hub, loops, workspace, version } =
+    parts;
   const audit = auditOf(parts);
   const routes = [
     ...runRoutes({ runs, keys, follower, audit }),
@@ -57,7 +74,7 @@ export function routesOf(
     ...secretRoutes(secrets),
     ...syncRoutes(sync),
     ...eventRoutes(hub),
-    ...healthRoutes({ workspace, version, runs, isStopping }),
+    ...healthRoutes({ workspace, version, runs, isStopping, failingLoops: () => loops.failing }),
     ...pageRoutes({ runs, catalog, secrets, workspace, needsToken }),
   ];
   return {

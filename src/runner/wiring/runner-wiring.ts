@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import type { BackgroundLoops } from '../../observability/background-loops.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { IdempotencyKeys } from '../api/idempotency.ts';
 import type { EventHub } from '../events/event-hub.ts';
@@ -50,6 +51,7 @@ export type RunnerWiring = {
   readonly keys: IdempotencyKeys;
   readonly inboxEvents: InboxEvents;
   readonly schedule: Schedule | undefined;
+  readonly loops: BackgroundLoops;
   /** Undefined without `hasMetrics`. */
   readonly metrics: RunnerMetrics | undefined;
   /**
@@ -76,7 +78,7 @@ export async function startParts(
 }
 
 async function wire(basis: WiringBasis, closings: Closings): Promise<RunnerWiring> {
-  const { settings, logger, clock, workspace, version, stateDir, runsDir, report } = basis;
+  const { settings, logger, clock, workspace, version, stateDir, runsDir, report, loops } = basis;
   const supervision = basis.early?.supervision ?? createSupervision(report);
   closings.push(() => supervision.close());
   basis.early?.reportTo(report);
@@ -90,6 +92,7 @@ async function wire(basis: WiringBasis, closings: Closings): Promise<RunnerWirin
   const catalog = createWorkflowCatalog(workspace);
   const emitters = await createEmitters(basis, store);
   const { hub, follower, metrics } = emitters;
+  if (metrics !== undefined) loops.showIn(metrics.store, 'runner');
   closings.push(() => Promise.resolve(hub.close()));
   const { events } = emitters;
   const git = createGit(workspace);
@@ -119,7 +122,9 @@ async function wire(basis: WiringBasis, closings: Closings): Promise<RunnerWirin
     const run = runs.get(id);
     return run !== undefined && run.completedAt === undefined;
   });
-  const schedule = settings.enableSchedule ? new Schedule(catalog, runs, clock, report) : undefined;
+  const schedule = settings.enableSchedule
+    ? new Schedule(catalog, runs, clock, report, loops.loop('schedules'))
+    : undefined;
   schedule?.start();
   const inboxEvents = new InboxEvents({
     catalog,
@@ -132,7 +137,7 @@ async function wire(basis: WiringBasis, closings: Closings): Promise<RunnerWirin
     isolation,
   });
   const about = { workspace, version, logger, runsDir };
-  const services = { catalog, runs, secrets, sync, keys, inboxEvents, schedule };
+  const services = { catalog, runs, secrets, sync, keys, inboxEvents, schedule, loops };
   const credential = { apiToken, isTokenDemanded: () => isolation.isInUse };
   const stop = (): Promise<void> => closings.closeAll();
   return { ...about, ...services, ...credential, hub, follower, metrics, stop };

@@ -47,7 +47,7 @@ export async function openScheduler(
   { store, sync, secrets, sealer }: Foundation,
   needs: SchedulerNeeds,
 ): Promise<Scheduler> {
-  const { settings, clock, workspace, environment, stateDir, runsDir, report } = basis;
+  const { settings, clock, workspace, environment, stateDir, runsDir, report, loops } = basis;
   const { git, identity, sandboxes, isolation, supervision, catalog } = needs;
   const { events, authors, tools, actions } = needs;
   const artifacts = await createArtifactStore(runsDir);
@@ -79,6 +79,7 @@ export async function openScheduler(
     limits: limitsOf(settings),
     projectDir: workspace,
     report,
+    retention: loops.loop('retention'),
     identity,
     strictCheckout: settings.strictCheckout,
     keepWorkspaces: settings.keepWorkspaces,

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
-import type { Logger } from '../../observability/logger.ts';
-import type { Clock } from '../../shared/clock.ts';
+import { BackgroundLoops } from '../../observability/background-loops.ts';
+import { eventLogOf, type Logger } from '../../observability/logger.ts';
+import { type Clock, systemClock } from '../../shared/clock.ts';
 import type { EventPublisher } from '../model/events.ts';
 import type { ProblemReporter } from '../model/ports.ts';
 import type { RunnerSettings } from '../settings/settings.ts';
@@ -33,12 +34,19 @@ export type WiringBasis = WiringOptions & {
   /** Below it the runs and their artifacts lie. */
   readonly runsDir: string;
   readonly report: ProblemReporter;
+  readonly loops: BackgroundLoops;
 };
 
 export function basisOf(settings: RunnerSettings, options: WiringOptions): WiringBasis {
   const stateDir = join(options.workspace, STATE_DIR);
   const runsDir = join(stateDir, 'runs');
-  return { ...options, settings, stateDir, runsDir, report: reporterOf(options.logger) };
+  const { logger } = options;
+  const describe = (error: unknown): Readonly<Record<string, unknown>> => ({
+    error: String(error),
+    cause: error instanceof Error ? causeText(error) : undefined,
+  });
+  const loops = new BackgroundLoops({ log: eventLogOf(logger), describe, ...systemClock });
+  return { ...options, settings, stateDir, runsDir, report: reporterOf(logger), loops };
 }
 
 /** Problems that nobody can be notified of, as lines of the log. */

@@ -1,4 +1,5 @@
 import type { Pool } from 'pg';
+import { type LoopReport, reportedRun } from '../../shared/loop-report.ts';
 import type { SharedWork } from '../../store/shared-work.ts';
 import { deleteImport, retireImport, selectOldImports } from '../../store/sql/tuple-imports.ts';
 import { deleteWriteKeys } from '../../store/sql/tuple-write-keys.ts';
@@ -13,8 +14,7 @@ export type BulkUpkeepOptions = {
   /** How long an import that nobody goes on with is kept. */
   readonly importAgeMaxMs: number;
   readonly intervalMs: number;
-  /** Notified of a run that failed; the next one tries again. */
-  readonly onError: (error: unknown) => void;
+  readonly report: LoopReport;
 };
 
 const KEYS_PER_STATEMENT = 5_000;
@@ -33,10 +33,10 @@ export class BulkUpkeep {
 
   start(): void {
     this.#timer ??= setInterval(() => {
-      this.#running ??= this.#options.shared
-        .run('bulk', (lost) => this.run(AbortSignal.any([lost, this.#abort.signal])))
-        .then(() => undefined, this.#options.onError)
-        .finally(() => (this.#running = undefined));
+      const { shared, report } = this.#options;
+      this.#running ??= reportedRun(report, () =>
+        shared.run('bulk', (lost) => this.run(AbortSignal.any([lost, this.#abort.signal]))),
+      ).finally(() => (this.#running = undefined));
     }, this.#options.intervalMs).unref();
   }
 

@@ -1,6 +1,7 @@
 import type { Pool } from 'pg';
 import { hasWriteRules } from '../../model/model-admission.ts';
 import { parseModel } from '../../model/namespace-model.ts';
+import { type LoopReport, reportedRun } from '../../shared/loop-report.ts';
 import type { SharedWork } from '../../store/shared-work.ts';
 import {
   activateModel,
@@ -33,8 +34,8 @@ export type ActivationJobOptions = {
   /** Tuples of one look: so many are parsed in one turn of the event loop. */
   readonly rowsMax: number;
   readonly metrics: ActivationMetrics;
-  /** Notified of a run that failed; the next one goes on. */
-  readonly onError: (error: unknown) => void;
+  /** Hears of runs over all projects; a project that fails lets the others go on. */
+  readonly report: LoopReport;
 };
 
 export interface ActivationMetrics {
@@ -79,9 +80,9 @@ export class ActivationJob {
   kick(): void {
     this.#isAskedFor = true;
     if (this.#stopped.signal.aborted) return;
-    this.#running ??= this.#runAll()
-      .catch(this.#options.onError)
-      .finally(() => (this.#running = undefined));
+    this.#running ??= reportedRun(this.#options.report, () => this.#runAll()).finally(
+      () => (this.#running = undefined),
+    );
   }
 
   /** Resolves when no run is under way; what is pending is left to others. */
@@ -106,13 +107,16 @@ export class ActivationJob {
     const { pool, region } = this.#options;
     const signal = AbortSignal.any([lost, this.#stopped.signal]);
     const waiting = [...(await selectPendingProjects(pool, region, PROJECTS_MAX))];
+    const errors: unknown[] = [];
     const work = async (): Promise<void> => {
       for (let id = waiting.shift(); id !== undefined; id = waiting.shift()) {
         if (signal.aborted) return;
-        await this.#runProject(id, signal).catch(this.#options.onError);
+        // One of many that fail must not keep the others waiting.
+        await this.#runProject(id, signal).catch((error: unknown) => errors.push(error));
       }
     };
     await Promise.all(Array.from({ length: SIDE_BY_SIDE }, work));
+    if (errors.length > 0) throw errors[0];
   }
 
   async #runProject(projectId: string, signal: AbortSignal): Promise<void> {

@@ -3,6 +3,7 @@ import { type TestDatabase, createTestDatabase } from '../../../test/support/pos
 import { type TestServices, createTestServices } from '../../../test/support/services.ts';
 import type { RelationTuple, Subject } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
+import { silentReport } from '../../shared/loop-report.ts';
 import { SharedWork } from '../../store/shared-work.ts';
 import { writeGroup } from '../../store/sql/write-group.ts';
 import type { WriteMeta } from '../ports.ts';
@@ -415,9 +416,7 @@ describe('the look at stored tuples', () => {
         },
         ended: () => undefined,
       },
-      onError: (error) => {
-        throw error;
-      },
+      report: silentReport,
     });
     await first.run(stop.signal);
     expect(await services.staged.activation(id)).toMatchObject({

@@ -13,6 +13,7 @@ import { createLogger } from '../../../src/observability/logger.ts';
 import { AppError } from '../../../src/shared/app-error.ts';
 import { systemClock } from '../../../src/shared/clock.ts';
 import { IdSource } from '../../../src/shared/ids.ts';
+import { silentReport } from '../../../src/shared/loop-report.ts';
 import { EventClient } from '../../support/event-client.ts';
 
 /** What chance decides about the store: how long each read takes, and whether it fails. */
@@ -71,7 +72,14 @@ export async function startProcess(store: NotificationStore, chance: Chance) {
     heartbeatMs: 600_000,
     bufferEventsMax: 8,
   });
-  const streamGate = new StreamGate({ store, hub, gate, pollMs: 60_000, revision: 0 });
+  const streamGate = new StreamGate({
+    store,
+    hub,
+    gate,
+    pollMs: 60_000,
+    revision: 0,
+    report: silentReport,
+  });
   const hints = new DelayedHints(1, (user, sequence) => hub.hint(user, sequence));
   const server = createHttpServer({ host: '127.0.0.1', port: 0 });
   const tokens = new StreamTokens('a secret of the test');

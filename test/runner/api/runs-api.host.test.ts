@@ -529,6 +529,7 @@ describe('the surface', () => {
   });
 
   test('health needs nothing and says where it works', async () => {
+    expect(await (await fetch(`${url}/readyz`)).json()).toEqual({ status: 'ready', degraded: [] });
     expect(await (await fetch(`${url}/health`)).json()).toMatchObject({
       status: 'ok',
       workspace,

@@ -116,6 +116,10 @@ export async function createBench(options: BenchOptions = {}): Promise<Bench> {
     limits: { ...defaultSchedulerLimits, ...options.limits },
     projectDir: project.dir,
     report,
+    retention: {
+      succeeded: () => undefined,
+      failed: (error) => problems.push(`retention: ${String(error)}`),
+    },
     ...options.overrides,
   });
   let stopped: Promise<void> | undefined;

@@ -217,6 +217,11 @@ describe('polling', () => {
     pauses[3]?.end();
     await expect.poll(() => pauses.length, { timeout: 20_000 }).toBe(5);
     expect(pauses[4]?.ms).toBeGreaterThan(3_500_000);
+    // Each poll is reported; one of which a part failed has failed.
+    expect(fixture.polls.slice(0, 2)).toEqual(['done', 'done']);
+    expect(fixture.polls.slice(2)).toEqual([
+      expect.stringMatching(/^Error: issues: .*asks for a pause/),
+    ]);
     await sync.putConfig({ enabled: true, host: { owner, repo, pollIntervalMs: 0 } });
     expect(sync.status().nextPollAt).toBeUndefined();
     await sync.putConfig({ enabled: true, host: { owner, repo, pollIntervalMs: 5000 } });

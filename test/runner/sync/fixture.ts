@@ -28,6 +28,8 @@ export type Fixture = {
   readonly clock: TestClock;
   readonly waits: Waits;
   readonly problems: { readonly event: string; readonly error: Error }[];
+  /** How each pull ended that nobody asked for. */
+  readonly polls: readonly string[];
   /** Closes the service and opens it again on the same files. */
   restart(): Promise<SyncService>;
 };
@@ -57,6 +59,7 @@ export async function createFixture(options: FixtureOptions = {}): Promise<Fixtu
   const clock: TestClock = { ms: Date.now(), nowMs: () => clock.ms, monotonicMs: () => clock.ms };
   const waits: Waits = [];
   const problems: Fixture['problems'][number][] = [];
+  const polls: string[] = [];
   const open = (): Promise<SyncService> =>
     createSyncService({
       stateDir,
@@ -71,6 +74,10 @@ export async function createFixture(options: FixtureOptions = {}): Promise<Fixtu
       sealer: createTextSealer(new MasterKey(options.secretsKey, join(root, 'settings'))),
       clock,
       report: (event, error) => problems.push({ event, error }),
+      polls: {
+        succeeded: () => polls.push('done'),
+        failed: (error) => polls.push(String(error)),
+      },
       random: () => 0.5,
       wait: async (ms, signal) => {
         signal.throwIfAborted();
@@ -105,6 +112,7 @@ export async function createFixture(options: FixtureOptions = {}): Promise<Fixtu
     clock,
     waits,
     problems,
+    polls,
     async restart() {
       await sync.close();
       sync = await open();

@@ -3,6 +3,7 @@ import { MasterKey } from '../../../src/runner/secrets/key-source.ts';
 import { createTextSealer } from '../../../src/runner/secrets/text-sealer.ts';
 import { createSyncService, type SyncService } from '../../../src/runner/sync/sync-service.ts';
 import { systemClock } from '../../../src/shared/clock.ts';
+import { silentReport } from '../../../src/shared/loop-report.ts';
 
 /** The synchronisation of a state folder with a code host that nobody answers for. */
 export function createLonelySync(stateDir: string, report: ProblemReporter): Promise<SyncService> {
@@ -18,5 +19,6 @@ export function createLonelySync(stateDir: string, report: ProblemReporter): Pro
     sealer: createTextSealer(new MasterKey('a passphrase', stateDir)),
     clock: systemClock,
     report,
+    polls: silentReport,
   });
 }

@@ -48,6 +48,7 @@ test('starts what became due since the last look, in its time zone, once each', 
     runs as unknown as ConstructorParameters<typeof Schedule>[1],
     clock,
     (event) => problems.push(event),
+    { succeeded: () => undefined, failed: (error) => problems.push(String(error)) },
   );
   const lookAt = async (time: string): Promise<readonly string[]> => {
     started.length = 0;

@@ -1,5 +1,6 @@
 import { AppError } from '../../../shared/app-error.ts';
 import type { Clock } from '../../../shared/clock.ts';
+import { type LoopReport, reportedRun } from '../../../shared/loop-report.ts';
 import { nextScheduledTime } from '../../language/cron.ts';
 import type { ProblemReporter, RunService, WorkflowCatalog } from '../../model/ports.ts';
 
@@ -15,15 +16,23 @@ export class Schedule {
   readonly #runs: RunService;
   readonly #clock: Clock;
   readonly #report: ProblemReporter;
+  readonly #loop: LoopReport;
   #lookedAtMs: number;
   #timer: NodeJS.Timeout | undefined;
   #isStopped = false;
 
-  constructor(catalog: WorkflowCatalog, runs: RunService, clock: Clock, report: ProblemReporter) {
+  constructor(
+    catalog: WorkflowCatalog,
+    runs: RunService,
+    clock: Clock,
+    report: ProblemReporter,
+    loop: LoopReport,
+  ) {
     this.#catalog = catalog;
     this.#runs = runs;
     this.#clock = clock;
     this.#report = report;
+    this.#loop = loop;
     this.#lookedAtMs = clock.nowMs();
   }
 
@@ -45,7 +54,7 @@ export class Schedule {
     const after = new Date(this.#lookedAtMs);
     const nowMs = this.#clock.nowMs();
     this.#lookedAtMs = nowMs;
-    try {
+    await reportedRun(this.#loop, async () => {
       for (const { fileName, workflow } of await this.#catalog.list()) {
         for (const trigger of workflow?.triggers ?? []) {
           if (trigger.event !== EVENT) continue;
@@ -57,9 +66,7 @@ export class Schedule {
           }
         }
       }
-    } catch (error) {
-      this.#report('schedule.failed', error instanceof Error ? error : new Error(String(error)));
-    }
+    });
   }
 
   async #startOne(workflow: string, cron: string): Promise<void> {
