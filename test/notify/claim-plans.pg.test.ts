@@ -2,7 +2,12 @@ import type { PoolClient } from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { migrateNotify } from '../../src/notify/store/migrate-notify.ts';
 import { silentLog } from '../../src/store/store-log.ts';
+import { urlOf } from '../support/postgres-admin.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { mustCall, notify } from './support/notify-process.ts';
+import { serveNotify } from './support/notify-service.ts';
+import { poll } from './support/poll.ts';
+import { startReceiver } from './support/webhook-receiver.ts';
 
 /*
  * A claim takes what it is asked for by whichever plan. With fresh statistics of few deliveries, one an endpoint, a nested loop
@@ -126,4 +131,37 @@ describe.each(SIZES)('with fresh statistics of %i deliveries', (count) => {
       });
     }
   });
+});
+
+test('webhooks of all tenants arrive after statistics of one delivery an endpoint', async () => {
+  const database = await createTestDatabase({ template: 'none' });
+  try {
+    const service = await serveNotify({ DATABASE_URL: urlOf(database.target) });
+    const receiver = await startReceiver((response) => response.writeHead(204).end());
+    const put = async (tenant_id: string): Promise<void> => {
+      const address = receiver.url.replace('/hook', `/${tenant_id}`);
+      const endpoint = { id: `bell-${tenant_id}`, tenant_id, channel: 'CHANNEL_WEBHOOK', address };
+      await mustCall(service, 'PutEndpoint', { endpoint, signing_secret: 'seventeen or more' });
+    };
+    const ring = async (tenant_id: string): Promise<unknown> =>
+      notify(service, { tenant_id, channels: ['CHANNEL_WEBHOOK'] });
+    for (let nth = 0; nth < 9; nth++) {
+      await put(`brook-${nth}`);
+      await ring(`brook-${nth}`);
+    }
+    const pending = async (): Promise<unknown> =>
+      (await database.pool.query('select from notify.delivery d where d.status = 1')).rowCount;
+    await poll(pending).toBe(0);
+    await database.pool.query('analyze notify.delivery');
+    await put('dune');
+    await put('heath');
+    await Promise.all([...Array.from({ length: BURST }, async () => ring('dune')), ring('heath')]);
+    await poll(pending).toBe(0);
+    const paths = receiver.received.map(({ path }) => path);
+    expect(paths.filter((path) => path === '/dune')).toHaveLength(BURST);
+    expect(paths.filter((path) => path === '/heath')).toHaveLength(1);
+    await service.stop();
+  } finally {
+    await database.drop();
+  }
 });
