@@ -36,6 +36,11 @@ const BASES: Readonly<Record<string, object | undefined>> = {
   listDeliveries: { tenantId: 'acme' },
   getDelivery: DELIVERY,
   retryDelivery: DELIVERY,
+  retryDeadDeliveries: {
+    tenantId: 'acme',
+    diedFrom: { seconds: 1_790_000_000n, nanos: 0 },
+    diedUntil: { seconds: 1_790_000_060n, nanos: 0 },
+  },
   sendTestNotification: ENDPOINT,
   getEndpointState: ENDPOINT,
   enableEndpoint: ENDPOINT,

@@ -13,6 +13,8 @@ import {
   GetEndpointStateResponseSchema,
   type ListDeliveriesRequest,
   ListDeliveriesResponseSchema,
+  type RetryDeadDeliveriesRequest,
+  RetryDeadDeliveriesResponseSchema,
   type RetryDeliveryRequest,
   RetryDeliveryResponseSchema,
   type RotateSigningSecretRequest,
@@ -72,6 +74,7 @@ export function createDeliveryService(
     listDeliveries: (request) => list(options, request),
     getDelivery: (request) => get(options, request),
     retryDelivery: (request) => retry(options, request),
+    retryDeadDeliveries: (request) => retryDead(options, request),
     sendTestNotification: (request) => sendTest(options, request),
     getEndpointState: (request) => state(options, request),
     enableEndpoint: (request) => enable(options, request),
@@ -95,7 +98,7 @@ async function list({ store, clock }: DeliveryServiceOptions, request: ListDeliv
   const { deliveries, next } = await store.listDeliveries(query, clock.nowMs());
   return create(ListDeliveriesResponseSchema, {
     deliveries: deliveries.map(recordToProto),
-    nextPageToken: next === null ? '' : `${next.notificationId}.${next.endpointId}`,
+    nextPageToken: pageTokenOf(next),
   });
 }
 
@@ -116,6 +119,28 @@ async function retry(options: DeliveryServiceOptions, request: RetryDeliveryRequ
   await options.store.retryDelivery(tenantId, keyOf(request), options.clock.nowMs());
   options.wake();
   return create(RetryDeliveryResponseSchema);
+}
+
+async function retryDead(options: DeliveryServiceOptions, request: RetryDeadDeliveriesRequest) {
+  const { endpointId } = request;
+  const query = {
+    tenantId: requiredId('tenant_id', request.tenantId),
+    endpointId: endpointId === '' ? '' : requiredSlug('endpoint_id', endpointId),
+    diedFromMs: requiredMs('died_from', request.diedFrom),
+    diedUntilMs: requiredMs('died_until', request.diedUntil),
+    limit: wholeNumber('page_size', request.pageSize, 0, PAGE_SIZE_MAX) || PAGE_SIZE_MAX,
+    after: keyOfPageToken(request.pageToken),
+  };
+  if (query.diedUntilMs <= query.diedFromMs) {
+    throw invalidField('died_until', 'must be later than died_from');
+  }
+  const { retried, skipped, next } = await options.store.retryDead(query, options.clock.nowMs());
+  if (retried > 0) options.wake();
+  return create(RetryDeadDeliveriesResponseSchema, {
+    retried,
+    skipped,
+    nextPageToken: pageTokenOf(next),
+  });
 }
 
 async function sendTest(options: DeliveryServiceOptions, request: SendTestNotificationRequest) {
@@ -208,6 +233,10 @@ function keyOf(request: DeliveryKey): DeliveryKey {
   };
 }
 
+function pageTokenOf(next: DeliveryKey | null): string {
+  return next === null ? '' : `${next.notificationId}.${next.endpointId}`;
+}
+
 function keyOfPageToken(token: string): DeliveryKey | null {
   if (token === '') return null;
   const [notificationId = '', endpointId = ''] = token.split('.');
@@ -227,6 +256,13 @@ function msOf(field: string, time: Timestamp | undefined): number | null {
     throw invalidField(field, 'must lie between the years 1 and 9999');
   }
   return seconds * 1000 + Math.ceil(time.nanos / 1e6);
+}
+
+/** Milliseconds of a time that must be there, as msOf. Errors: FIELD_REQUIRED, FIELD_INVALID. */
+function requiredMs(field: string, time: Timestamp | undefined): number {
+  const ms = msOf(field, time);
+  if (ms === null) throw new AppError('FIELD_REQUIRED', `${field} is required`, { field });
+  return ms;
 }
 
 function unknownEndpoint(id: string): AppError {

@@ -55,6 +55,20 @@ export type DeliveryQuery = {
   /** Only what comes after it, which is older; null for the first page. */
   readonly after: DeliveryKey | null;
 };
+/** Dead deliveries of a tenant, by when they died. */
+export type DeadQuery = Pick<DeliveryQuery, 'tenantId' | 'endpointId' | 'limit' | 'after'> & {
+  /** Died at or after, and before; in milliseconds as records show them. */
+  readonly diedFromMs: number;
+  readonly diedUntilMs: number;
+};
+
+/** How many are due and how many can go nowhere. `next` null: there is no more. */
+export type RetriedPage = {
+  readonly retried: number;
+  readonly skipped: number;
+  readonly next: DeliveryKey | null;
+};
+
 /** `next` null: there is no more. A page may be short, or empty, with more to come. */
 export type DeliveryPage = {
   readonly deliveries: readonly DeliveryRecord[];

@@ -1,11 +1,13 @@
 import type {
   ClaimRequest,
+  DeadQuery,
   DeliveryKey,
   DeliveryPage,
   DeliveryQuery,
   DeliveryRecord,
   DisabledEndpoint,
   EndpointState,
+  RetriedPage,
   Settlement,
 } from './delivery.ts';
 import type {
@@ -122,6 +124,8 @@ export interface NotificationStore {
    * ENDPOINT_UNKNOWN or ENDPOINT_DISABLED when it could go nowhere.
    */
   retryDelivery(tenantId: string, key: DeliveryKey, nowMs: number): Promise<void>;
+  /** Makes dead deliveries due at once, in the order of their notifications. What is no longer dead is left alone. */
+  retryDead(query: DeadQuery, nowMs: number): Promise<RetriedPage>;
   /** Gives up what waits for disabled endpoints, at most `limit` at once. Returns how many. */
   giveUpDisabled(limit: number, nowMs: number): Promise<number>;
   /** Forgets dead deliveries that died before `beforeMs`; at most `limit` at once. Returns how many. */

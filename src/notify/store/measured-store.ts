@@ -44,6 +44,7 @@ export function measuredStore(store: NotificationStore, metrics: StoreMetrics): 
       timed('list_deliveries', store.findDelivery(tenantId, key, nowMs)),
     retryDelivery: (tenantId, key, nowMs) =>
       timed('retry_delivery', store.retryDelivery(tenantId, key, nowMs)),
+    retryDead: (query, nowMs) => timed('retry_delivery', store.retryDead(query, nowMs)),
     giveUpDisabled: (limit, nowMs) => timed('purge', store.giveUpDisabled(limit, nowMs)),
     purgeDead: (beforeMs, limit) => timed('purge', store.purgeDead(beforeMs, limit)),
     backlog: (nowMs) => timed('backlog', store.backlog(nowMs)),

@@ -163,7 +163,7 @@ export class PostgresDeliveries implements Pick<
   async giveUpDisabled(limit: number, nowMs: number): Promise<number> {
     const rows = await this.#database.queryRetried<{ count: number }>(
       'notify-give-up-disabled',
-      `with waiting as (
+      `with waiting as materialized (
          select d.notification_id, d.endpoint_id from notify.endpoint e
            join notify.delivery d on d.tenant_id = e.tenant_id and d.endpoint_id = e.id
          where e.disabled_at is not null and d.status = 1 and d.claimed_until is null
@@ -182,7 +182,7 @@ export class PostgresDeliveries implements Pick<
   async purgeDead(beforeMs: number, limit: number): Promise<number> {
     const rows = await this.#database.queryRetried<{ count: number }>(
       'notify-purge-dead',
-      `with old as (
+      `with old as materialized (
          select d.notification_id, d.endpoint_id from notify.delivery d
          where d.status = 3 and d.died_at < to_timestamp($1::double precision / 1000)
          order by d.died_at limit $2 for update skip locked
@@ -292,7 +292,7 @@ with given as (
 ), told as (
   select s.tenant_id, s.endpoint_id, bool_or(s.status = 2) as has_sent
   from settled s group by s.tenant_id, s.endpoint_id
-), changed as (
+), changed as materialized (
   select e.tenant_id, e.id, t.has_sent from told t
     join notify.endpoint e on e.tenant_id = t.tenant_id and e.id = t.endpoint_id
   where case when t.has_sent then e.failing_since is not null

@@ -1,10 +1,12 @@
 import {
   ATTEMPT_OUTCOMES,
   type Attempt,
+  type DeadQuery,
   type DeliveryKey,
   type DeliveryPage,
   type DeliveryQuery,
   type DeliveryRecord,
+  type RetriedPage,
 } from '../model/delivery.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
 import type { NotifyDatabase } from './notify-database.ts';
@@ -35,6 +37,11 @@ const LOOK_MAX = 5_000;
 /** Between the time in an id and that of its notification. */
 const ID_SLACK_MS = 60_000;
 const STATUS_SENT = 2;
+const STATUS_DEAD = 3;
+const OLDEST: DeliveryKey = {
+  notificationId: '00000000-0000-0000-0000-000000000000',
+  endpointId: '',
+};
 const NEWEST: DeliveryKey = {
   notificationId: 'ffffffff-ffff-ffff-ffff-ffffffffffff',
   endpointId: '',
@@ -47,10 +54,10 @@ const RECORD_COLUMNS = `d.notification_id, d.endpoint_id, d.tenant_id, n.user_id
   round(extract(epoch from n.created_at) * 1000)::bigint as created_ms,
   round(extract(epoch from d.died_at) * 1000)::bigint as died_ms`;
 
-/** What is asked about deliveries, and the one thing that may be done about them. */
+/** What is asked about deliveries, and what may be done about them. */
 export class PostgresFollowed implements Pick<
   NotificationStore,
-  'listDeliveries' | 'findDelivery' | 'retryDelivery'
+  'listDeliveries' | 'findDelivery' | 'retryDelivery' | 'retryDead'
 > {
   readonly #database: NotifyDatabase;
 
@@ -154,7 +161,57 @@ export class PostgresFollowed implements Pick<
       );
     });
   }
+
+  /** Cost: at most LOOK_MAX rows of the tenant that are not sent, oldest notification first. */
+  async retryDead(query: DeadQuery, nowMs: number): Promise<RetriedPage> {
+    const { notificationId, endpointId } = query.after ?? OLDEST;
+    const [row] = await this.#database.queryRetried<RetriedPage>('notify-retry-dead', RETRY_DEAD, [
+      query.tenantId,
+      notificationId,
+      endpointId,
+      query.endpointId,
+      query.diedFromMs,
+      query.diedUntilMs,
+      query.limit,
+      nowMs,
+    ]);
+    return row ?? { retried: 0, skipped: 0, next: null };
+  }
 }
+
+/**
+ * Goes forward by key, so that what dies again meanwhile lies behind, and a loop over pages ends. Rows are locked in that order,
+ * and looked at again once they are.
+ */
+const RETRY_DEAD = `
+with looked as materialized (
+  select d.notification_id, d.endpoint_id, d.status = ${STATUS_DEAD} and ($4 = '' or d.endpoint_id = $4)
+    and round(extract(epoch from d.died_at) * 1000) >= $5::double precision
+    and round(extract(epoch from d.died_at) * 1000) < $6::double precision as is_meant
+  from notify.delivery d
+  where d.tenant_id = $1 and d.status <> ${STATUS_SENT} and (d.notification_id, d.endpoint_id) > ($2::uuid, $3::text)
+  order by d.notification_id, d.endpoint_id limit ${LOOK_MAX}
+), counted as materialized (
+  select l.*, count(*) over so_far as place, count(*) filter (where l.is_meant) over so_far as meant
+  from looked l window so_far as (order by l.notification_id, l.endpoint_id rows unbounded preceding)
+), dead as materialized (
+  select d.notification_id, d.endpoint_id, e.id is not null and e.disabled_at is null as can_go
+  from counted c
+    join notify.delivery d on d.notification_id = c.notification_id and d.endpoint_id = c.endpoint_id
+    left join notify.endpoint e on e.tenant_id = d.tenant_id and e.id = d.endpoint_id
+  where c.is_meant and c.meant <= $7::int and d.status = ${STATUS_DEAD}
+  order by d.notification_id, d.endpoint_id for update of d
+), retried as (
+  update notify.delivery d set status = 1, is_ready = true, claimed_until = null, died_at = null,
+    next_attempt_at = to_timestamp($8::double precision / 1000)
+  from dead g where g.can_go and d.notification_id = g.notification_id and d.endpoint_id = g.endpoint_id
+  returning 1
+)
+select (select count(*)::int from retried) as retried,
+  (select count(*)::int from dead g where not g.can_go) as skipped,
+  (select json_build_object('notificationId', c.notification_id, 'endpointId', c.endpoint_id) from counted c
+   where case when (select max(o.meant) from counted o) > $7::int then c.is_meant and c.meant = $7::int
+     else c.place = ${LOOK_MAX} end) as next`;
 
 /** As `notify.delivery.attempt_log` keeps it. */
 export function attemptToRow(attempt: Attempt): AttemptRow {

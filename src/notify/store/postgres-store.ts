@@ -2,12 +2,14 @@ import type { LoopReport } from '../../shared/loop-report.ts';
 import { type Listening, startListening } from '../../store/listen.ts';
 import type {
   ClaimRequest,
+  DeadQuery,
   DeliveryKey,
   DeliveryPage,
   DeliveryQuery,
   DeliveryRecord,
   DisabledEndpoint,
   EndpointState,
+  RetriedPage,
   Settlement,
 } from '../model/delivery.ts';
 import type {
@@ -221,6 +223,10 @@ export class PostgresStore implements NotificationStore {
 
   retryDelivery(tenantId: string, key: DeliveryKey, nowMs: number): Promise<void> {
     return this.#followed.retryDelivery(tenantId, key, nowMs);
+  }
+
+  retryDead(query: DeadQuery, nowMs: number): Promise<RetriedPage> {
+    return this.#followed.retryDead(query, nowMs);
   }
 
   giveUpDisabled(limit: number, nowMs: number): Promise<number> {

@@ -111,7 +111,7 @@ export class PostgresStreamOrders implements Pick<
   async purgeStreamOrders(limit: number): Promise<number> {
     const rows = await this.#database.queryRetried<{ count: number }>(
       'notify-purge-orders',
-      `with old as (
+      `with old as materialized (
          select o.revision from notify.stream_order o
          where o.made_at < clock_timestamp() - make_interval(secs => $1) order by o.made_at limit $2
        ), gone as (

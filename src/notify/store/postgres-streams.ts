@@ -107,11 +107,11 @@ export class PostgresStreams implements Pick<
   purge(beforeMs: number, limit: number): Promise<number> {
     return this.#database.transaction(async (client) => {
       const { rows } = await client.query<{ count: number }>(
-        `with old as (
+        `with old as materialized (
            select n.tenant_id, n.user_id, n.sequence from notify.notification n
            where n.created_at < to_timestamp($1::double precision / 1000)
            order by n.created_at limit $2
-         ), streams as (
+         ), streams as materialized (
            select s.tenant_id, s.user_id from notify.stream s
            where (s.tenant_id, s.user_id) in (select o.tenant_id, o.user_id from old o)
            order by s.tenant_id, s.user_id for update

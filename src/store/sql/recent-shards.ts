@@ -29,9 +29,9 @@ export async function writeRecentShards(
         on conflict (instance_id) do update
           set written_at = excluded.written_at, shards = excluded.shards
       )
-      delete from recent_shards r where r.instance_id <> $1::uuid and r.instance_id not in (
+      delete from recent_shards r where r.instance_id <> $1::uuid and r.instance_id <> all (array(
         select k.instance_id from recent_shards k order by k.written_at desc limit ${ROWS_MAX}
-      )`,
+      ))`,
     values: [instanceId, JSON.stringify(packed)],
   });
 }

@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file notify/v1/delivery_service.proto.
  */
 export const file_notify_v1_delivery_service: GenFile = /*@__PURE__*/
-  fileDesc("CiBub3RpZnkvdjEvZGVsaXZlcnlfc2VydmljZS5wcm90bxIJbm90aWZ5LnYxIqkBCgdBdHRlbXB0EigKBHRpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEioKB291dGNvbWUYAiABKA4yGS5ub3RpZnkudjEuQXR0ZW1wdE91dGNvbWUSFQoNYW5zd2VyX3N0YXR1cxgDIAEoBRISCgpsYXRlbmN5X21zGAQgASgFEg0KBWVycm9yGAUgASgJEg4KBmFuc3dlchgGIAEoCSL+AgoORGVsaXZlcnlSZWNvcmQSFwoPbm90aWZpY2F0aW9uX2lkGAEgASgJEhMKC2VuZHBvaW50X2lkGAIgASgJEhEKCXRlbmFudF9pZBgDIAEoCRIPCgd1c2VyX2lkGAQgASgJEiMKB2NoYW5uZWwYBSABKA4yEi5ub3RpZnkudjEuQ2hhbm5lbBIpCgZzdGF0dXMYBiABKA4yGS5ub3RpZnkudjEuRGVsaXZlcnlTdGF0dXMSEgoKaXNfcnVubmluZxgHIAEoCBIQCghhdHRlbXB0cxgIIAEoBRISCgpsYXN0X2Vycm9yGAkgASgJEi4KCmNyZWF0ZWRfYXQYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKD25leHRfYXR0ZW1wdF9hdBgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoHZGllZF9hdBgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAihwIKFUxpc3REZWxpdmVyaWVzUmVxdWVzdBIRCgl0ZW5hbnRfaWQYASABKAkSKQoGc3RhdHVzGAIgASgOMhkubm90aWZ5LnYxLkRlbGl2ZXJ5U3RhdHVzEhMKC2VuZHBvaW50X2lkGAMgASgJEg8KB3VzZXJfaWQYBCABKAkSMAoMY3JlYXRlZF9mcm9tGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCg1jcmVhdGVkX3VudGlsGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglwYWdlX3NpemUYByABKAUSEgoKcGFnZV90b2tlbhgIIAEoCSJgChZMaXN0RGVsaXZlcmllc1Jlc3BvbnNlEi0KCmRlbGl2ZXJpZXMYASADKAsyGS5ub3RpZnkudjEuRGVsaXZlcnlSZWNvcmQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIlUKEkdldERlbGl2ZXJ5UmVxdWVzdBIRCgl0ZW5hbnRfaWQYASABKAkSFwoPbm90aWZpY2F0aW9uX2lkGAIgASgJEhMKC2VuZHBvaW50X2lkGAMgASgJImgKE0dldERlbGl2ZXJ5UmVzcG9uc2USKwoIZGVsaXZlcnkYASABKAsyGS5ub3RpZnkudjEuRGVsaXZlcnlSZWNvcmQSJAoIYXR0ZW1wdHMYAiADKAsyEi5ub3RpZnkudjEuQXR0ZW1wdCJXChRSZXRyeURlbGl2ZXJ5UmVxdWVzdBIRCgl0ZW5hbnRfaWQYASABKAkSFwoPbm90aWZpY2F0aW9uX2lkGAIgASgJEhMKC2VuZHBvaW50X2lkGAMgASgJIhcKFVJldHJ5RGVsaXZlcnlSZXNwb25zZSJFChtTZW5kVGVzdE5vdGlmaWNhdGlvblJlcXVlc3QSEQoJdGVuYW50X2lkGAEgASgJEhMKC2VuZHBvaW50X2lkGAIgASgJIkMKHFNlbmRUZXN0Tm90aWZpY2F0aW9uUmVzcG9uc2USIwoHYXR0ZW1wdBgBIAEoCzISLm5vdGlmeS52MS5BdHRlbXB0IkEKF0dldEVuZHBvaW50U3RhdGVSZXF1ZXN0EhEKCXRlbmFudF9pZBgBIAEoCRITCgtlbmRwb2ludF9pZBgCIAEoCSLgAQoYR2V0RW5kcG9pbnRTdGF0ZVJlc3BvbnNlEiUKCGVuZHBvaW50GAEgASgLMhMubm90aWZ5LnYxLkVuZHBvaW50EjEKDWZhaWxpbmdfc2luY2UYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2Rpc2FibGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI5ChVwcmV2aW91c19zZWNyZXRfdW50aWwYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIj8KFUVuYWJsZUVuZHBvaW50UmVxdWVzdBIRCgl0ZW5hbnRfaWQYASABKAkSEwoLZW5kcG9pbnRfaWQYAiABKAkiGAoWRW5hYmxlRW5kcG9pbnRSZXNwb25zZSJ1ChpSb3RhdGVTaWduaW5nU2VjcmV0UmVxdWVzdBIRCgl0ZW5hbnRfaWQYASABKAkSEwoLZW5kcG9pbnRfaWQYAiABKAkSFgoOc2lnbmluZ19zZWNyZXQYAyABKAkSFwoPb3ZlcmxhcF9zZWNvbmRzGAQgASgFIlgKG1JvdGF0ZVNpZ25pbmdTZWNyZXRSZXNwb25zZRI5ChVwcmV2aW91c19zZWNyZXRfdW50aWwYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wKoEBCg5BdHRlbXB0T3V0Y29tZRIfChtBVFRFTVBUX09VVENPTUVfVU5TUEVDSUZJRUQQABIYChRBVFRFTVBUX09VVENPTUVfU0VOVBABEhoKFkFUVEVNUFRfT1VUQ09NRV9GQUlMRUQQAhIYChRBVFRFTVBUX09VVENPTUVfREVBRBADMo0FCg9EZWxpdmVyeVNlcnZpY2USVQoOTGlzdERlbGl2ZXJpZXMSIC5ub3RpZnkudjEuTGlzdERlbGl2ZXJpZXNSZXF1ZXN0GiEubm90aWZ5LnYxLkxpc3REZWxpdmVyaWVzUmVzcG9uc2USTAoLR2V0RGVsaXZlcnkSHS5ub3RpZnkudjEuR2V0RGVsaXZlcnlSZXF1ZXN0Gh4ubm90aWZ5LnYxLkdldERlbGl2ZXJ5UmVzcG9uc2USUgoNUmV0cnlEZWxpdmVyeRIfLm5vdGlmeS52MS5SZXRyeURlbGl2ZXJ5UmVxdWVzdBogLm5vdGlmeS52MS5SZXRyeURlbGl2ZXJ5UmVzcG9uc2USZwoUU2VuZFRlc3ROb3RpZmljYXRpb24SJi5ub3RpZnkudjEuU2VuZFRlc3ROb3RpZmljYXRpb25SZXF1ZXN0Gicubm90aWZ5LnYxLlNlbmRUZXN0Tm90aWZpY2F0aW9uUmVzcG9uc2USWwoQR2V0RW5kcG9pbnRTdGF0ZRIiLm5vdGlmeS52MS5HZXRFbmRwb2ludFN0YXRlUmVxdWVzdBojLm5vdGlmeS52MS5HZXRFbmRwb2ludFN0YXRlUmVzcG9uc2USVQoORW5hYmxlRW5kcG9pbnQSIC5ub3RpZnkudjEuRW5hYmxlRW5kcG9pbnRSZXF1ZXN0GiEubm90aWZ5LnYxLkVuYWJsZUVuZHBvaW50UmVzcG9uc2USZAoTUm90YXRlU2lnbmluZ1NlY3JldBIlLm5vdGlmeS52MS5Sb3RhdGVTaWduaW5nU2VjcmV0UmVxdWVzdBomLm5vdGlmeS52MS5Sb3RhdGVTaWduaW5nU2VjcmV0UmVzcG9uc2VCIlogZ2F0ZWhvdXNlL2FwaS9ub3RpZnkvdjE7bm90aWZ5djFiBnByb3RvMw", [file_google_protobuf_timestamp, file_notify_v1_notify_service]);
+  fileDesc("CiBub3RpZnkvdjEvZGVsaXZlcnlfc2VydmljZS5wcm90bxIJbm90aWZ5LnYxIqkBCgdBdHRlbXB0EigKBHRpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEioKB291dGNvbWUYAiABKA4yGS5ub3RpZnkudjEuQXR0ZW1wdE91dGNvbWUSFQoNYW5zd2VyX3N0YXR1cxgDIAEoBRISCgpsYXRlbmN5X21zGAQgASgFEg0KBWVycm9yGAUgASgJEg4KBmFuc3dlchgGIAEoCSL+AgoORGVsaXZlcnlSZWNvcmQSFwoPbm90aWZpY2F0aW9uX2lkGAEgASgJEhMKC2VuZHBvaW50X2lkGAIgASgJEhEKCXRlbmFudF9pZBgDIAEoCRIPCgd1c2VyX2lkGAQgASgJEiMKB2NoYW5uZWwYBSABKA4yEi5ub3RpZnkudjEuQ2hhbm5lbBIpCgZzdGF0dXMYBiABKA4yGS5ub3RpZnkudjEuRGVsaXZlcnlTdGF0dXMSEgoKaXNfcnVubmluZxgHIAEoCBIQCghhdHRlbXB0cxgIIAEoBRISCgpsYXN0X2Vycm9yGAkgASgJEi4KCmNyZWF0ZWRfYXQYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKD25leHRfYXR0ZW1wdF9hdBgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoHZGllZF9hdBgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAihwIKFUxpc3REZWxpdmVyaWVzUmVxdWVzdBIRCgl0ZW5hbnRfaWQYASABKAkSKQoGc3RhdHVzGAIgASgOMhkubm90aWZ5LnYxLkRlbGl2ZXJ5U3RhdHVzEhMKC2VuZHBvaW50X2lkGAMgASgJEg8KB3VzZXJfaWQYBCABKAkSMAoMY3JlYXRlZF9mcm9tGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCg1jcmVhdGVkX3VudGlsGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglwYWdlX3NpemUYByABKAUSEgoKcGFnZV90b2tlbhgIIAEoCSJgChZMaXN0RGVsaXZlcmllc1Jlc3BvbnNlEi0KCmRlbGl2ZXJpZXMYASADKAsyGS5ub3RpZnkudjEuRGVsaXZlcnlSZWNvcmQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIlUKEkdldERlbGl2ZXJ5UmVxdWVzdBIRCgl0ZW5hbnRfaWQYASABKAkSFwoPbm90aWZpY2F0aW9uX2lkGAIgASgJEhMKC2VuZHBvaW50X2lkGAMgASgJImgKE0dldERlbGl2ZXJ5UmVzcG9uc2USKwoIZGVsaXZlcnkYASABKAsyGS5ub3RpZnkudjEuRGVsaXZlcnlSZWNvcmQSJAoIYXR0ZW1wdHMYAiADKAsyEi5ub3RpZnkudjEuQXR0ZW1wdCJXChRSZXRyeURlbGl2ZXJ5UmVxdWVzdBIRCgl0ZW5hbnRfaWQYASABKAkSFwoPbm90aWZpY2F0aW9uX2lkGAIgASgJEhMKC2VuZHBvaW50X2lkGAMgASgJIhcKFVJldHJ5RGVsaXZlcnlSZXNwb25zZSLKAQoaUmV0cnlEZWFkRGVsaXZlcmllc1JlcXVlc3QSEQoJdGVuYW50X2lkGAEgASgJEhMKC2VuZHBvaW50X2lkGAIgASgJEi0KCWRpZWRfZnJvbRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZGllZF91bnRpbBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEQoJcGFnZV9zaXplGAUgASgFEhIKCnBhZ2VfdG9rZW4YBiABKAkiWAobUmV0cnlEZWFkRGVsaXZlcmllc1Jlc3BvbnNlEg8KB3JldHJpZWQYASABKAUSDwoHc2tpcHBlZBgCIAEoBRIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkiRQobU2VuZFRlc3ROb3RpZmljYXRpb25SZXF1ZXN0EhEKCXRlbmFudF9pZBgBIAEoCRITCgtlbmRwb2ludF9pZBgCIAEoCSJDChxTZW5kVGVzdE5vdGlmaWNhdGlvblJlc3BvbnNlEiMKB2F0dGVtcHQYASABKAsyEi5ub3RpZnkudjEuQXR0ZW1wdCJBChdHZXRFbmRwb2ludFN0YXRlUmVxdWVzdBIRCgl0ZW5hbnRfaWQYASABKAkSEwoLZW5kcG9pbnRfaWQYAiABKAki4AEKGEdldEVuZHBvaW50U3RhdGVSZXNwb25zZRIlCghlbmRwb2ludBgBIAEoCzITLm5vdGlmeS52MS5FbmRwb2ludBIxCg1mYWlsaW5nX3NpbmNlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtkaXNhYmxlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOQoVcHJldmlvdXNfc2VjcmV0X3VudGlsGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCI/ChVFbmFibGVFbmRwb2ludFJlcXVlc3QSEQoJdGVuYW50X2lkGAEgASgJEhMKC2VuZHBvaW50X2lkGAIgASgJIhgKFkVuYWJsZUVuZHBvaW50UmVzcG9uc2UidQoaUm90YXRlU2lnbmluZ1NlY3JldFJlcXVlc3QSEQoJdGVuYW50X2lkGAEgASgJEhMKC2VuZHBvaW50X2lkGAIgASgJEhYKDnNpZ25pbmdfc2VjcmV0GAMgASgJEhcKD292ZXJsYXBfc2Vjb25kcxgEIAEoBSJYChtSb3RhdGVTaWduaW5nU2VjcmV0UmVzcG9uc2USOQoVcHJldmlvdXNfc2VjcmV0X3VudGlsGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCqBAQoOQXR0ZW1wdE91dGNvbWUSHwobQVRURU1QVF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASGAoUQVRURU1QVF9PVVRDT01FX1NFTlQQARIaChZBVFRFTVBUX09VVENPTUVfRkFJTEVEEAISGAoUQVRURU1QVF9PVVRDT01FX0RFQUQQAzLzBQoPRGVsaXZlcnlTZXJ2aWNlElUKDkxpc3REZWxpdmVyaWVzEiAubm90aWZ5LnYxLkxpc3REZWxpdmVyaWVzUmVxdWVzdBohLm5vdGlmeS52MS5MaXN0RGVsaXZlcmllc1Jlc3BvbnNlEkwKC0dldERlbGl2ZXJ5Eh0ubm90aWZ5LnYxLkdldERlbGl2ZXJ5UmVxdWVzdBoeLm5vdGlmeS52MS5HZXREZWxpdmVyeVJlc3BvbnNlElIKDVJldHJ5RGVsaXZlcnkSHy5ub3RpZnkudjEuUmV0cnlEZWxpdmVyeVJlcXVlc3QaIC5ub3RpZnkudjEuUmV0cnlEZWxpdmVyeVJlc3BvbnNlEmQKE1JldHJ5RGVhZERlbGl2ZXJpZXMSJS5ub3RpZnkudjEuUmV0cnlEZWFkRGVsaXZlcmllc1JlcXVlc3QaJi5ub3RpZnkudjEuUmV0cnlEZWFkRGVsaXZlcmllc1Jlc3BvbnNlEmcKFFNlbmRUZXN0Tm90aWZpY2F0aW9uEiYubm90aWZ5LnYxLlNlbmRUZXN0Tm90aWZpY2F0aW9uUmVxdWVzdBonLm5vdGlmeS52MS5TZW5kVGVzdE5vdGlmaWNhdGlvblJlc3BvbnNlElsKEEdldEVuZHBvaW50U3RhdGUSIi5ub3RpZnkudjEuR2V0RW5kcG9pbnRTdGF0ZVJlcXVlc3QaIy5ub3RpZnkudjEuR2V0RW5kcG9pbnRTdGF0ZVJlc3BvbnNlElUKDkVuYWJsZUVuZHBvaW50EiAubm90aWZ5LnYxLkVuYWJsZUVuZHBvaW50UmVxdWVzdBohLm5vdGlmeS52MS5FbmFibGVFbmRwb2ludFJlc3BvbnNlEmQKE1JvdGF0ZVNpZ25pbmdTZWNyZXQSJS5ub3RpZnkudjEuUm90YXRlU2lnbmluZ1NlY3JldFJlcXVlc3QaJi5ub3RpZnkudjEuUm90YXRlU2lnbmluZ1NlY3JldFJlc3BvbnNlQiJaIGdhdGVob3VzZS9hcGkvbm90aWZ5L3YxO25vdGlmeXYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_notify_v1_notify_service]);
 
 /**
  * One attempt to deliver.
@@ -382,6 +382,97 @@ export const RetryDeliveryResponseSchema: GenMessage<RetryDeliveryResponse> = /*
   messageDesc(file_notify_v1_delivery_service, 7);
 
 /**
+ * Asks for another attempt of each dead delivery that died within a time.
+ *
+ * @generated from message notify.v1.RetryDeadDeliveriesRequest
+ */
+export type RetryDeadDeliveriesRequest = Message<"notify.v1.RetryDeadDeliveriesRequest"> & {
+  /**
+   * Required.
+   *
+   * @generated from field: string tenant_id = 1;
+   */
+  tenantId: string;
+
+  /**
+   * Only those to this endpoint; empty for all.
+   *
+   * @generated from field: string endpoint_id = 2;
+   */
+  endpointId: string;
+
+  /**
+   * Required. Only those that died then or later.
+   *
+   * @generated from field: google.protobuf.Timestamp died_from = 3;
+   */
+  diedFrom?: Timestamp | undefined;
+
+  /**
+   * Required, later than died_from. Only those that died before.
+   *
+   * @generated from field: google.protobuf.Timestamp died_until = 4;
+   */
+  diedUntil?: Timestamp | undefined;
+
+  /**
+   * 1 to 500; 0 means 500.
+   *
+   * @generated from field: int32 page_size = 5;
+   */
+  pageSize: number;
+
+  /**
+   * From the answer before; empty for the first page.
+   *
+   * @generated from field: string page_token = 6;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message notify.v1.RetryDeadDeliveriesRequest.
+ * Use `create(RetryDeadDeliveriesRequestSchema)` to create a new message.
+ */
+export const RetryDeadDeliveriesRequestSchema: GenMessage<RetryDeadDeliveriesRequest> = /*@__PURE__*/
+  messageDesc(file_notify_v1_delivery_service, 8);
+
+/**
+ * What one page came to.
+ *
+ * @generated from message notify.v1.RetryDeadDeliveriesResponse
+ */
+export type RetryDeadDeliveriesResponse = Message<"notify.v1.RetryDeadDeliveriesResponse"> & {
+  /**
+   * So many are due.
+   *
+   * @generated from field: int32 retried = 1;
+   */
+  retried: number;
+
+  /**
+   * So many stay dead, since their endpoint is disabled or was removed.
+   *
+   * @generated from field: int32 skipped = 2;
+   */
+  skipped: number;
+
+  /**
+   * Empty on the last page. A page may come to nothing, with more to come.
+   *
+   * @generated from field: string next_page_token = 3;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message notify.v1.RetryDeadDeliveriesResponse.
+ * Use `create(RetryDeadDeliveriesResponseSchema)` to create a new message.
+ */
+export const RetryDeadDeliveriesResponseSchema: GenMessage<RetryDeadDeliveriesResponse> = /*@__PURE__*/
+  messageDesc(file_notify_v1_delivery_service, 9);
+
+/**
  * Asks for a test of an endpoint.
  *
  * @generated from message notify.v1.SendTestNotificationRequest
@@ -407,7 +498,7 @@ export type SendTestNotificationRequest = Message<"notify.v1.SendTestNotificatio
  * Use `create(SendTestNotificationRequestSchema)` to create a new message.
  */
 export const SendTestNotificationRequestSchema: GenMessage<SendTestNotificationRequest> = /*@__PURE__*/
-  messageDesc(file_notify_v1_delivery_service, 8);
+  messageDesc(file_notify_v1_delivery_service, 10);
 
 /**
  * What came of the test.
@@ -428,7 +519,7 @@ export type SendTestNotificationResponse = Message<"notify.v1.SendTestNotificati
  * Use `create(SendTestNotificationResponseSchema)` to create a new message.
  */
 export const SendTestNotificationResponseSchema: GenMessage<SendTestNotificationResponse> = /*@__PURE__*/
-  messageDesc(file_notify_v1_delivery_service, 9);
+  messageDesc(file_notify_v1_delivery_service, 11);
 
 /**
  * Asks how an endpoint fares.
@@ -456,7 +547,7 @@ export type GetEndpointStateRequest = Message<"notify.v1.GetEndpointStateRequest
  * Use `create(GetEndpointStateRequestSchema)` to create a new message.
  */
 export const GetEndpointStateRequestSchema: GenMessage<GetEndpointStateRequest> = /*@__PURE__*/
-  messageDesc(file_notify_v1_delivery_service, 10);
+  messageDesc(file_notify_v1_delivery_service, 12);
 
 /**
  * How an endpoint fares.
@@ -498,7 +589,7 @@ export type GetEndpointStateResponse = Message<"notify.v1.GetEndpointStateRespon
  * Use `create(GetEndpointStateResponseSchema)` to create a new message.
  */
 export const GetEndpointStateResponseSchema: GenMessage<GetEndpointStateResponse> = /*@__PURE__*/
-  messageDesc(file_notify_v1_delivery_service, 11);
+  messageDesc(file_notify_v1_delivery_service, 13);
 
 /**
  * Asks for an endpoint to be enabled.
@@ -526,7 +617,7 @@ export type EnableEndpointRequest = Message<"notify.v1.EnableEndpointRequest"> &
  * Use `create(EnableEndpointRequestSchema)` to create a new message.
  */
 export const EnableEndpointRequestSchema: GenMessage<EnableEndpointRequest> = /*@__PURE__*/
-  messageDesc(file_notify_v1_delivery_service, 12);
+  messageDesc(file_notify_v1_delivery_service, 14);
 
 /**
  * Deliveries go to it again. What was given up meanwhile is tried when it is asked for.
@@ -541,7 +632,7 @@ export type EnableEndpointResponse = Message<"notify.v1.EnableEndpointResponse">
  * Use `create(EnableEndpointResponseSchema)` to create a new message.
  */
 export const EnableEndpointResponseSchema: GenMessage<EnableEndpointResponse> = /*@__PURE__*/
-  messageDesc(file_notify_v1_delivery_service, 13);
+  messageDesc(file_notify_v1_delivery_service, 15);
 
 /**
  * Asks for a new signing secret.
@@ -583,7 +674,7 @@ export type RotateSigningSecretRequest = Message<"notify.v1.RotateSigningSecretR
  * Use `create(RotateSigningSecretRequestSchema)` to create a new message.
  */
 export const RotateSigningSecretRequestSchema: GenMessage<RotateSigningSecretRequest> = /*@__PURE__*/
-  messageDesc(file_notify_v1_delivery_service, 14);
+  messageDesc(file_notify_v1_delivery_service, 16);
 
 /**
  * Both secrets sign.
@@ -604,7 +695,7 @@ export type RotateSigningSecretResponse = Message<"notify.v1.RotateSigningSecret
  * Use `create(RotateSigningSecretResponseSchema)` to create a new message.
  */
 export const RotateSigningSecretResponseSchema: GenMessage<RotateSigningSecretResponse> = /*@__PURE__*/
-  messageDesc(file_notify_v1_delivery_service, 15);
+  messageDesc(file_notify_v1_delivery_service, 17);
 
 /**
  * What came of one attempt.
@@ -689,6 +780,16 @@ export const DeliveryService: GenService<{
     methodKind: "unary";
     input: typeof RetryDeliveryRequestSchema;
     output: typeof RetryDeliveryResponseSchema;
+  },
+  /**
+   * Tries the dead deliveries of a tenant again that died within a time, at once, under the same `webhook-id`s. Any other is left alone.
+   *
+   * @generated from rpc notify.v1.DeliveryService.RetryDeadDeliveries
+   */
+  retryDeadDeliveries: {
+    methodKind: "unary";
+    input: typeof RetryDeadDeliveriesRequestSchema;
+    output: typeof RetryDeadDeliveriesResponseSchema;
   },
   /**
    * Sends a test to an endpoint, once, and says what came of it. Nothing is stored; a disabled endpoint gets it, too.
