@@ -8,6 +8,7 @@ import type { CallersReason } from '../gateway/callers/callers-reason.ts';
 import { CODE_OF_REASON } from '../gateway/connect/connect-error.ts';
 import type { GatewayReason } from '../gateway/gateway-reason.ts';
 import type { RpcReason } from '../gateway/rpc/rpc-reason.ts';
+import type { TuplesReason } from '../gateway/tuples/tuples-reason.ts';
 import type { ConnectReason } from '../http/connect/connect-reason.ts';
 import type { HttpReason } from '../http/http-reason.ts';
 import type { ModelReason } from '../model/model-reason.ts';
@@ -38,6 +39,7 @@ export type AuthzReason =
   | CallersReason
   | ConnectReason
   | RpcReason
+  | TuplesReason
   | GatewayReason;
 
 type CodeOfReason = typeof CODE_OF_REASON;

@@ -58,6 +58,8 @@ export const CODE_OF_REASON = {
   TUPLE_DIFFERS: Code.AlreadyExists,
   TUPLE_MISSING: Code.FailedPrecondition,
   IDEMPOTENCY_KEY_USED: Code.AlreadyExists,
+  EXPORT_CUT: Code.InvalidArgument,
+  EXPORT_ALTERED: Code.InvalidArgument,
   IMPORT_DIFFERS: Code.FailedPrecondition,
   IMPORT_TAKEN_OVER: Code.Aborted,
   BUDGET_EXHAUSTED: Code.ResourceExhausted,

@@ -174,7 +174,15 @@ export function importToProto(
     unchanged: BigInt(result.unchanged),
     consistencyToken: result.token,
     resumedAt: BigInt(result.resumedAt),
+    seatsLeftOut: BigInt(result.seats.count),
+    warnings: seatWarnings(result.seats),
   };
+}
+
+function seatWarnings({ count, examples }: ImportTuplesResult['seats']): string[] {
+  if (count === 0) return [];
+  const named = examples.join(', ') + (count > examples.length ? ', …' : '');
+  return [`${count} tuples of the seat namespace were left out, AssignSeat writes them: ${named}`];
 }
 
 async function* batchesOf(

@@ -13,6 +13,7 @@ import type {
 } from '../../services/tuple-requests.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { DECODE_TURNS } from '../../shared/slice-queue.ts';
+import type { ExportReader } from './export-frame.ts';
 import type { TuplesReason } from './tuples-reason.ts';
 
 const NEWLINE = 0x0a;
@@ -28,29 +29,36 @@ export function lineBytesMaxOf(bodyBytesMax: number): number {
   return Math.min(bodyBytesMax, LINE_BOUNDS.bytesMax);
 }
 
+/** Only lines in which one of these stands can begin or end an export; tuples may have them as texts. */
+const MARKS = ['"begin"', '"end"'];
+
 /**
  * Reads lines of JSON, each a RelationTuple, or `{"tuple":{…}}` as exports have it, perhaps with `written_at`. Lines of an export that hold no
- * tuple (`cursor`, `end`) and empty ones are passed over; `error`, which says that an export was cut short, is refused.
- * Errors: FIELD_INVALID that names the line, counted from 1; BODY_TOO_LARGE for a line of more than `lineBytesMax`.
+ * tuple (`begin`, `cursor`, `end`) go to `reader`; empty ones are passed over; `error`, which says that an export was cut short, is refused.
+ * Errors: FIELD_INVALID that names the line, counted from 1; BODY_TOO_LARGE for a line of more than `lineBytesMax`; those of `reader`.
  */
 export async function* tuplesOfLines(
   chunks: AsyncIterable<Uint8Array>,
   lineBytesMax: number,
+  reader: ExportReader,
 ): AsyncGenerator<readonly ImportedTuple[]> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   let carry: Uint8Array[] = [];
   let carried = 0;
   let line = 0;
-  const parse = function* parseAll(bytes: Uint8Array): Generator<readonly ImportedTuple[]> {
+  const parse = function* parseAll(bytes: Buffer): Generator<readonly ImportedTuple[]> {
     let batch: ImportedTuple[] = [];
+    const hasMarks = MARKS.some((mark) => bytes.includes(mark));
     for (const text of decoded(decoder, bytes, line + 1).split('\n')) {
       line += 1;
-      const tuple = tupleOfLine(text, line);
+      const tuple = tupleOfLine(text, line, reader);
+      if (hasMarks) reader.passed(text);
       if (tuple !== undefined) batch.push(tuple);
       if (batch.length < BATCH_LINES) continue;
       yield batch;
       batch = [];
     }
+    if (!hasMarks) reader.passed(bytes);
     if (batch.length > 0) yield batch;
   };
   for await (const chunk of chunks) {
@@ -73,11 +81,18 @@ export async function* tuplesOfLines(
     }
     if (carried > lineBytesMax) throw lineTooLong(line + 1, lineBytesMax);
   }
-  if (carried > 0) yield* parse(Buffer.concat(carry));
+  try {
+    if (carried > 0) yield* parse(Buffer.concat(carry));
+  } catch (error) {
+    // A file is cut in the middle of a line, too.
+    reader.ended();
+    throw error;
+  }
+  reader.ended();
 }
 
 /** Whole lines, without the newline behind the last one; a long one is a piece of its own. */
-function* piecesOf(lines: Uint8Array): Generator<Uint8Array> {
+function* piecesOf(lines: Buffer): Generator<Buffer> {
   for (let from = 0; ;) {
     const end = lines.indexOf(NEWLINE, from + PIECE_BYTES);
     const to = end < 0 ? lines.length : end;
@@ -95,7 +110,7 @@ function decoded(decoder: TextDecoder, bytes: Uint8Array, line: number): string 
   }
 }
 
-function tupleOfLine(text: string, line: number): ImportedTuple | undefined {
+function tupleOfLine(text: string, line: number, reader: ExportReader): ImportedTuple | undefined {
   if (text === '' || text.trim() === '') return undefined;
   let json: unknown;
   assertBounds(text, line);
@@ -111,10 +126,14 @@ function tupleOfLine(text: string, line: number): ImportedTuple | undefined {
     if (!isObject(tuple) || Object.keys(rest).length > 0) {
       throw lineError(line, 'must hold a tuple and at most written_at beside it');
     }
+    reader.tuple(true);
     if (writtenAt !== undefined)
       return { ...tupleOf(tuple, line), writtenAt: timeOf(writtenAt, line) };
     json = tuple;
-  } else if (('cursor' in json || 'end' in json) && !('namespace' in json)) return undefined;
+  } else if (('cursor' in json || 'end' in json) && !('namespace' in json)) {
+    reader.mark(json, line);
+    return undefined;
+  } else reader.tuple(false);
   return tupleOf(json as JsonObjectLike, line);
 }
 

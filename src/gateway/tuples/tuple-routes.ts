@@ -11,6 +11,7 @@ import type { ImportTuplesResult } from '../../services/bulk/tuple-import.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { type PlacedRule, mustRule } from '../callers/method-rules.ts';
 import { sendConnectError } from '../connect/connect-error.ts';
+import { ExportReader, ExportWriter } from './export-frame.ts';
 import { writeTo } from './slow-reader.ts';
 import { tuplesToLines } from './tuple-bytes.ts';
 import {
@@ -41,6 +42,8 @@ const IMPORT_RULE: PlacedRule<ImportQuery> = {
   ...mustRule('/gatehouse.v1.TupleService/ImportTuples'),
   placeOf: ({ projectId, tenantId }) => ({ kind: 'tenant', projectId, tenantId }),
 };
+const NOT_CHECKED =
+  'the lines of an export came without its first and last, so that nothing shows whether they are all of it';
 const LINES_TYPE = 'application/x-ndjson';
 const LINES_TYPES: ReadonlySet<string> = new Set([
   LINES_TYPE,
@@ -99,23 +102,26 @@ async function sendExport(
   try {
     if (asked instanceof AppError) throw asked;
     mustReach(call, EXPORT_RULE, asked);
-    let end = '';
+    const writer = new ExportWriter();
+    let last: Readonly<Record<string, string>> = {};
+    let first = writer.begin(asked.cursor);
     const begin = (): void => {
       if (!hasBegun) exchange.begin(200, LINES_TYPE, [REQUEST_ID_HEADER, requestId]);
       hasBegun = true;
     };
     for await (const part of parts.tupleExport.stream(asked, stop)) {
       begin();
-      const mark = { cursor: part.cursor, consistency_token: part.token };
-      end = `,"cursor":${JSON.stringify(part.cursor)},"consistency_token":"${part.token}"`;
-      const line = JSON.stringify({ ...mark, revision_changed: part.isRevisionChanged });
+      last = { cursor: part.cursor, consistency_token: part.token };
+      const line = JSON.stringify({ ...last, revision_changed: part.isRevisionChanged });
       const { allTenants: hasTenant, hasWrittenAt } = asked;
       const lines = tuplesToLines(part.shard, part.page, { hasTenant, hasWrittenAt });
-      await writeTo(exchange, `${lines}${line}\n`, parts.stallMs);
+      const written = writer.add(`${lines}${line}\n`, part.page.rows);
+      await writeTo(exchange, `${first}${written}`, parts.stallMs);
+      first = '';
       if (exchange.isEnded) return;
     }
     begin();
-    exchange.write(`{"end":true${end}}\n`);
+    exchange.write(`${first}${writer.end(last)}`);
     exchange.finish();
   } catch (error) {
     const textOf = (body: string): string => `{"error":${body}}\n`;
@@ -141,9 +147,11 @@ async function receiveImport(
       requestId,
       deadlineMs: Infinity,
     };
-    const tuples = tuplesOfLines(body, lineBytesMaxOf(parts.bodyBytesMax));
+    const reader = new ExportReader();
+    const tuples = tuplesOfLines(body, lineBytesMaxOf(parts.bodyBytesMax), reader);
     const result = await parts.tupleImport.import({ ...asked, meta, signal }, tuples);
-    exchange.send(200, 'application/json', importAnswer(result), [REQUEST_ID_HEADER, requestId]);
+    const answer = importAnswer(result, reader.isUnchecked ? [NOT_CHECKED] : []);
+    exchange.send(200, 'application/json', answer, [REQUEST_ID_HEADER, requestId]);
   } catch (error) {
     const cause = credential.revoked.aborted ? credential.revoked.reason : error;
     const shown = shownError(parts, cause, requestId, 'ImportTuples', caller);
@@ -151,7 +159,8 @@ async function receiveImport(
   }
 }
 
-function importAnswer(result: ImportTuplesResult): string {
+function importAnswer(result: ImportTuplesResult, warnings: readonly string[]): string {
   const message = create(ImportTuplesResponseSchema, importToProto(result));
+  message.warnings.push(...warnings);
   return toJsonString(ImportTuplesResponseSchema, message, ANSWER_JSON);
 }

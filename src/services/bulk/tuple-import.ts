@@ -24,6 +24,7 @@ import { type BulkParts, tokenAt } from './bulk-ports.ts';
 import { checkName } from './guarded-write.ts';
 import { ImportApply, type ImportApplyParts } from './import-apply.ts';
 import { type CutPart, PartCutter } from './import-parts.ts';
+import { LeftOutSeats } from './left-out-seats.ts';
 import { TupleAdmission } from './tuple-admission.ts';
 
 export type ImportTuplesRequest = {
@@ -43,6 +44,8 @@ export type ImportTuplesResult = {
   readonly unchanged: number;
   readonly token: string;
   readonly resumedAt: number;
+  /** Tuples of the seat namespace, which only seat operations write: how many were left out, and the first of them. */
+  readonly seats: { readonly count: number; readonly examples: readonly string[] };
 };
 
 export type TupleImportOptions = BulkParts &
@@ -70,8 +73,8 @@ export class TupleImport {
 
   /**
    * ImportTuples: checks and stages all of `batches`, and only then writes. What `importId` names goes on where it
-   * ended: what was staged is compared and not staged again. Memory holds a part of the stream. Errors: FIELD_* (`tuples[n].…`, n
-   * counts the stream from 0), NAMESPACE_RESERVED, IMPORT_DIFFERS, IMPORT_TAKEN_OVER, CANCELLED, those of `batches`, of
+   * ended: what was staged is compared and not staged again. Memory holds a part of the stream. Tuples of seats are left out. Errors: FIELD_* (`tuples[n].…`, n
+   * counts the stream from 0), IMPORT_DIFFERS, IMPORT_TAKEN_OVER, CANCELLED, those of `batches`, of
    * the project and of TupleWrites; nothing was written unless writing had begun.
    */
   async import(
@@ -100,9 +103,11 @@ export class TupleImport {
   ): Promise<ImportTuplesResult> {
     let received = 0;
     const admission = new TupleAdmission(this.#options, shard.projectId);
-    for await (const part of partsOf(shard, batches, admission)) received += part.rowCount;
+    const seats = new LeftOutSeats();
+    for await (const part of partsOf(shard, batches, admission, seats)) received += part.rowCount;
+    received += seats.found.count;
     const token = await tokenAt(this.#options, shard, null);
-    return { received, written: 0, unchanged: 0, token, resumedAt: 0 };
+    return { received, written: 0, unchanged: 0, token, resumedAt: 0, seats: seats.found };
   }
 
   async #run(
@@ -118,7 +123,8 @@ export class TupleImport {
     let isDone = false;
     try {
       const admission = new TupleAdmission(this.#options, shard.projectId);
-      const checked = partsOf(shard, batches, admission);
+      const left = new LeftOutSeats();
+      const checked = partsOf(shard, batches, admission, left);
       const { parts, total } = await this.#stage(state, attempt, checked, signal);
       // May have changed while the stream came.
       await openShard(this.#options, request);
@@ -132,7 +138,9 @@ export class TupleImport {
       isDone = true;
       const resumedAt = state.parts.reduce((sum, part) => sum + part.rowCount, 0);
       const token = await tokenAt(this.#options, shard, position);
-      return { received: total, written, unchanged: total - written, token, resumedAt };
+      const seats = left.found;
+      const received = total + seats.count;
+      return { received, written, unchanged: total - written, token, resumedAt, seats };
     } finally {
       // One without a name is of no use any more; of one with a name its parts say what it was.
       if (isDone || importId === '') this.#clean(importNo, importId === '' ? attempt : undefined);
@@ -230,6 +238,7 @@ async function* partsOf(
   shard: ShardKey,
   batches: AsyncIterable<readonly ImportedTuple[]>,
   admission: TupleAdmission,
+  seats: LeftOutSeats,
 ): AsyncGenerator<CutPart, void, undefined> {
   const cutter = new PartCutter();
   await admission.begin();
@@ -238,6 +247,10 @@ async function* partsOf(
   for await (const batch of batches) {
     for (const raw of batch) {
       const name = `tuples[${at}]`;
+      if (seats.take(raw)) {
+        at += 1;
+        continue;
+      }
       const tuple = checkTuple(name, raw, shard);
       if (!admission.admits(tuple)) await admission.checkAnew(tuple, name);
       const { writtenAt } = raw;
