@@ -1,9 +1,9 @@
 import { isScalar, isSeq, type Node } from 'yaml';
 import { canonicalJson, type JsonObject, type JsonValue } from '../model/canonical-json.ts';
-import { parseInstant } from '../model/instant.ts';
 import { checkConditionName, checkJson, checkNamespace, checkRelation } from '../model/names.ts';
 import type { RelationTuple, Subject, TupleKey } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
+import { microsecondsOf, parseTimestamp } from '../shared/instant.ts';
 import { objectFromText, subjectFromText, textOfTuple, tupleFromText } from './tuple-text.ts';
 import { type Field, type Fields, type YamlProblem, isEmpty, YamlReader } from './yaml-reader.ts';
 
@@ -374,7 +374,7 @@ class FileReader {
 
   #instantUs(field: Field, what: string): bigint {
     const text = this.#yaml.text(field.value, what, field.keyNode);
-    const instant = parseInstant(text);
+    const instant = parseTimestamp(text);
     if (instant === undefined) {
       this.#yaml.problem(
         field.value ?? field.keyNode,
@@ -382,8 +382,7 @@ class FileReader {
       );
       return 0n;
     }
-    const micros = instant.fraction.padEnd(6, '0').slice(0, 6);
-    return BigInt(instant.seconds) * 1_000_000n + BigInt(micros);
+    return microsecondsOf(instant);
   }
 
   #instantMs(field: Field, what: string): number {

@@ -1,13 +1,11 @@
 import {
   type DescMessage,
   fromBinary,
-  fromJsonString,
   type JsonReadOptions,
   type JsonValue,
   type Message,
   mergeFromBinary,
   mergeFromJson,
-  mergeFromJsonString,
 } from '@bufbuild/protobuf';
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { DECODE_TURNS, runInSlices } from '../shared/slice-queue.ts';
@@ -22,6 +20,7 @@ import {
   UNSCANNED_BYTES_MAX,
 } from './decode-limits.ts';
 import { JsonScan, JsonSyntaxProblem } from './json-scan.ts';
+import { mergeJsonText, messageOfJsonText } from './json-times.ts';
 import { type FieldShape, MessageShapes } from './message-shape.ts';
 import { ProtoScan, ProtoSyntaxProblem, type RestPiece } from './proto-scan.ts';
 
@@ -114,7 +113,7 @@ export class MessageDecoder {
     json: JsonOptions,
     admit: Admit | undefined,
   ): Message | Promise<Message> {
-    const whole = (): Message => fromJsonString(desc, textOf(strictUtf8, bytes), json);
+    const whole = (): Message => messageOfJsonText(desc, textOf(strictUtf8, bytes), json);
     if (bytes.length <= this.#sizes.unscannedBytesMax) return whole();
     const scan = new JsonScan(bytes, this.#shapes.of(desc));
     const steps = scan.steps();
@@ -182,7 +181,7 @@ async function buildJson(
     throw malformed(`cannot decode message ${desc.typeName} from JSON: ${error.message}`);
   }
   await DECODE_TURNS.turn();
-  const message = fromJsonString(desc, textOf(strictUtf8, restOfJson(bytes, scan)), json);
+  const message = messageOfJsonText(desc, textOf(strictUtf8, restOfJson(bytes, scan)), json);
   admit?.(message);
   const tooLong = tooLongIn(scan);
   if (tooLong !== null) throw tooLong;
@@ -228,10 +227,25 @@ function* jsonParts(
     const after = '}'.repeat(path.length);
     for (let i = 0; i < runs.length; i += 2) {
       const items = textOf(strictPart, bytes.subarray(runs[i], runs[i + 1]));
-      mergeFromJsonString(desc, message, `${before}[${items}]${after}`, json);
+      const text = `${before}[${items}]${after}`;
+      mergeJsonText(desc, message, text, json, itemsOf(message, path));
       yield;
     }
   }
+}
+
+/** How many items a list has that hangs on a message by single ones. */
+function itemsOf(message: Message, path: readonly FieldShape[]): number {
+  let at: unknown = message;
+  for (const { field } of path) {
+    const holder = at as Readonly<Record<string, unknown>>;
+    const { oneof, localName } = field;
+    at =
+      oneof === undefined
+        ? holder[localName]
+        : (holder[oneof.localName] as { readonly value?: unknown }).value;
+  }
+  return (at as readonly unknown[] | undefined)?.length ?? 0;
 }
 
 function withinJson(path: readonly FieldShape[], value: JsonValue): JsonValue {

@@ -17,7 +17,8 @@ import {
   objectType,
 } from '@bufbuild/cel';
 import { create } from '@bufbuild/protobuf';
-import { TimestampSchema } from '@bufbuild/protobuf/wkt';
+import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
+import { isTimestamp, parseTimestamp } from '../shared/instant.ts';
 import { matchesPattern } from './cel-pattern.ts';
 import { type Address, isInNetwork, type Network, parseAddress, parseCidr } from './ip-address.ts';
 
@@ -31,8 +32,6 @@ const INT_MIN = -(2n ** 63n);
 const UINT_MAX = 2n ** 64n - 1n;
 const INT_TEXT = /^[+-]?[0-9]{1,20}$/;
 const DOUBLE_TEXT = /^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?$/;
-const SECONDS_MAX = 253_402_300_799n;
-const SECONDS_MIN = -62_135_596_800n;
 /** Addresses and networks kept read by one thread, each. */
 const READ_MAX = 1_024;
 
@@ -50,7 +49,7 @@ const networks = new Map<string, Network | undefined>();
 const growing = new WeakMap<CelList, CelInput[]>();
 
 /**
- * What is done in another way than the library does it: conversions that refuse what is no number;
+ * What is done in another way than the library does it: conversions that refuse what is no number and no day;
  * time in UTC or at a fixed offset, where the library asks the time zone of the machine; text in the
  * order of its code points; maps that hold a key although its value is null; lists that joining does
  * not nest; and `in_cidr` and `ipaddress`. Errors are thrown, and become values of the evaluation.
@@ -61,6 +60,7 @@ export function gatehouseFunctions(): CelFunc[] {
     celFunc('uint', [STRING], UINT, (text) => celUint(uintOfText(text))),
     celFunc('double', [STRING], DOUBLE, doubleOfText),
     celFunc('timestamp', [INT], TIMESTAMP, timestampOfSeconds),
+    celFunc('timestamp', [STRING], TIMESTAMP, (text) => timestampOfText(text) ?? noTimestamp()),
     celFunc('ipaddress', [STRING], STRING, addressOfText),
     celMethod('in_cidr', STRING, [STRING], BOOL, function (cidr) {
       return isInCidr(this, cidr);
@@ -151,9 +151,21 @@ function doubleOfText(text: string): number {
   return Number(text);
 }
 
-function timestampOfSeconds(seconds: bigint) {
-  if (seconds < SECONDS_MIN || seconds > SECONDS_MAX) throw new Error('no timestamp');
-  return create(TimestampSchema, { seconds, nanos: 0 });
+function timestampOfSeconds(seconds: bigint): Timestamp {
+  return isTimestamp(seconds, 0) ? create(TimestampSchema, { seconds, nanos: 0 }) : noTimestamp();
+}
+
+function noTimestamp(): never {
+  throw new Error('no timestamp');
+}
+
+/** The timestamp of a text of RFC 3339, undefined for any other. Digits beyond nanoseconds are cut off. */
+export function timestampOfText(text: string): Timestamp | undefined {
+  const instant = parseTimestamp(text);
+  if (instant === undefined) return undefined;
+  const { seconds, fraction } = instant;
+  const nanos = Number(fraction.slice(0, 9).padEnd(9, '0'));
+  return create(TimestampSchema, { seconds: BigInt(seconds), nanos });
 }
 
 /** Addresses are kept as text in their shortest form, so that equal ones are the same text. */

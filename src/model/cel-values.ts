@@ -9,13 +9,12 @@ import {
   parse,
   plan,
 } from '@bufbuild/cel';
-import { create } from '@bufbuild/protobuf';
 import { reflect } from '@bufbuild/protobuf/reflect';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { JSON_DEPTH_MAX } from './canonical-json.ts';
+import { timestampOfText } from './cel-functions.ts';
 import type { CostMeter } from './cel-meter.ts';
 import type { ConditionType, ScalarKind } from './condition-type.ts';
-import { parseInstant } from './instant.ts';
 import { parseAddress } from './ip-address.ts';
 
 const INT_MAX = 2n ** 63n - 1n;
@@ -25,9 +24,6 @@ type TextReader = (bindings: { readonly text: string }) => CelResult;
 
 /** The library's reading of durations, made at first use. */
 let readDuration: TextReader | undefined;
-/** 0001-01-01 and 9999-12-31, the range of google.protobuf.Timestamp, in seconds. */
-const SECONDS_MIN = -62_135_596_800;
-const SECONDS_MAX = 253_402_300_799;
 
 /** One unit of cost pays for so many characters of text. */
 const CHARACTERS_PER_UNIT = 16;
@@ -94,14 +90,9 @@ function intOf(json: unknown): bigint | undefined {
   return value >= INT_MIN && value <= INT_MAX ? value : undefined;
 }
 
-/** Digits beyond nanoseconds are cut off. */
 function timestampOf(text: string): CelValue | undefined {
-  const instant = parseInstant(text);
-  if (instant === undefined) return undefined;
-  const { seconds, fraction } = instant;
-  if (seconds < SECONDS_MIN || seconds > SECONDS_MAX) return undefined;
-  const nanos = Number(fraction.slice(0, 9).padEnd(9, '0'));
-  return reflect(TimestampSchema, create(TimestampSchema, { seconds: BigInt(seconds), nanos }));
+  const timestamp = timestampOfText(text);
+  return timestamp && reflect(TimestampSchema, timestamp);
 }
 
 function durationOf(text: string): CelValue | undefined {

@@ -1,5 +1,5 @@
+import { compareInstants, parseInstant, type Instant } from '../shared/instant.ts';
 import type { CostMeter } from './cel-meter.ts';
-import { compareInstants, parseInstant, type Instant } from './instant.ts';
 import { isInNetwork, type Network, parseAddress, parseCidr } from './ip-address.ts';
 
 /** Outcomes of a condition. Undecided: unknown name, missing input or ill-typed value. */

@@ -22,6 +22,7 @@ import {
   tupleIdentity,
 } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
+import { isTimestamp } from '../shared/instant.ts';
 import { DECODE_TURNS, runInSlices } from '../shared/slice-queue.ts';
 import type { ServicesReason } from './services-reason.ts';
 import type { RawSubject, RawTimestamp, RawTuple, RawUpdate } from './tuple-requests.ts';
@@ -30,9 +31,6 @@ const OP_INSERT = 1;
 const OP_DELETE = 2;
 /** Bytes of a condition's parameters at most, as canonical JSON. */
 export const CONDITION_PARAMS_BYTES_MAX = 65_536;
-/** 0001-01-01 and 9999-12-31, the range of google.protobuf.Timestamp, in seconds. */
-const SECONDS_MIN = -62_135_596_800n;
-const SECONDS_MAX = 253_402_300_799n;
 
 /**
  * The validated updates of a WriteRelationTuples. `projectAddress` is the request's project id as it
@@ -259,12 +257,7 @@ function checkParameters(field: string, parameters: JsonObject): string {
 
 /** Microseconds since the epoch; what is finer is cut off, so that nothing lives longer than asked. Errors: FIELD_INVALID. */
 export function microseconds(field: string, { seconds, nanos }: RawTimestamp): bigint {
-  const isValid =
-    seconds >= SECONDS_MIN &&
-    seconds <= SECONDS_MAX &&
-    Number.isInteger(nanos) &&
-    nanos >= 0 &&
-    nanos <= 999_999_999;
-  if (!isValid) throw fieldError(field, 'must lie between the years 0001 and 9999');
+  if (!isTimestamp(seconds, nanos))
+    throw fieldError(field, 'must lie between the years 0001 and 9999');
   return seconds * 1_000_000n + BigInt(Math.floor(nanos / 1000));
 }

@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Service, startService } from '../support/service.ts';
+import { type Service, startService, TEST_ADMIN_SECRET } from '../support/service.ts';
 import { byLength, inLong, inShort } from '../support/test-length.ts';
 
 /* docs/clients.md, as it stands there: each example makes its client of proto/, and prints what it is let to see. */
@@ -41,6 +41,39 @@ function blocksUnder(heading: string): ReadonlyMap<string, string> {
   }
   return found;
 }
+
+/** Prints what grpc-go has an application see of the error of a model that begins with `namespace aü`. */
+const GRPC_GO = `package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/types/known/emptypb"
+)
+
+func field(number protowire.Number, value []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), value)
+}
+
+func main() {
+	conn, err := grpc.NewClient(os.Getenv("GATEHOUSE_ADDRESS"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		panic(err)
+	}
+	request := &emptypb.Empty{}
+	request.ProtoReflect().SetUnknown(field(2, field(2, []byte("namespace aü {"))))
+	ctx := metadata.AppendToOutgoingContext(context.Background(), "authorization", "Bearer "+os.Getenv("GATEHOUSE_TOKEN"), "x-admin-secret", "${TEST_ADMIN_SECRET}")
+	err = conn.Invoke(ctx, "/gatehouse.v1.ModelService/WriteModel", request, &emptypb.Empty{})
+	fmt.Println(status.Convert(err).Message())
+}
+`;
 
 /** A folder with proto/ and one file for each of `files`. */
 function folderFor(name: string, files: Readonly<Record<string, string | undefined>>): string {
@@ -124,6 +157,17 @@ describe('a client in', () => {
       });
       await output(cwd, 'buf', 'generate');
       expect(await output(cwd, 'sh', '-euc', blocks.get('sh') ?? '')).toBe('true');
+    },
+    TIMEOUT_MS,
+  );
+
+  inLong(test).skipIf(!has('go'))(
+    'Go, with grpc-go: the text of an error',
+    async () => {
+      const cwd = folderFor('grpc-go', { 'main.go': GRPC_GO });
+      const made = 'go mod init example && go mod edit -require google.golang.org/grpc@v1.82.1';
+      const text = await output(cwd, 'sh', '-euc', `${made} && go mod tidy && go run .`);
+      expect(text).toBe('gate: line 1, column 12: expected "{" before the relations but found "ü"');
     },
     TIMEOUT_MS,
   );

@@ -138,6 +138,15 @@ describe('deliveries', () => {
         Date.parse(String(all[0]?.['created_at'])),
       );
     }
+    for (const created_from of ['2099-02-29T00:00:00Z', '2026-01-01T24:00:00Z']) {
+      const query = { tenant_id: 'acme', created_from };
+      const { status, body } = await call(service, 'DeliveryService/ListDeliveries', query);
+      expect([status, String(body['message'])]).toEqual([
+        400,
+        expect.stringContaining('created_from: must be a time'),
+      ]);
+    }
+    expect(await listed(service, { created_from: '2026-01-01t00:00:00z' })).toEqual(all);
     const paged: unknown[] = [];
     let token = '';
     do {

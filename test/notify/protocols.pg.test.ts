@@ -172,6 +172,14 @@ describe.each(TRANSPORTS)('%s', (name, make) => {
     ]);
   });
 
+  test('the text of an error is escaped as gRPC has it, if at all', async () => {
+    const error = await failureOf(client().notify(titled('a\u0001', 'x')));
+    expect(error.rawMessage).toMatch(/^user_id: /);
+    const sent = error.metadata.get('grpc-message');
+    expect(sent ?? error.rawMessage).toBe(error.rawMessage);
+    expect(sent !== null).toBe(name.startsWith('gRPC'));
+  });
+
   test.each(['', 'Bearer ', `Basic ${SERVICE_TOKEN}`, `${AUTHORIZATION}x`])(
     'without a service token nobody is let in: "%s"',
     async (authorization) => {

@@ -1,6 +1,6 @@
-import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import { trailerFlag, trailerSerialize } from '@connectrpc/connect/protocol-grpc-web';
 import { ENVELOPE_BYTES, enveloped } from '../../http/connect/envelope.ts';
+import { grpcTrailerOf } from '../../http/connect/grpc-trailer.ts';
 import type { AppError } from '../../shared/app-error.ts';
 import { connectErrorFromAppError } from '../connect/connect-error.ts';
 import type { PlainHead } from './call-head.ts';
@@ -73,7 +73,7 @@ export function isSentPlain(
 
 /** The status of a failed call of gRPC as name and value: grpc-status, grpc-message, grpc-status-details-bin. */
 export function errorTrailer(error: AppError): Headers {
-  return setTrailerStatus(new Headers(), connectErrorFromAppError(error));
+  return grpcTrailerOf(connectErrorFromAppError(error));
 }
 
 /** The body of a failed call of gRPC-Web: its trailers alone. */

@@ -1,8 +1,8 @@
 import { TextDecoder } from 'node:util';
-import { fromJson, type JsonValue } from '@bufbuild/protobuf';
-import { TimestampSchema } from '@bufbuild/protobuf/wkt';
+import type { JsonValue } from '@bufbuild/protobuf';
 import { STRUCT_VALUES_MAX, UNSCANNED_BYTES_MAX } from '../../decoding/decode-limits.ts';
 import { assertJsonBounds, type JsonBounds } from '../../decoding/json-bounds.ts';
+import { messageOfJson } from '../../decoding/json-times.ts';
 import { RelationTupleSchema } from '../../gen/workspace/v1/authz_service_pb.ts';
 import { fieldError } from '../../model/field-error.ts';
 import type {
@@ -12,6 +12,7 @@ import type {
   RawTuple,
 } from '../../services/tuple-requests.ts';
 import { AppError } from '../../shared/app-error.ts';
+import { nanosOf, parseTimestamp } from '../../shared/instant.ts';
 import { DECODE_TURNS } from '../../shared/slice-queue.ts';
 import type { ExportReader } from './export-frame.ts';
 import type { TuplesReason } from './tuples-reason.ts';
@@ -142,11 +143,12 @@ function tupleOf(json: JsonObjectLike, line: number): RawTuple {
 }
 
 function timeOf(value: unknown, line: number): RawTimestamp {
-  try {
-    return fromJson(TimestampSchema, value as JsonValue);
-  } catch (error) {
-    throw lineError(line, 'written_at must be a time, as 2026-11-27T00:00:00Z', error);
+  const instant = typeof value === 'string' ? parseTimestamp(value) : undefined;
+  const nanos = instant && nanosOf(instant);
+  if (instant === undefined || nanos === undefined) {
+    throw lineError(line, 'written_at must be a time, as 2026-11-27T00:00:00Z');
   }
+  return { seconds: BigInt(instant.seconds), nanos };
 }
 
 /** A line that is no short one holds at most what a Struct may. */
@@ -210,7 +212,7 @@ function plainSubject(json: JsonObjectLike): RawSubject | undefined {
 
 function messageOf(json: JsonValue, line: number): RawTuple {
   try {
-    return fromJson(RelationTupleSchema, json);
+    return messageOfJson(RelationTupleSchema, json);
   } catch (error) {
     const problem = error instanceof Error ? error.message : String(error);
     throw lineError(line, problem.slice(0, 200), error);

@@ -1,17 +1,16 @@
-import type { ConnectError } from '@connectrpc/connect';
 import { encodeEnvelope } from '@connectrpc/connect/protocol';
 import {
   createEndStreamSerialization,
   endStreamFlag,
   errorToJsonBytes,
 } from '@connectrpc/connect/protocol-connect';
-import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import { trailerFlag, trailerSerialize } from '@connectrpc/connect/protocol-grpc-web';
 import type { AppError } from '../../shared/app-error.ts';
 import { BytesBody } from './adapter-body.ts';
 import { ANSWER_JSON } from './answer-json.ts';
 import type { ConnectErrors } from './connect-errors.ts';
 import { isConnectStream, isGrpc, isGrpcWeb } from './content-types.ts';
+import { grpcTrailerOf } from './grpc-trailer.ts';
 import type { UniversalResponse } from './universal.ts';
 
 const endStream = createEndStreamSerialization(ANSWER_JSON);
@@ -27,12 +26,12 @@ export function refusal(
 ): UniversalResponse {
   const shown = connectErrorFromAppError(error);
   if (isGrpcWeb(contentType)) {
-    const frame = encodeEnvelope(trailerFlag, trailerSerialize(trailerOf(shown)));
+    const frame = encodeEnvelope(trailerFlag, trailerSerialize(grpcTrailerOf(shown)));
     return { status: 200, header: headerOf(contentType), body: bodyOf(frame) };
   }
   if (isGrpc(contentType)) {
     const header = headerOf(contentType);
-    return { status: 200, header, body: bodyOf(new Uint8Array(0)), trailer: trailerOf(shown) };
+    return { status: 200, header, body: bodyOf(new Uint8Array(0)), trailer: grpcTrailerOf(shown) };
   }
   if (isConnectStream(contentType) && error.reason !== 'METHOD_UNKNOWN') {
     const data = endStream.serialize({ error: shown, metadata: new Headers() });
@@ -41,12 +40,6 @@ export function refusal(
   }
   const body = bodyOf(errorToJsonBytes(shown, ANSWER_JSON));
   return { status: httpStatusOfReason(error.reason), header: headerOf('application/json'), body };
-}
-
-function trailerOf(error: ConnectError): Headers {
-  const trailer = new Headers();
-  setTrailerStatus(trailer, error);
-  return trailer;
 }
 
 function headerOf(contentType: string): Headers {

@@ -26,6 +26,7 @@ import { ANSWER_JSON } from './answer-json.ts';
 import { putInBuilt } from './built-messages.ts';
 import { TIMEOUT_MS_MAX } from './call-timeouts.ts';
 import type { ConnectReason } from './connect-reason.ts';
+import { useGrpcTrailer } from './grpc-trailer.ts';
 import type { MessageDecoding } from './message-decoding.ts';
 import { knownVersionOnly } from './protocol-version.ts';
 
@@ -113,11 +114,8 @@ function protocolsOf(options: RouterOptions): ProtocolHandlerFactory[] {
       spec.kind === 'unary' ? createUnaryConnectHandler(spec, unaryOptions) : connectStreams(spec),
     { protocolName: 'connect' },
   );
-  return [
-    guardedUnary(createGrpcFactory(shared)),
-    guardedUnary(createGrpcWebFactory(shared)),
-    connect,
-  ];
+  const grpc = { ...shared, requestGate: useGrpcTrailer };
+  return [guardedUnary(createGrpcFactory(grpc)), guardedUnary(createGrpcWebFactory(grpc)), connect];
 }
 
 /**

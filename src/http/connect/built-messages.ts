@@ -1,6 +1,5 @@
 import type { Message } from '@bufbuild/protobuf';
 import { createContextKey, type Interceptor } from '@connectrpc/connect';
-import { UNSCANNED_BYTES_MAX } from '../../decoding/decode-limits.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { ConnectReason } from './connect-reason.ts';
 import { ENVELOPE_BYTES, enveloped, lengthInEnvelope } from './envelope.ts';
@@ -15,18 +14,21 @@ type Build = (message: Uint8Array, isFirst: boolean) => Message | Promise<Messag
 const PLAIN = 0;
 
 /**
- * Connect decodes the message of an envelope whole, whatever is in it. Of those that are not small it gets empty ones instead, and
- * the interceptor puts the built ones in their places.
+ * Connect decodes the message of an envelope whole, whatever is in it. Of those that are not small, and of JSON with times, it gets empty
+ * ones instead, and the interceptor puts the built ones in their places.
  */
 export class BuiltMessages {
   readonly #build: Build;
+  readonly #bytesMin: number;
   readonly #placeholder: Uint8Array;
   readonly #built = new Map<number, Message>();
   #sent = 0;
   #received = 0;
 
-  constructor(isJson: boolean, build: Build) {
+  /** `bytesMin`: shorter messages are left to Connect. */
+  constructor(isJson: boolean, bytesMin: number, build: Build) {
     this.#build = build;
+    this.#bytesMin = bytesMin;
     this.#placeholder = enveloped(Buffer.from(isJson ? '{}' : ''), false);
   }
 
@@ -40,7 +42,7 @@ export class BuiltMessages {
         const from = at + ENVELOPE_BYTES;
         const end = from + length;
         if (end > bytes.length || length > bytesMax) break;
-        if (bytes[at] === PLAIN && length > UNSCANNED_BYTES_MAX) {
+        if (bytes[at] === PLAIN && length >= this.#bytesMin) {
           if (leftFrom < at) yield bytes.subarray(leftFrom, at);
           const message = await this.#build(bytes.subarray(from, end), this.#sent === 0);
           this.#built.set(this.#sent, message);

@@ -1,4 +1,6 @@
 import type { UniversalHandler } from '@connectrpc/connect/protocol';
+import { UNSCANNED_BYTES_MAX } from '../../decoding/decode-limits.ts';
+import { holdsTimes } from '../../decoding/json-times.ts';
 import { type BodyBudget, NO_OWNER } from '../body-budget.ts';
 import { BuiltMessages, kBuilt } from './built-messages.ts';
 import type { CallerPort } from './caller-port.ts';
@@ -52,14 +54,15 @@ export class CallBodies {
     }
   }
 
-  /** Messages in envelopes are built here where they are not small: Connect would build them whole. */
+  /** Messages in envelopes are built here where they are not small: Connect would build them whole. Of JSON also where protobuf reads times. */
   #built(handler: UniversalHandler, request: UniversalRequest): UniversalRequest {
     const { header, body, contextValues } = request;
     const type = header.get('content-type') ?? '';
     if (!hasEnvelopes(type) || !isIterable(body)) return request;
     const isJson = type.includes('+json');
     const admitted = contextValues?.get(this.#key);
-    const built = new BuiltMessages(isJson, (message, isFirst) =>
+    const bytesMin = isJson && holdsTimes(handler.method.input) ? 1 : UNSCANNED_BYTES_MAX + 1;
+    const built = new BuiltMessages(isJson, bytesMin, (message, isFirst) =>
       this.#decoding.decode(handler.method, !isJson, message, admitted, isFirst),
     );
     contextValues?.set(kBuilt, built);

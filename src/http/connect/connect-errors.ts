@@ -47,7 +47,7 @@ export function createConnectErrors(
   const httpStatusOfReason = (reason: string): number =>
     reason === 'METHOD_UNKNOWN' ? 404 : httpStatusOfCode(codeOfReason(reason));
   const shownOf = (error: AppError): ErrorData =>
-    isKnownReason(error.reason) && error.reason !== 'INTERNAL' ? error : hidden(error);
+    isKnownReason(error.reason) && error.reason !== 'INTERNAL' ? wellFormed(error) : hidden(error);
   const connectErrorFromAppError = (error: AppError): ConnectError => {
     const { reason, message, metadata } = shownOf(error);
     const detail = { desc: ErrorInfoSchema, value: errorInfoOf(reason, metadata) };
@@ -84,6 +84,11 @@ function errorText(code: string, message: string, info: ErrorInfo): string {
       },
     ],
   });
+}
+
+/** A text may quote half a surrogate pair of the caller's, which no form of an answer can hold. */
+function wellFormed({ reason, message, metadata }: ErrorData): ErrorData {
+  return { reason, message: message.toWellFormed(), metadata };
 }
 
 /** Leaves nothing of an error but the metadata, and that only where it was made as INTERNAL. */

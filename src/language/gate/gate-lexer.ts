@@ -14,6 +14,8 @@ const NAME = /[A-Za-z_](?:[A-Za-z0-9_]|-(?!>))*/y;
 const NUMBER = /[0-9]+(?:\.[0-9]+)?/y;
 const STRING = /"(?:[^"\\\n]|\\.)*"/y;
 const MARK = /->|[{}()[\],:#*<>]/y;
+/** A whole character, also of two units: problems quote it. */
+const UNKNOWN = /\/\*|[^]/uy;
 const COMMENT = /\/\/[^\n]*/y;
 const SPACE = /[ \t]*/y;
 const GAP = /[ \t\n]*/y;
@@ -47,8 +49,7 @@ export class GateLexer {
     const string = this.#match(STRING);
     const value = string === undefined ? undefined : stringOf(string);
     if (value !== undefined) return { kind: 'string', text: value, at, before };
-    this.#at = at + (this.#text.startsWith('/*', at) ? 2 : 1);
-    return { kind: 'unknown', text: this.#text.slice(at, this.#at), at, before };
+    return { kind: 'unknown', text: this.#match(UNKNOWN) ?? '', at, before };
   }
 
   /**

@@ -1,11 +1,11 @@
 import { canonicalJson, type JsonValue } from '../../model/canonical-json.ts';
-import { parseInstant } from '../../model/instant.ts';
 import { problemOfTuple } from '../../model/model-admission.ts';
 import type { ModelReason } from '../../model/model-reason.ts';
 import { checkObjectId } from '../../model/names.ts';
 import { type NamespaceModel, parseModel } from '../../model/namespace-model.ts';
 import type { RelationTuple, Subject } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
+import { microsecondsOf, parseTimestamp } from '../../shared/instant.ts';
 import type { ImportedModel } from './import-peer-model.ts';
 import type {
   PeerCheck,
@@ -137,7 +137,7 @@ class SuiteImporter {
       subject: this.#subject(subject),
     };
     const paramsJson = jsonOf(context);
-    const instant = expiresAt === undefined ? undefined : parseInstant(expiresAt);
+    const instant = expiresAt === undefined ? undefined : parseTimestamp(expiresAt);
     if (expiresAt !== undefined && instant === undefined) {
       throw unaskable(`${expiresAt} is no instant`);
     }
@@ -150,9 +150,7 @@ class SuiteImporter {
       ...(instant === undefined
         ? {}
         : {
-            expiresAtUs:
-              BigInt(instant.seconds) * 1_000_000n +
-              BigInt(instant.fraction.slice(0, 6).padEnd(6, '0')),
+            expiresAtUs: microsecondsOf(instant),
           }),
     };
   }

@@ -1,5 +1,4 @@
 import { canonicalJson, type JsonValue } from '../../model/canonical-json.ts';
-import { parseInstant } from '../../model/instant.ts';
 import {
   checkConditionName,
   checkNamespace,
@@ -8,6 +7,7 @@ import {
   checkUserId,
   SEAT_NAMESPACE,
 } from '../../model/names.ts';
+import { parseTimestamp } from '../../shared/instant.ts';
 import { shapeError } from './json-shape.ts';
 import type { PeerReference, PeerTuple } from './peer-model.ts';
 import type { PeerNames } from './peer-names.ts';
@@ -34,7 +34,7 @@ export function tupleLine(tuple: PeerTuple, naming: TupleNaming): string {
   if (condition === undefined && params !== undefined) {
     throw shapeError('condition', 'has a context and no name');
   }
-  if (expiresAt !== undefined && parseInstant(expiresAt) === undefined) {
+  if (expiresAt !== undefined && parseTimestamp(expiresAt) === undefined) {
     throw shapeError('expiration', `${JSON.stringify(expiresAt)} is no instant of RFC 3339`);
   }
   return JSON.stringify({

@@ -103,7 +103,7 @@ export class SchemaLexer {
       const { line, column } = this.#lines.position(at);
       throw shapeError(
         `line ${line}, column ${column}`,
-        `${JSON.stringify(text[at])} means nothing`,
+        `${JSON.stringify(String.fromCodePoint(text.codePointAt(at) ?? 0))} means nothing`,
       );
     }
     this.#at = at + found[0].length;

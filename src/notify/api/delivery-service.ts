@@ -26,6 +26,7 @@ import {
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { IdSource } from '../../shared/ids.ts';
+import { isTimestamp } from '../../shared/instant.ts';
 import type { ChannelRegistry } from '../channels/registry.ts';
 import { invalidField } from '../core/invalid-field.ts';
 import type { Attempt, AttemptOutcome, DeliveryKey, DeliveryRecord } from '../model/delivery.ts';
@@ -249,13 +250,10 @@ function keyOfPageToken(token: string): DeliveryKey | null {
 /** Milliseconds, rounded up: what was made within one is reported by its whole. Errors: FIELD_INVALID. */
 function msOf(field: string, time: Timestamp | undefined): number | null {
   if (time === undefined) return null;
-  const seconds = Number(time.seconds);
-  // Years 1 to 9999, as protobuf has it.
-  const isValid = seconds >= -62_135_596_800 && seconds <= 253_402_300_799;
-  if (!isValid || time.nanos < 0 || time.nanos > 999_999_999) {
-    throw invalidField(field, 'must lie between the years 1 and 9999');
+  if (!isTimestamp(time.seconds, time.nanos)) {
+    throw invalidField(field, 'must lie between the years 0001 and 9999');
   }
-  return seconds * 1000 + Math.ceil(time.nanos / 1e6);
+  return Number(time.seconds) * 1000 + Math.ceil(time.nanos / 1e6);
 }
 
 /** Milliseconds of a time that must be there, as msOf. Errors: FIELD_REQUIRED, FIELD_INVALID. */

@@ -1,4 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
+import { microsecondsOf, parseTimestamp } from '../../shared/instant.ts';
 
 /** Errors: INVALID_REQUEST that names the parameter of the query. */
 function wrong(name: string, problem: string): AppError {
@@ -48,11 +49,12 @@ export function queryFlag(query: URLSearchParams, name: string): boolean {
   throw wrong(name, 'must be 1 or 0');
 }
 
-/** A time, ISO 8601. */
+/** A time of RFC 3339, or a day, which means its beginning in UTC; as ISO 8601 in UTC with milliseconds. */
 export function queryTime(query: URLSearchParams, name: string): string | undefined {
   const text = queryText(query, name);
   if (text === undefined) return undefined;
-  const timeMs = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(timeMs)) throw wrong(name, 'must be a time such as 2026-01-31T12:00:00Z');
+  const instant = parseTimestamp(/^[\d-]{10}$/.test(text) ? `${text}T00:00:00Z` : text);
+  if (instant === undefined) throw wrong(name, 'must be a time such as 2026-01-31T12:00:00Z');
+  const timeMs = Number(microsecondsOf(instant) / 1000n);
   return new Date(timeMs).toISOString();
 }

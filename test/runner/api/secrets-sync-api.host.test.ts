@@ -4,6 +4,7 @@ import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { makeWorkspace, runEnded, startRun, startRunner } from '../../support/runner.ts';
+import { NO_TIMES, TIMES } from '../../support/times.ts';
 
 const SECRET = 'webhook-secret';
 const PLANTED = 'pl4nted-s3cret-value';
@@ -171,9 +172,20 @@ describe('secrets and variables', () => {
     expect(await codeOf(await call('GET', '/api/audit/secrets?limit=0'))).toBe(
       '400 invalid_request',
     );
-    expect(await codeOf(await call('GET', '/api/audit/secrets?since=yesterday'))).toBe(
-      '400 invalid_request',
-    );
+    const since = (text: string) =>
+      call('GET', `/api/audit/secrets?limit=10&name=A&since=${encodeURIComponent(text)}`);
+    for (const text of ['yesterday', ...NO_TIMES.filter((one) => !/^[\d-]{10}$/.test(one))]) {
+      expect([text, await codeOf(await since(text))]).toEqual([text, '400 invalid_request']);
+    }
+    for (const [text, seconds] of [
+      ...TIMES,
+      ['2096-02-29', Infinity],
+      ['2000-02-29', 0],
+    ] as const) {
+      const found = (await (await since(text)).json()) as unknown[];
+      expect([text, found.length > 0]).toEqual([text, seconds * 1000 < Date.now()]);
+    }
+    expect(await codeOf(await since('2099-02-29'))).toBe('400 invalid_request');
   });
 
   test('a planted secret appears in no answer, event, file, log line or audit', async () => {

@@ -28,6 +28,37 @@ export function parseInstant(text: string): Instant | undefined {
   };
 }
 
+/** 0001-01-01 and 9999-12-31, the range of google.protobuf.Timestamp, in seconds. */
+const TIMESTAMP_SECONDS_MIN = -62_135_596_800;
+const TIMESTAMP_SECONDS_MAX = 253_402_300_799;
+
+/** Parses as `parseInstant` does; undefined, too, beyond the years 0001 to 9999 (UTC), the range of google.protobuf.Timestamp. */
+export function parseTimestamp(text: string): Instant | undefined {
+  const instant = parseInstant(text);
+  return instant !== undefined && isTimestamp(BigInt(instant.seconds), 0) ? instant : undefined;
+}
+
+/** Whether these are the fields of a google.protobuf.Timestamp: the years 0001 to 9999, and less than a second of nanoseconds. */
+export function isTimestamp(seconds: bigint, nanos: number): boolean {
+  return (
+    seconds >= TIMESTAMP_SECONDS_MIN &&
+    seconds <= TIMESTAMP_SECONDS_MAX &&
+    Number.isInteger(nanos) &&
+    nanos >= 0 &&
+    nanos <= 999_999_999
+  );
+}
+
+/** The nanoseconds of the second; undefined where the fraction has digits beyond them. */
+export function nanosOf({ fraction }: Instant): number | undefined {
+  return fraction.length > 9 ? undefined : Number(fraction.padEnd(9, '0'));
+}
+
+/** Microseconds since the epoch; finer digits are cut off. */
+export function microsecondsOf({ seconds, fraction }: Instant): bigint {
+  return BigInt(seconds) * 1_000_000n + BigInt(fraction.slice(0, 6).padEnd(6, '0'));
+}
+
 /** Negative, 0 or positive as `a` is before, at or after `b`. */
 export function compareInstants(a: Instant, b: Instant): number {
   if (a.seconds !== b.seconds) return a.seconds - b.seconds;

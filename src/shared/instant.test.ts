@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest';
+import { NO_TIMES, TIMES, TOO_FINE } from '../../test/support/times.ts';
+import { isTimestamp, microsecondsOf, nanosOf, parseInstant, parseTimestamp } from './instant.ts';
+
+test.each(TIMES)('%s', (text, seconds, nanos) => {
+  const instant = parseTimestamp(text);
+  expect(instant?.seconds).toBe(seconds);
+  expect(instant && nanosOf(instant)).toBe(nanos);
+  expect(instant && microsecondsOf(instant)).toBe(
+    BigInt(seconds) * 1_000_000n + BigInt(Math.floor(nanos / 1000)),
+  );
+});
+
+test.each(NO_TIMES)('%j is no time', (text) => {
+  expect(parseTimestamp(text)).toBeUndefined();
+});
+
+test('digits beyond nanoseconds are of an instant, and of no timestamp', () => {
+  const instant = parseInstant(TOO_FINE);
+  expect(instant?.fraction).toBe('1234567891');
+  expect(instant && nanosOf(instant)).toBeUndefined();
+});
+
+test.each([
+  [-62_135_596_800n, 0, true],
+  [-62_135_596_801n, 999_999_999, false],
+  [253_402_300_799n, 999_999_999, true],
+  [253_402_300_800n, 0, false],
+  [0n, -1, false],
+  [0n, 1_000_000_000, false],
+  [0n, 0.5, false],
+  [2n ** 63n - 1n, 0, false],
+])('the seconds %s with %s nanoseconds', (seconds, nanos, isOne) => {
+  expect(isTimestamp(seconds, nanos)).toBe(isOne);
+});
