@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
-import { problemOfTuple } from '../model/model-admission.ts';
+import { problemOfDropped } from '../model/dropped-namespace.ts';
+import { problemOfTuple, type TupleProblem } from '../model/model-admission.ts';
 import type { NamespaceModel } from '../model/model-shape.ts';
 import { parseModel } from '../model/namespace-model.ts';
 import type { RelationTuple, ShardKey, TupleChange } from '../model/relation-tuple.ts';
@@ -106,7 +107,7 @@ export function refusalOfTuple(
   at: string,
 ): AppError<ServicesReason> | undefined {
   for (const [index, model] of models.entries()) {
-    const problem = problemOfTuple(model, tuple);
+    const problem = problemOfTuple(model, tuple) ?? problemOfPending(models, index, tuple);
     if (problem === undefined) continue;
     const field = `${at}.${problem.field}`;
     const of = index === 0 ? '' : ' (by the model that is pending)';
@@ -115,6 +116,17 @@ export function refusalOfTuple(
     });
   }
   return undefined;
+}
+
+/** The problem of a tuple whose namespace the pending model leaves out: one more would keep it from coming into force. */
+function problemOfPending(
+  models: ProjectRules['models'],
+  index: number,
+  tuple: RelationTuple,
+): TupleProblem | undefined {
+  const [inForce, pending] = models;
+  if (index === 0 || inForce === undefined || pending === undefined) return undefined;
+  return problemOfDropped(inForce, pending, tuple);
 }
 
 /** The refusal of a write by rules that were asked for after it came. Errors: those of `rules.fresh`. */
