@@ -104,6 +104,7 @@ test.each(UNKNOWN)('an import of %s#%s', async (namespace, relation, part, probl
   const client = tuplesOver(three.instances[0], 'grpc');
   const streamed = client.importTuples(
     (async function* parts() {
+      await Promise.resolve();
       yield { options: { projectId } };
       yield { tuples: [update(Op.INSERT, namespace, relation).tuple] };
     })(),
