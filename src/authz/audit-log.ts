@@ -43,6 +43,8 @@ export type AdminAuditRecord = {
   readonly model_state?: WrittenModel['state'];
   /** Stored tuples that do not fit it, where they were looked at. */
   readonly tuples_refused?: number;
+  /** Namespaces of these that the model in force before declared, and this one does not; absent: none. */
+  readonly dropped_namespaces?: readonly string[];
   /** The version that it brought back. */
   readonly rolled_back_to?: number;
   /** Present where stored tuples that do not fit were no obstacle. */

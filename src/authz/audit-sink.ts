@@ -30,11 +30,13 @@ export function createAuditSink(log: AuditLog): AuditSink {
 }
 
 function modelFields(model: WrittenModel): Partial<AdminAuditRecord> {
+  const { droppedNamespaces = [] } = model;
   return {
     model_version: model.version,
     model_sha256: model.sha256,
     model_state: model.state,
     ...(model.tuplesRefused === undefined ? {} : { tuples_refused: model.tuplesRefused }),
+    ...(droppedNamespaces.length === 0 ? {} : { dropped_namespaces: droppedNamespaces }),
     ...(model.rolledBackTo === 0 ? {} : { rolled_back_to: model.rolledBackTo }),
     ...(model.forced ? { forced: true } : {}),
   };

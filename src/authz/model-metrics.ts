@@ -14,7 +14,7 @@ export function createModelMetrics(store: MetricStore): ModelMetrics {
   const count = (name: string, help: string): HotCounter => store.counters({ name, help }).cell({});
   const scanned = count(
     'gatehouse_model_scanned_tuples_total',
-    'Stored tuples that were looked at before a typed model came into force.',
+    'Stored tuples that were looked at before a model came into force.',
   );
   const activations: Counter<'outcome'> = store.counter<'outcome'>({
     name: 'gatehouse_model_activations_total',

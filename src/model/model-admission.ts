@@ -7,7 +7,13 @@ import type { RelationTuple } from './relation-tuple.ts';
 
 /** What is wrong with a tuple: the field of the tuple, and a message that names what is admitted. */
 export type TupleProblem = {
-  readonly field: 'relation' | 'subject' | 'condition_name' | 'condition_params' | 'expires_at';
+  readonly field:
+    | 'namespace'
+    | 'relation'
+    | 'subject'
+    | 'condition_name'
+    | 'condition_params'
+    | 'expires_at';
   readonly message: string;
 };
 

@@ -40,3 +40,19 @@ export function meantName(
   if (namespace === SEAT_NAMESPACE) return nearestName(relation, [SEAT_RELATION]);
   return nearestName(relation, model.namespaces.get(namespace)?.keys() ?? []);
 }
+
+/** The words about a missing part, and the name that was likely meant; the caller names the field. Cost: as of `meantName`. */
+export function unknownText(
+  model: NamespaceModel,
+  namespace: string,
+  relation: string,
+  missing: MissingPart,
+): { readonly problem: string; readonly meant: string | undefined } {
+  const meant = meantName(model, namespace, relation, missing);
+  const what =
+    missing === 'namespace'
+      ? `the model has no namespace "${namespace}"`
+      : `the model has no relation "${relation}" in the namespace "${namespace}"`;
+  const hint = meant === undefined ? '' : `; did you mean "${meant}"?`;
+  return { problem: what + hint, meant };
+}

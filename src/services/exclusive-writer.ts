@@ -34,7 +34,7 @@ import type { ServicesReason } from './services-reason.ts';
 import { refusalOfModes, type UpdateMode } from './update-modes.ts';
 import type { WriteAdmission } from './write-admission.ts';
 import { type ShardWrite, type WriteResult, planGroup, readGroupResults } from './write-group.ts';
-import { type ProjectRules, refusalOfUpdates, type WriteRules } from './write-rules.ts';
+import { NO_RULES, type ProjectRules, refusalOfUpdates, type WriteRules } from './write-rules.ts';
 
 /** What the work of an exclusive transaction may do. */
 export interface WriteTransaction {
@@ -98,9 +98,6 @@ export type ExclusiveWriterOptions = {
 const IDLE_MAX_MS = LEASE_MS;
 const BEGIN = `begin isolation level read committed;
   set local idle_in_transaction_session_timeout = ${IDLE_MAX_MS}`;
-
-/** Of a project whose shards the caller did not name: the database compares. */
-const NO_RULES: ProjectRules = { version: 0, models: [] };
 
 type RulesByProject = ReadonlyMap<string, ProjectRules | Error>;
 

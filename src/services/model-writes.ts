@@ -45,6 +45,8 @@ export type ModelActivation = {
   readonly tuplesRefused: number;
   /** At most three of those that do not fit. */
   readonly examples: readonly RefusedTuple[];
+  /** Namespaces of these tuples that the model in force declares, and this one does not. Sorted. */
+  readonly droppedNamespaces: readonly string[];
 };
 
 /** A stored tuple that a model does not admit. */

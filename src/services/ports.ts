@@ -73,6 +73,8 @@ export type WrittenModel = {
   readonly state: 'active' | 'pending' | 'refused' | 'cancelled';
   /** Stored tuples that do not fit, where they were looked at. */
   readonly tuplesRefused?: number | undefined;
+  /** Namespaces of these that the model in force before declared, and this one does not. */
+  readonly droppedNamespaces?: readonly string[] | undefined;
 };
 
 /** Audit output. Called after commit, in revision order per shard; must not throw. */

@@ -2,6 +2,7 @@
 export type ServicesReason =
   | 'NAMESPACE_RESERVED' // `seat` through WriteRelationTuples
   | 'TUPLE_NOT_ADMITTED' // by the project's model, which says who may be a subject
+  | 'RELATION_UNKNOWN' // to the typed model in force, in a project that refuses such inserts
   | 'PROJECT_UNKNOWN'
   | 'PROJECT_EXISTS'
   | 'PROJECT_SUSPENDED'

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
-import { problemOfTuple } from '../model/model-admission.ts';
+import { problemOfDropped } from '../model/dropped-namespace.ts';
+import { problemOfTuple, type TupleProblem } from '../model/model-admission.ts';
 import type { NamespaceModel } from '../model/model-shape.ts';
 import { parseModel } from '../model/namespace-model.ts';
 import type { RelationTuple, ShardKey, TupleChange } from '../model/relation-tuple.ts';
@@ -13,6 +14,8 @@ export type ProjectRules = {
   /** As the database numbers them (project.write_rules); 0: nothing is asked for. */
   readonly version: number;
   readonly models: readonly NamespaceModel[];
+  /** Whether inserts of gatehouse.v1 must name what the typed model in force has (unknown-inserts.ts). */
+  readonly refusesUnknown: boolean;
 };
 
 /**
@@ -33,7 +36,8 @@ export interface WriteRules {
   fresh(projectId: string): Promise<ProjectRules>;
 }
 
-const NOTHING: ProjectRules = { version: 0, models: [] };
+/** Rules of a project that asks for nothing. */
+export const NO_RULES: ProjectRules = { version: 0, models: [], refusesUnknown: false };
 /** Projects with rules that are kept parsed. */
 const PARSED_MAX = 1_000;
 
@@ -64,18 +68,21 @@ export class SettingsRules implements WriteRules {
     try {
       return this.#rulesOf(await settings);
     } catch (error) {
-      if (error instanceof AppError && error.reason === 'PROJECT_UNKNOWN') return NOTHING;
+      if (error instanceof AppError && error.reason === 'PROJECT_UNKNOWN') return NO_RULES;
       throw error;
     }
   }
 
   /** A version of rules belongs to one pair of models for ever. */
-  #rulesOf({ projectId, writeRules, modelJson, pendingJson }: ProjectSettings): ProjectRules {
-    if (writeRules === 0) return NOTHING;
+  #rulesOf(settings: ProjectSettings): ProjectRules {
+    const { projectId, writeRules, modelJson, pendingJson, refusesUnknown } = settings;
+    if (writeRules === 0) return NO_RULES;
     const known = this.#parsed.get(projectId);
-    if (known?.version === writeRules) return known;
+    const isSame = known?.version === writeRules;
+    if (isSame && known.refusesUnknown === refusesUnknown) return known;
     const texts = pendingJson === '' ? [modelJson] : [modelJson, pendingJson];
-    const rules = { version: writeRules, models: texts.map(parseModel) };
+    const models = isSame ? known.models : texts.map(parseModel);
+    const rules = { version: writeRules, models, refusesUnknown };
     this.#parsed.set(projectId, rules);
     return rules;
   }
@@ -106,7 +113,7 @@ export function refusalOfTuple(
   at: string,
 ): AppError<ServicesReason> | undefined {
   for (const [index, model] of models.entries()) {
-    const problem = problemOfTuple(model, tuple);
+    const problem = problemOfTuple(model, tuple) ?? problemOfPending(models, index, tuple);
     if (problem === undefined) continue;
     const field = `${at}.${problem.field}`;
     const of = index === 0 ? '' : ' (by the model that is pending)';
@@ -115,6 +122,17 @@ export function refusalOfTuple(
     });
   }
   return undefined;
+}
+
+/** The problem of a tuple whose namespace the pending model leaves out: one more would keep it from coming into force. */
+function problemOfPending(
+  models: ProjectRules['models'],
+  index: number,
+  tuple: RelationTuple,
+): TupleProblem | undefined {
+  const [inForce, pending] = models;
+  if (index === 0 || inForce === undefined || pending === undefined) return undefined;
+  return problemOfDropped(inForce, pending, tuple);
 }
 
 /** The refusal of a write by rules that were asked for after it came. Errors: those of `rules.fresh`. */

@@ -293,6 +293,7 @@ describe('a typed model', () => {
         tuples_scanned: '0',
         tuples_refused: '0',
         examples: [],
+        dropped_namespaces: [],
       },
     });
   });

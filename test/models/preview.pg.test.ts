@@ -269,6 +269,39 @@ describe('the guard of WriteModel', () => {
     expect(await write('guarded', PLAIN, guard)).toMatchObject({ status: 200 });
   });
 
+  test('names three questions, however often each is asked', async () => {
+    const users = ['ann', 'bea', 'cem', 'dov'];
+    await makeProject(
+      'often',
+      PLAIN,
+      users.map((user): Tuple => ['d', 'editor', user]),
+    );
+    const asked = (subject_user_id: string) => ({ ...viewers[0], subject_user_id });
+    const textOf = (user: string) => `doc:d#viewer@user:${user} (deny becomes allow)`;
+    const often = [...Array.from({ length: 40 }, () => asked('ann')), ...users.map(asked)];
+    const guard = { questions: { given: often }, refuse_new_allows: true };
+    const { body } = await write('often', EDITORS_VIEW, guard);
+    const three = users.slice(0, 3).map(textOf).join('; ');
+    expect(body['message']).toBe(`guard: 44 of 44 answers would become allows: ${three}`);
+    const twice = { ...guard, questions: { given: [asked('bea'), asked('bea')] } };
+    expect((await write('often', EDITORS_VIEW, twice)).body['message']).toBe(
+      `guard: 2 of 2 answers would become allows: ${textOf('bea')}`,
+    );
+    // The same of another tenant is another question.
+    const editor = { namespace: 'doc', object_id: 'd', relation: 'editor' };
+    await call(instance, 'AuthzService/WriteRelationTuples', {
+      project_id: 'often',
+      tenant_id: 'west',
+      updates: [{ op: 'OP_INSERT', tuple: { ...editor, subject: { user_id: 'bea' } } }],
+    });
+    const west = { ...asked('bea'), tenant_id: 'west' };
+    const both = { ...guard, questions: { given: [asked('bea'), west, west] } };
+    expect((await write('often', EDITORS_VIEW, both)).body['message']).toBe(
+      `guard: 3 of 3 answers would become allows: ${textOf('bea')}; ` +
+        'doc:d#viewer@user:bea of tenant "west" (deny becomes allow)',
+    );
+  });
+
   test('that refuses nothing, or asks nothing, is a mistake', async () => {
     expect(await write('guarded', PLAIN, { questions: { given: viewers } })).toMatchObject({
       status: 400,

@@ -4,7 +4,7 @@ import { TokenCodec } from '../../src/model/consistency-token.ts';
 import type { HeadRevisions } from '../../src/services/head-revisions.ts';
 import { ActivationJob } from '../../src/services/models/activation-job.ts';
 import { StagedModels } from '../../src/services/models/staged-models.ts';
-import type { TupleAudit } from '../../src/services/ports.ts';
+import type { AdminAudit, TupleAudit } from '../../src/services/ports.ts';
 import { ProjectService } from '../../src/services/project-service.ts';
 import type { ReadIndex } from '../../src/services/read-index.ts';
 import { ReadPositions } from '../../src/services/read-positions.ts';
@@ -22,6 +22,7 @@ import { NO_INSTANCES } from './write-admission.ts';
 export type TestServices = Management & {
   readonly committed: CommittedChange[];
   readonly audited: TupleAudit[];
+  readonly changed: AdminAudit[];
   readonly models: [projectId: string, version: number, json: string][];
   readonly regionRefusals: { count: number };
   readonly unsound: [projectId: string, path: string][];
@@ -56,6 +57,7 @@ export async function createTestServices(
   );
   const committed: CommittedChange[] = [];
   const audited: TupleAudit[] = [];
+  const changed: AdminAudit[] = [];
   const models: TestServices['models'] = [];
   const regionRefusals = { count: 0 };
   const clock = systemClock;
@@ -63,7 +65,7 @@ export async function createTestServices(
   const { headRevisions, index } = indexOverPool(pool);
   const audit = {
     tuplesChanged: (entries: readonly TupleAudit[]) => void audited.push(...entries),
-    projectChanged: () => undefined,
+    projectChanged: (entry: AdminAudit) => void changed.push(entry),
   };
   const positions = new ReadPositions({ codec, headRevisions, index });
   const unsound: TestServices['unsound'] = [];
@@ -94,6 +96,7 @@ export async function createTestServices(
       },
     },
     models: staged,
+    audit,
     onUnsoundModel: (projectId, { path }) => void unsound.push([projectId, path]),
     onRegionRefused: () => (regionRefusals.count += 1),
     onOld: () => undefined,
@@ -152,6 +155,7 @@ export async function createTestServices(
   return {
     committed,
     audited,
+    changed,
     undecidable,
     models,
     regionRefusals,

@@ -1,10 +1,8 @@
-import type { WriteRules } from '../../src/services/write-rules.ts';
-
-const nothing = { version: 0, models: [] };
+import { NO_RULES, type WriteRules } from '../../src/services/write-rules.ts';
 
 /** Nothing is asked of tuples, and nobody is asked. */
 export const NO_WRITE_RULES: WriteRules = {
-  of: () => Promise.resolve(nothing),
-  peek: () => nothing,
-  fresh: () => Promise.resolve(nothing),
+  of: () => Promise.resolve(NO_RULES),
+  peek: () => NO_RULES,
+  fresh: () => Promise.resolve(NO_RULES),
 };

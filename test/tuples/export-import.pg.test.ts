@@ -97,6 +97,7 @@ inShort(describe)('an import into an empty tenant', () => {
     const gone = await tuplesOver(three.instances[1]).deleteTuples({
       tenantId,
       filter: { namespace: 'doc' },
+      wholeNamespace: true,
     });
     expect(gone.count).toBe(1n);
     for (const one of three.instances) expect(await allows(one, tenantId, old)).toBe(false);

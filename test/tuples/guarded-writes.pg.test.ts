@@ -109,7 +109,7 @@ describe('preconditions', () => {
     await expect(client.writeTuples({ tenantId, updates, preconditions })).rejects.toThrow(
       'preconditions[1].unchanged_since: is not a token',
     );
-    const filter = { namespace: 'doc' };
+    const filter = { namespace: 'doc', objectId: 'b' };
     await expect(
       client.deleteTuples({ tenantId, filter, unchangedSince: consistencyToken }),
     ).rejects.toThrow('] unchanged_since: is not a token');
@@ -271,6 +271,9 @@ describe('DeleteTuples', () => {
             relation: { relation: like.relation },
             subject: { subject: { kind } },
           }[by];
+          const wholeNamespace = by === 'namespace';
+          const wholeTenant = by === 'relation' || by === 'subject';
+          const asked = { tenantId, filter, wholeNamespace, wholeTenant };
           const isTaken = (tuple: typeof like): boolean =>
             by === 'namespace'
               ? tuple.namespace === like.namespace
@@ -282,22 +285,20 @@ describe('DeleteTuples', () => {
           const before = await exported(three.instances[1], `?tenant_id=${tenantId}`);
           const count = BigInt(before.filter(isTaken).length);
           const client = tuplesOver(three.instances[at] as Instance);
-          const dry = await client.deleteTuples({ tenantId, filter, dryRun: true });
+          const dry = await client.deleteTuples({ ...asked, dryRun: true });
           expect(dry.count).toBe(count);
-          const few = client.deleteTuples({ tenantId, filter, countMax: count - 1n });
+          const few = client.deleteTuples({ ...asked, countMax: count - 1n });
           if (count > 1n) expect(await codeOf(few)).toBe(Code.FailedPrecondition);
           else await few;
           if (count > 1n) {
             const done = await client.deleteTuples({
-              tenantId,
-              filter,
+              ...asked,
               countMax: count,
               unchangedSince: dry.consistencyToken,
             });
             expect(done.count).toBe(count);
             const late = client.deleteTuples({
-              tenantId,
-              filter,
+              ...asked,
               unchangedSince: dry.consistencyToken,
             });
             expect(await codeOf(late)).toBe(Code.FailedPrecondition);
@@ -345,6 +346,7 @@ describe('DeleteTuples', () => {
     const deleting = tuplesOver(three.instances[0]).deleteTuples({
       tenantId,
       filter: { relation: 'viewer' },
+      wholeTenant: true,
     });
     const late = insert('late', 'x', 'viewer');
     await tuplesOver(three.instances[1]).writeTuples({ tenantId, updates: [late] });

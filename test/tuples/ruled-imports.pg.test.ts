@@ -101,7 +101,7 @@ test('changes before an import into an empty tenant are pruned like others', asy
   const client = tuplesOver(instances[0]);
   for (let n = 0; n < 3; n++) {
     await postLines(instances[0], `?tenant_id=${tenantId}`, linesOf(plainTuples(2)));
-    await client.deleteTuples({ tenantId, filter: { namespace: 'doc' } });
+    await client.deleteTuples({ tenantId, filter: { namespace: 'doc' }, wholeNamespace: true });
   }
   const { pool } = database;
   const kept = async (): Promise<readonly string[]> => {

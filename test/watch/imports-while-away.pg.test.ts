@@ -79,7 +79,12 @@ async function importTuples(at: Instance, projectId: string, tenantId: string, f
 }
 
 const clear = (at: Instance, projectId: string, tenantId: string) =>
-  tuplesOver(at).deleteTuples({ projectId, tenantId, filter: { namespace: 'doc' } });
+  tuplesOver(at).deleteTuples({
+    projectId,
+    tenantId,
+    filter: { namespace: 'doc' },
+    wholeNamespace: true,
+  });
 
 async function stored(projectId: string, tenantId: string, atLeast = ''): Promise<Set<string>> {
   const query = `?project_id=${projectId}&tenant_id=${tenantId}&at_least_consistency_token=${atLeast}`;

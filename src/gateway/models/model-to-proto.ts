@@ -21,9 +21,10 @@ const STATES = {
 export function modelVersionToProto(
   version: ModelVersion,
 ): MessageInitShape<typeof ModelVersionSchema> {
-  const { createdAtUs, sha256, ...fields } = version;
+  const { createdAtUs, sha256, droppedNamespaces, ...fields } = version;
   return {
     ...fields,
+    droppedNamespaces: [...droppedNamespaces],
     version: BigInt(version.version),
     rolledBackTo: BigInt(version.rolledBackTo),
     createdAt: timestampFromMicroseconds(createdAtUs),
@@ -45,6 +46,7 @@ export function activationToProto(
       tuple: refusedTuple(projectId, example),
       problem,
     })),
+    droppedNamespaces: [...activation.droppedNamespaces],
   };
 }
 

@@ -17,7 +17,7 @@ import { activationToProto } from './model-to-proto.ts';
 import { askedQueries } from './preview-queries.ts';
 import { expectedVersionOf } from './version-methods.ts';
 
-/** Changed answers that a refusal names. */
+/** Questions that a refusal names. */
 const CHANGES_NAMED = 3;
 
 /** The handler that writes models. */
@@ -83,17 +83,18 @@ async function passGuard(
   const projectId = history.idOf(given);
   const queries = askedQueries('guard.questions', projectId, guard.questions);
   const newest = await history.newest(projectId);
-  const changes: AnswerChange[] = [];
+  // By their texts: a draw may ask a question many times, and records do.
+  const named = new Set<string>();
   let last: PreviewProgress | undefined;
   const changesMax = queries.given.length + queries.sampled + queries.recorded;
   const call = { projectId, modelJson, queries, changesMax, signal };
   for await (const progress of previews.run(call)) {
     last = progress;
     for (const change of progress.changes) {
-      if (changes.length < CHANGES_NAMED && isRefused(guard, change)) changes.push(change);
+      if (named.size < CHANGES_NAMED && isRefused(guard, change)) named.add(textOfChange(change));
     }
   }
-  if (last !== undefined) judge(guard, last, changes);
+  if (last !== undefined) judge(guard, last, [...named].join('; '));
   return newest;
 }
 
@@ -101,7 +102,7 @@ function isRefused(guard: PreviewGuard, { allowedAfter }: AnswerChange): boolean
   return allowedAfter ? guard.refuseNewAllows : guard.refuseNewDenies;
 }
 
-function judge(guard: PreviewGuard, last: PreviewProgress, changes: readonly AnswerChange[]): void {
+function judge(guard: PreviewGuard, last: PreviewProgress, named: string): void {
   const counts = {
     new_allows: String(last.newAllows),
     new_denies: String(last.newDenies),
@@ -111,7 +112,6 @@ function judge(guard: PreviewGuard, last: PreviewProgress, changes: readonly Ans
   const refuse = (problem: string): never => {
     throw new AppError<ServicesReason>('MODEL_GUARD_REFUSED', `guard: ${problem}`, counts);
   };
-  const named = changes.map(textOfChange).join('; ');
   if (guard.refuseNewAllows && last.newAllows > 0) {
     refuse(`${last.newAllows} of ${last.answered} answers would become allows: ${named}`);
   }
@@ -123,7 +123,8 @@ function judge(guard: PreviewGuard, last: PreviewProgress, changes: readonly Ans
 }
 
 function textOfChange({ query, allowedAfter }: AnswerChange): string {
-  const { namespace, objectId, relation, userId } = query;
+  const { tenantId, namespace, objectId, relation, userId } = query;
   const change = allowedAfter ? 'deny becomes allow' : 'allow becomes deny';
-  return `${namespace}:${objectId}#${relation}@user:${userId} (${change})`;
+  const where = tenantId === '' ? '' : ` of tenant "${tenantId}"`;
+  return `${namespace}:${objectId}#${relation}@user:${userId}${where} (${change})`;
 }

@@ -68,11 +68,14 @@ export function createTupleHandlers(
 
     async deleteTuples(request, context) {
       assertNoUnknownFields(request);
-      const { projectId, tenantId, filter, dryRun, unchangedSince, countMax } = request;
+      const { projectId, tenantId, filter, wholeNamespace, wholeTenant } = request;
+      const { dryRun, unchangedSince, countMax } = request;
       const { count, token } = await tupleDelete.delete({
         projectId,
         tenantId,
         filter,
+        wholeNamespace,
+        wholeTenant,
         dryRun,
         unchangedSince,
         countMax,

@@ -16,6 +16,7 @@ import type { WriteMeta } from '../ports.ts';
 import type { ServicesReason } from '../services-reason.ts';
 import { checkUpdatesInSlices } from '../tuple-input.ts';
 import type { RawUpdate } from '../tuple-requests.ts';
+import { certainlyUnknown } from '../unknown-inserts.ts';
 import type { UpdateMode } from '../update-modes.ts';
 import { certainRefusal } from '../write-rules.ts';
 import { type BulkParts, tokenAt } from './bulk-ports.ts';
@@ -74,7 +75,7 @@ export class GuardedWrites {
 
   /**
    * WriteTuples. Errors: FIELD_*, NAMESPACE_RESERVED, BATCH_TOO_LARGE, TOKEN_INVALID, PRECONDITION_FAILED and
-   * IDEMPOTENCY_KEY_USED (nothing was written), those of the project and of TupleWrites, of modes among them. Cost: as a write; with a
+   * IDEMPOTENCY_KEY_USED (nothing was written), RELATION_UNKNOWN, those of the project and of TupleWrites, of modes among them. Cost: as a write; with a
    * precondition or a key a transaction of its own, five round trips.
    */
   async write(request: GuardedWriteRequest): Promise<GuardedWriteResult> {
@@ -87,7 +88,9 @@ export class GuardedWrites {
     const modes = checkModes(request.modes, updates);
     const preconditions = this.#preconditions(address, request.preconditions);
     const shard = await openShard(this.#parts, request);
+    const unknown = await certainlyUnknown(this.#parts.rules, shard, updates);
     if (key === '' && request.preconditions.length === 0) {
+      if (unknown !== undefined) throw unknown;
       const { epoch, revision } = await writer.write(shard, updates, meta, modes);
       countUndecidable(this.#parts, shard, updates);
       return { token: codec.encode(shard, epoch, revision), isReplayed: false };
@@ -101,6 +104,7 @@ export class GuardedWrites {
           if (!found.write.digest.equals(digest)) throw keyUsed();
           return { ...found.write, isReplayed: true };
         }
+        if (unknown !== undefined) throw unknown;
         await checkPreconditions(transaction, shard, found, preconditions);
         const { epoch, revision } = await transaction.write(shard, updates, meta, modes);
         if (key !== '') await insertWriteKey(client, shard, key, { digest, epoch, revision });

@@ -18,8 +18,8 @@ import {
 import { storeUnavailable } from '../exclusive-writer.ts';
 import type { AuditSink, WriteMeta } from '../ports.ts';
 import type { ServicesReason } from '../services-reason.ts';
-import { refusalOfTuple } from '../write-rules.ts';
 import type { BulkParts } from './bulk-ports.ts';
+import { refusalOfImported } from './tuple-admission.ts';
 
 /** An import whose rows are all staged. */
 export type StagedImport = {
@@ -112,7 +112,7 @@ export class ImportApply {
     return await this.#chunks(staged, progress);
   }
 
-  /** Looks at the rows after `applied` by what tuples must fit now; returns its version. Errors: TUPLE_NOT_ADMITTED. */
+  /** Looks at the rows after `applied` by what tuples must fit now; returns its version. Errors: TUPLE_NOT_ADMITTED, RELATION_UNKNOWN. */
   async #recheck({ shard, importNo, signal }: StagedImport, applied: number): Promise<number> {
     const { pool, rules } = this.#parts;
     const now = await rules.fresh(shard.projectId);
@@ -121,7 +121,7 @@ export class ImportApply {
       if (signal.aborted) throw cancelled();
       const tuples = await selectStaged(pool, importNo, from, RECHECK_ROWS);
       for (const [index, tuple] of tuples.entries()) {
-        const refusal = refusalOfTuple(now, tuple, `tuples[${from + index}]`);
+        const refusal = refusalOfImported(now, tuple, `tuples[${from + index}]`);
         if (refusal !== undefined) throw refusal;
       }
       if (tuples.length < RECHECK_ROWS) return now.version;

@@ -1,7 +1,10 @@
 import { problemOfCondition } from '../../model/condition-admission.ts';
 import type { ConditionDeclarations } from '../../model/model-conditions.ts';
 import type { RelationTuple, ShardKey, TupleChange } from '../../model/relation-tuple.ts';
-import { type ProjectRules, refusalOfTuple } from '../write-rules.ts';
+import type { AppError } from '../../shared/app-error.ts';
+import type { ServicesReason } from '../services-reason.ts';
+import { refusalOfUnknown } from '../unknown-inserts.ts';
+import { NO_RULES, type ProjectRules, refusalOfTuple } from '../write-rules.ts';
 import type { BulkParts } from './bulk-ports.ts';
 
 const NO_CONDITIONS: ConditionDeclarations = new Map();
@@ -10,7 +13,7 @@ const NO_CONDITIONS: ConditionDeclarations = new Map();
 export class TupleAdmission {
   readonly #parts: Pick<BulkParts, 'rules' | 'onUndecidable'>;
   readonly #projectId: string;
-  #rules: ProjectRules = { version: 0, models: [] };
+  #rules: ProjectRules = NO_RULES;
   #conditions = NO_CONDITIONS;
   #isMixed = false;
 
@@ -32,15 +35,15 @@ export class TupleAdmission {
   /** Whether a tuple fits what is known. Hot: where nothing is asked for, a look at its condition. */
   admits(tuple: RelationTuple): boolean {
     if (tuple.conditionName !== undefined) this.#countUndecidable(tuple);
-    return refusalOfTuple(this.#rules, tuple, '') === undefined;
+    return refusalOfImported(this.#rules, tuple, '') === undefined;
   }
 
-  /** Of one that does not fit what was known before. Errors: TUPLE_NOT_ADMITTED, with `at` before its field. */
+  /** Of one that does not fit what was known before. Errors: TUPLE_NOT_ADMITTED and RELATION_UNKNOWN, with `at` before its field. */
   async checkAnew(tuple: RelationTuple, at: string): Promise<void> {
     const now = await this.#parts.rules.fresh(this.#projectId);
     this.#isMixed ||= now.version !== this.#rules.version;
     this.#use(now);
-    const refusal = refusalOfTuple(now, tuple, at);
+    const refusal = refusalOfImported(now, tuple, at);
     if (refusal !== undefined) throw refusal;
   }
 
@@ -53,6 +56,15 @@ export class TupleAdmission {
     const problem = problemOfCondition(this.#conditions, tuple);
     if (problem !== undefined) this.#parts.onUndecidable(problem.field);
   }
+}
+
+/** The refusal of a tuple of an import, which `at` names in messages, or undefined. */
+export function refusalOfImported(
+  rules: ProjectRules,
+  tuple: RelationTuple,
+  at: string,
+): AppError<ServicesReason> | undefined {
+  return refusalOfUnknown(rules, tuple, at) ?? refusalOfTuple(rules, tuple, at);
 }
 
 /** Counts those of a write that was done. */

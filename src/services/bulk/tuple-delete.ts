@@ -20,13 +20,17 @@ import type { WriteMeta } from '../ports.ts';
 import type { ServicesReason } from '../services-reason.ts';
 import type { BulkParts } from './bulk-ports.ts';
 import { refused } from './guarded-write.ts';
-import { checkTupleFilter, isEverything, type RawFilter } from './tuple-filter.ts';
+import { checkTupleFilter, type RawFilter } from './tuple-filter.ts';
 
 export type DeleteTuplesRequest = {
   /** '' is the default project. */
   readonly projectId: string;
   readonly tenantId: string;
   readonly filter: RawFilter | undefined;
+  /** Must be said of a filter with a namespace and no object, and of no other. */
+  readonly wholeNamespace: boolean;
+  /** Must be said of a filter without a namespace, and of no other. */
+  readonly wholeTenant: boolean;
   readonly dryRun: boolean;
   /** '' is none. */
   readonly unchangedSince: string;
@@ -152,9 +156,9 @@ export class TupleDelete {
   }
 }
 
-function checkRequest({ filter, countMax }: DeleteTuplesRequest): TupleMatch {
+function checkRequest(request: DeleteTuplesRequest): TupleMatch {
+  const { filter, countMax } = request;
   const match = checkTupleFilter('filter', filter);
-  if (isEverything(match)) throw fieldError('filter', 'needs at least one field');
   if (match.namespace === SEAT_NAMESPACE) {
     throw new AppError<ServicesReason>(
       'NAMESPACE_RESERVED',
@@ -162,8 +166,33 @@ function checkRequest({ filter, countMax }: DeleteTuplesRequest): TupleMatch {
       { field: 'filter.namespace' },
     );
   }
+  checkExtent(match, request);
   if (countMax < 0n) throw fieldError('count_max', 'must not be negative');
   return match;
+}
+
+/** An id that came out empty at the caller must not widen a delete: the request says how far it goes, and nothing else. */
+function checkExtent(
+  { namespace, objectId }: TupleMatch,
+  { wholeNamespace, wholeTenant }: DeleteTuplesRequest,
+): void {
+  if (wholeTenant && namespace !== null) {
+    throw fieldError('whole_tenant', 'excludes filter.namespace');
+  }
+  if (wholeNamespace && objectId !== null) {
+    throw fieldError('whole_namespace', 'excludes filter.object_id');
+  }
+  if (namespace === null) {
+    if (wholeNamespace) throw fieldError('filter.namespace', 'is required with whole_namespace');
+    if (!wholeTenant) {
+      throw fieldError('filter.namespace', 'is empty: every namespace needs whole_tenant');
+    }
+  } else if (objectId === null && !wholeNamespace) {
+    throw fieldError(
+      'filter.object_id',
+      `is empty: every object of "${namespace}" needs whole_namespace`,
+    );
+  }
 }
 
 function checkUnchanged(since: DeletePosition, { epoch, revision }: DeletePosition): void {

@@ -125,6 +125,7 @@ export class ActivationJob {
     if (pending === undefined) return;
     if (pending.modelJson === '') return await this.#end(pending, 'cancelled');
     const model = parseModel(pending.modelJson);
+    const inForce = parseModel(pending.inForceJson);
     if (!pending.isAwaited) {
       if (!(await this.#awaitOlder(signal))) return;
       await setAwaited(pool, pending);
@@ -132,7 +133,7 @@ export class ActivationJob {
     for (;;) {
       if (signal.aborted) return;
       const rows = await selectTuplesAfter(pool, projectId, pending.lastSeen, rowsMax);
-      const found = examine(model, pending, rows);
+      const found = examine(inForce, model, pending, rows);
       if (rows.length > 0 && !(await saveProgress(pool, pending, found))) return;
       metrics.scanned(rows.length);
       pending = { ...pending, ...found };
@@ -182,9 +183,14 @@ export class ActivationJob {
         // Somebody else has ended it.
         if (state === undefined) return;
         metrics.ended(state);
-        const { createdBy, rpc, requestId, isForced: force, refused: tuplesRefused } = pending;
+        const { createdBy, rpc, requestId, isForced: force } = pending;
+        const { refused: tuplesRefused, droppedNamespaces } = pending;
         const write = { modelJson, rolledBackTo: 0, force };
-        const model = { ...writtenModel({ version, state }, write), tuplesRefused };
+        const model = {
+          ...writtenModel({ version, state }, write),
+          tuplesRefused,
+          droppedNamespaces,
+        };
         projects.audit(OPERATIONS[state], projectId, { createdBy, rpc, requestId }, model);
       },
     );

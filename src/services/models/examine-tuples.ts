@@ -1,3 +1,4 @@
+import { problemOfDropped } from '../../model/dropped-namespace.ts';
 import { problemOfTuple } from '../../model/model-admission.ts';
 import type { NamespaceModel } from '../../model/model-shape.ts';
 import { type RelationTuple, subjectFromColumns } from '../../model/relation-tuple.ts';
@@ -8,23 +9,40 @@ import {
 } from '../../store/sql/model-activations.ts';
 
 /** How far a look at stored tuples has come, and which it found that do not fit. */
-export type Finding = Pick<PendingActivation, 'lastSeen' | 'scanned' | 'refused' | 'examples'>;
+export type Finding = Pick<
+  PendingActivation,
+  'lastSeen' | 'scanned' | 'refused' | 'examples' | 'droppedNamespaces'
+>;
 
 /** Before the first look. */
-export const NOTHING_FOUND: Finding = { lastSeen: null, scanned: 0, refused: 0, examples: '[]' };
+export const NOTHING_FOUND: Finding = {
+  lastSeen: null,
+  scanned: 0,
+  refused: 0,
+  examples: '[]',
+  droppedNamespaces: [],
+};
 
 const EXAMPLES_MAX = 3;
 
-/** What has been found after `rows`, which follow on what was found `before`. Pure. Cost: O(rows). */
+/**
+ * What has been found after `rows`, which follow on what was found `before`, about a model that is to follow on the one in
+ * force. Pure. Cost: O(rows).
+ */
 export function examine(
+  inForce: NamespaceModel,
   model: NamespaceModel,
   before: Finding,
   rows: readonly ScannedRow[],
 ): Finding {
   const examples = JSON.parse(before.examples) as unknown[];
+  const droppedNamespaces = new Set(before.droppedNamespaces);
   let { refused } = before;
   for (const row of rows) {
-    const problem = problemOfTuple(model, tupleOf(row));
+    const tuple = tupleOf(row);
+    const dropped = problemOfDropped(inForce, model, tuple);
+    if (dropped !== undefined) droppedNamespaces.add(tuple.namespace);
+    const problem = dropped ?? problemOfTuple(model, tuple);
     if (problem === undefined) continue;
     refused++;
     if (examples.length < EXAMPLES_MAX) {
@@ -36,6 +54,7 @@ export function examine(
     scanned: before.scanned + rows.length,
     refused,
     examples: JSON.stringify(examples),
+    droppedNamespaces: [...droppedNamespaces].toSorted(),
   };
 }
 

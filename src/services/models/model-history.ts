@@ -76,6 +76,8 @@ export type RollBackRequest = Omit<ModelWriteRequest, 'modelJson' | 'modelGate'>
 export type WriteOutcome = { readonly version: number; readonly activation: ModelActivation };
 
 const COMMENT_CHARACTERS_MAX = 1_000;
+/** The built-in model as a document, where a version says it by ''. */
+const BUILT_IN_JSON = '{"namespaces":{}}';
 const PAGE_SIZE = 100;
 const PAGE_SIZE_MAX = 1_000;
 
@@ -155,7 +157,9 @@ export class ModelHistory {
     checkVersion('version', request.version);
     const id = await this.#known(request.projectId);
     const version = request.version === 0 ? await this.#versionBefore(id) : request.version;
-    const { modelJson, modelGate } = await this.get(id, version);
+    const { modelJson: stored, modelGate } = await this.get(id, version);
+    // '' says that no model is pending.
+    const modelJson = stored === '' ? BUILT_IN_JSON : stored;
     const texts = { modelJson, modelGate, rolledBackTo: version };
     const outcome = await this.#put('roll_back_model', request, texts);
     return { ...outcome, modelJson };

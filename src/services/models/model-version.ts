@@ -23,6 +23,8 @@ export type ModelVersion = {
   /** 0 is none. */
   readonly rolledBackTo: number;
   readonly forced: boolean;
+  /** Namespaces with stored tuples that the model in force before declared, and this one does not. Sorted. */
+  readonly droppedNamespaces: readonly string[];
   /** Of the JSON form, in hex. */
   readonly sha256: string;
   readonly state: ModelState;
@@ -40,6 +42,7 @@ export function modelVersionFromRow(row: ModelVersionRow): ModelVersion {
     comment: row.comment,
     rolledBackTo: Number(row.rolled_back_to),
     forced: row.forced,
+    droppedNamespaces: row.dropped_namespaces,
     sha256: row.model_sha256,
     state: isReplaced ? MODEL_REPLACED : row.state,
   };

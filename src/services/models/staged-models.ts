@@ -1,6 +1,8 @@
 import type { ClientBase, Pool } from 'pg';
+import { dropsNamespaces } from '../../model/dropped-namespace.ts';
 import { hasWriteRules } from '../../model/model-admission.ts';
 import { isTyped } from '../../model/model-references.ts';
+import type { NamespaceModel } from '../../model/model-shape.ts';
 import { parseModel } from '../../model/namespace-model.ts';
 import { AppError } from '../../shared/app-error.ts';
 import {
@@ -64,9 +66,9 @@ const STATES: Readonly<Record<StoredModelState, ModelActivation['state']>> = {
 };
 
 /**
- * How models come into force. One that says nothing of subjects decides from its commit on. A typed one is
- * pending at first: from its commit on tuples must fit it and the model in force, and it decides when no stored
- * tuple is found that does not fit (ActivationJob).
+ * How models come into force. One that says nothing of subjects and leaves out no namespace of the one in force decides
+ * from its commit on. Any other is pending at first: from its commit on tuples must fit it and the model in force, and it
+ * decides when no stored tuple is found that does not fit (ActivationJob).
  */
 export class StagedModels implements ModelWrites {
   readonly #options: StagedModelsOptions;
@@ -75,9 +77,10 @@ export class StagedModels implements ModelWrites {
     this.#options = options;
   }
 
-  async put(client: ClientBase, { id }: LockedProject, write: ModelWrite): Promise<PutModel> {
+  async put(client: ClientBase, before: LockedProject, write: ModelWrite): Promise<PutModel> {
+    const { id } = before;
     const model = parseModel(write.modelJson);
-    const state = isTyped(model) ? MODEL_PENDING : MODEL_ACTIVE;
+    const state = needsLook(parseModel(before.model_json), model) ? MODEL_PENDING : MODEL_ACTIVE;
     await cancelActivations(client, id);
     const version = await insertModelVersion(client, id, write, state);
     if (state === MODEL_ACTIVE) {
@@ -124,6 +127,8 @@ export class StagedModels implements ModelWrites {
     const { pool, waitMaxMs, projects } = this.#options;
     const settings = await projects().settings(projectId);
     const model = parseModel(modelJson);
+    // As it is now: the settings may be older.
+    const inForce = parseModel((await projects().get(settings.projectId)).modelJson);
     const untilMs = Math.min(deadlineMs - ANSWER_MS, nowMs() + waitMaxMs);
     const row = (finding: Finding, state: StoredModelState): ModelActivation =>
       activationFromRow({
@@ -132,8 +137,9 @@ export class StagedModels implements ModelWrites {
         scanned: String(finding.scanned),
         refused: String(finding.refused),
         examples: finding.examples,
+        dropped_namespaces: finding.droppedNamespaces,
       });
-    if (!isTyped(model)) return row(NOTHING_FOUND, MODEL_ACTIVE);
+    if (!needsLook(inForce, model)) return row(NOTHING_FOUND, MODEL_ACTIVE);
     if (!settings.regionServed) return row(NOTHING_FOUND, MODEL_PENDING);
     for (let finding = NOTHING_FOUND; ;) {
       if (nowMs() >= untilMs || signal.aborted) return row(finding, MODEL_PENDING);
@@ -145,7 +151,7 @@ export class StagedModels implements ModelWrites {
       ).catch((error: unknown) => {
         throw storeError(error);
       });
-      finding = examine(model, finding, rows);
+      finding = examine(inForce, model, finding, rows);
       if (rows.length === ACTIVATION_ROWS) continue;
       return row(finding, finding.refused > 0 ? MODEL_REFUSED : MODEL_ACTIVE);
     }
@@ -206,10 +212,16 @@ export class StagedModels implements ModelWrites {
   }
 }
 
+/** Whether stored tuples may keep a model from following on the one in force. */
+function needsLook(inForce: NamespaceModel, model: NamespaceModel): boolean {
+  return isTyped(model) || dropsNamespaces(inForce, model);
+}
+
 /** An activation as the database has it; a version without one came into force at once. */
 function activationFromRow(row: ActivationRow | undefined): ModelActivation {
   if (row === undefined) {
-    return { version: 0, state: 'none', tuplesScanned: 0, tuplesRefused: 0, examples: [] };
+    const none = { tuplesScanned: 0, tuplesRefused: 0, examples: [], droppedNamespaces: [] };
+    return { version: 0, state: 'none', ...none };
   }
   const examples = JSON.parse(row.examples) as [string, (string | null)[], string][];
   return {
@@ -222,6 +234,7 @@ function activationFromRow(row: ActivationRow | undefined): ModelActivation {
       columns,
       problem,
     })),
+    droppedNamespaces: row.dropped_namespaces,
   };
 }
 

@@ -9,6 +9,7 @@ export type ActivationRow = {
   readonly refused: string;
   /** JSON: see the migration. */
   readonly examples: string;
+  readonly dropped_namespaces: readonly string[];
 };
 
 /** An activation that is pending, with what it needs to go on. */
@@ -17,6 +18,8 @@ export type PendingActivation = {
   readonly version: number;
   /** '' where the project waits for another one by now. */
   readonly modelJson: string;
+  /** The model in force, which it is to follow on. */
+  readonly inForceJson: string;
   readonly isForced: boolean;
   readonly isAwaited: boolean;
   /** Tenant and identity columns of the tuple that was looked at last. */
@@ -24,6 +27,8 @@ export type PendingActivation = {
   readonly scanned: number;
   readonly refused: number;
   readonly examples: string;
+  /** Sorted: those of the model in force that it leaves out, of which tuples were found. */
+  readonly droppedNamespaces: readonly string[];
   readonly createdBy: string;
   readonly rpc: string;
   readonly requestId: string;
@@ -150,7 +155,8 @@ export async function selectActivation(
 ): Promise<ActivationRow | undefined> {
   const { rows } = await client.query<ActivationRow>(
     `select v.version::text as version, v.state, coalesce(a.scanned, 0)::text as scanned,
-       coalesce(a.refused, 0)::text as refused, coalesce(a.examples, '[]') as examples
+       coalesce(a.refused, 0)::text as refused, coalesce(a.examples, '[]') as examples,
+       coalesce(a.dropped_namespaces, '{}') as dropped_namespaces
      from model_version v
      left join model_activation a on a.project_id = v.project_id and a.version = v.version
      where v.project_id = $1 and ($2::bigint = 0 or v.version = $2::bigint)
@@ -188,6 +194,8 @@ export async function selectPendingActivation(
     scanned: string;
     refused: string;
     examples: string;
+    dropped_namespaces: string[];
+    in_force_json: string;
     created_by: string;
     rpc: string;
     request_id: string;
@@ -195,7 +203,7 @@ export async function selectPendingActivation(
     `select a.version::text as version,
        case when p.pending_version = a.version then p.pending_json else '' end as model_json,
        a.is_forced, a.is_awaited, a.last_seen, a.scanned::text as scanned, a.refused::text as refused,
-       a.examples, a.created_by, a.rpc, a.request_id
+       a.examples, a.dropped_namespaces, p.model_json as in_force_json, a.created_by, a.rpc, a.request_id
      from model_activation a join project p on p.id = a.project_id
      where a.project_id = $1 and a.state = ${MODEL_PENDING}`,
     [projectId],
@@ -206,12 +214,14 @@ export async function selectPendingActivation(
     projectId,
     version: Number(row.version),
     modelJson: row.model_json,
+    inForceJson: row.in_force_json,
     isForced: row.is_forced,
     isAwaited: row.is_awaited,
     lastSeen: row.last_seen,
     scanned: Number(row.scanned),
     refused: Number(row.refused),
     examples: row.examples,
+    droppedNamespaces: row.dropped_namespaces,
     createdBy: row.created_by,
     rpc: row.rpc,
     requestId: row.request_id,
@@ -276,10 +286,14 @@ export async function selectTuplesAfter(
 export async function saveProgress(
   client: ClientBase | Pool,
   before: PendingActivation,
-  after: Pick<PendingActivation, 'lastSeen' | 'scanned' | 'refused' | 'examples'>,
+  after: Pick<
+    PendingActivation,
+    'lastSeen' | 'scanned' | 'refused' | 'examples' | 'droppedNamespaces'
+  >,
 ): Promise<boolean> {
   const { rowCount } = await client.query(
-    `update model_activation set last_seen = $4::text[], scanned = $5, refused = $6, examples = $7
+    `update model_activation set last_seen = $4::text[], scanned = $5, refused = $6, examples = $7,
+       dropped_namespaces = $8::text[]
      where project_id = $1 and version = $2 and state = ${MODEL_PENDING} and scanned = $3`,
     [
       before.projectId,
@@ -289,6 +303,7 @@ export async function saveProgress(
       after.scanned,
       after.refused,
       after.examples,
+      after.droppedNamespaces,
     ],
   );
   return rowCount === 1;

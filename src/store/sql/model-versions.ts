@@ -24,6 +24,8 @@ export type ModelVersionRow = {
   readonly rolled_back_to: string;
   readonly forced: boolean;
   readonly state: StoredModelState;
+  /** Taken from its activation. */
+  readonly dropped_namespaces: readonly string[];
   /** Of the newest active version: the one in force; '0' where there is none. */
   readonly version_in_force: string;
 };
@@ -55,6 +57,8 @@ const IN_FORCE = `coalesce((select max(a.version) from model_version a
 const COLUMNS = `v.version::text as version, v.model_sha256,
   (extract(epoch from v.created_at) * 1000000)::bigint::text as created_at_us, v.created_by, v.rpc,
   v.request_id, v.comment, v.rolled_back_to::text as rolled_back_to, v.forced, v.state,
+  coalesce((select w.dropped_namespaces from model_activation w
+    where w.project_id = v.project_id and w.version = v.version), '{}') as dropped_namespaces,
   ${IN_FORCE}::text as version_in_force`;
 
 /** Adds a version to a project whose row the transaction holds, and returns its number. */

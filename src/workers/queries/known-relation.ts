@@ -1,4 +1,4 @@
-import { meantName, type MissingPart, missingPart } from '../../model/unknown-relation.ts';
+import { type MissingPart, missingPart, unknownText } from '../../model/unknown-relation.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { PairCounter } from '../jobs/pair-counter.ts';
 import type { QueryReason } from './query-reason.ts';
@@ -46,13 +46,8 @@ function unknownError(
   namespace: string,
   relation: string,
 ): AppError<QueryReason> {
-  const meant = meantName(model, namespace, relation, missing);
-  const problem =
-    missing === 'namespace'
-      ? `the model has no namespace "${namespace}"`
-      : `the model has no relation "${relation}" in the namespace "${namespace}"`;
-  const hint = meant === undefined ? '' : `; did you mean "${meant}"?`;
-  return new AppError<QueryReason>('RELATION_UNKNOWN', `${field}: ${problem}${hint}`, {
+  const { problem, meant } = unknownText(model, namespace, relation, missing);
+  return new AppError<QueryReason>('RELATION_UNKNOWN', `${field}: ${problem}`, {
     field,
     ...(meant === undefined ? {} : { meant }),
   });

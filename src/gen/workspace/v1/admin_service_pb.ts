@@ -77,8 +77,8 @@ export type Project = Message<"workspace.v1.Project"> & {
   maxCheckReads: number;
 
   /**
-   * When true, questions of gatehouse.v1 that name a namespace or relation that the typed model does not have are
-   * invalid_argument; absent otherwise. Methods of workspace.v1 answer as ever.
+   * When true, questions, inserts and imports of gatehouse.v1 that name a namespace or relation that the typed model does not
+   * have are invalid_argument; absent otherwise. Deletes and methods of workspace.v1 answer as ever.
    *
    * @generated from field: optional bool refuse_unknown_relations = 9;
    */
