@@ -74,7 +74,7 @@ describe('a tuple that is written', () => {
     );
     expect((await timesIn(tenantId, 'grpc')).get('old')).toMatchObject({ seconds: 0n, nanos: 0 });
     const { lines } = await getLines(three.instances[0], `?tenant_id=${tenantId}&written_at=true`);
-    expect(Object.keys(lines[0] ?? {})).toEqual(['tuple']);
+    expect(Object.keys(lines[1] ?? {})).toEqual(['tuple']);
   });
 
   test('shows no time that was not asked for', async () => {
@@ -83,7 +83,7 @@ describe('a tuple that is written', () => {
     await client.writeTuples({ tenantId, updates: [{ op: Op.INSERT, tuple: tuple('a') }] });
     for await (const part of client.streamTuples({ tenantId })) expect(part.writtenAt).toEqual([]);
     const { lines } = await getLines(three.instances[0], `?tenant_id=${tenantId}`);
-    expect(Object.keys(lines[0] ?? {})).toEqual(['tuple']);
+    expect(Object.keys(lines[1] ?? {})).toEqual(['tuple']);
   });
 });
 
