@@ -1,7 +1,10 @@
+import { Client } from 'pg';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { type TestDatabase, createTestDatabase } from '../../test/support/postgres.ts';
 import { SharedWork, type WorkName, type WorkOutcome } from './shared-work.ts';
 
+// oxlint-disable-next-line typescript/unbound-method -- applied to the client that a call is of
+const original = Client.prototype.query;
 let database: TestDatabase;
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -94,4 +97,28 @@ test('without a server a run fails and the next one tries again', async () => {
   await expect(shared.run('purge', work)).rejects.toThrow('connect');
   await expect(shared.run('purge', work)).rejects.toThrow('connect');
   expect(count).toBe(0);
+});
+
+test('works that begin and end together send one statement after the other', async () => {
+  const { shared } = instance();
+  const query = vi.spyOn(Client.prototype, 'query');
+  const underWay = new Map<unknown, number>();
+  let most = 0;
+  query.mockImplementation(function (this: Client, ...args: unknown[]) {
+    const count = (underWay.get(this) ?? 0) + 1;
+    underWay.set(this, count);
+    most = Math.max(most, count);
+    const answer = original.apply(this, args as never) as unknown as Promise<unknown>;
+    return answer.finally(() => underWay.set(this, (underWay.get(this) ?? 1) - 1)) as never;
+  });
+  try {
+    const names = ['purge', 'retention', 'bulk', 'activation', 'fsck'] as const;
+    const done = await Promise.all(
+      names.map((name) => shared.run(name, () => Promise.resolve(name))),
+    );
+    expect(done).toEqual(names);
+    expect(most).toBe(1);
+  } finally {
+    query.mockRestore();
+  }
 });

@@ -1,4 +1,4 @@
-import { Client } from 'pg';
+import { Client, type QueryResult, type QueryResultRow } from 'pg';
 import { type PostgresTarget, applyTimeouts, clientConfig } from './pool.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
 
@@ -88,6 +88,7 @@ class Session {
   users = 0;
   readonly #client: Client;
   readonly #lost = new AbortController();
+  #turn: Promise<unknown> = Promise.resolve();
 
   constructor(target: PostgresTarget, log: StoreLog) {
     const settings = { applicationName: 'gatehouse-upkeep', idleInTransactionTimeoutMs: 0 };
@@ -113,7 +114,7 @@ class Session {
     work: (signal: AbortSignal) => Promise<T>,
   ): Promise<{ readonly value: T } | undefined> {
     const key = [LOCK_CLASS, LOCK_OBJECTS[name]];
-    const { rows } = await this.#client.query<{ held: boolean }>(
+    const { rows } = await this.#query<{ held: boolean }>(
       'select pg_try_advisory_lock($1, $2) as held',
       key,
     );
@@ -122,11 +123,22 @@ class Session {
       return { value: await work(this.#lost.signal) };
     } finally {
       // A connection that is lost has released it.
-      if (!this.isLost) await this.#client.query('select pg_advisory_unlock($1, $2)', key);
+      if (!this.isLost) await this.#query('select pg_advisory_unlock($1, $2)', key);
     }
+  }
+
+  /** Several works share the connection, and a statement waits for the one before: the driver is to give up its own queue (pg 9). */
+  #query<Row extends QueryResultRow>(text: string, values: unknown[]): Promise<QueryResult<Row>> {
+    const answer = this.#turn.then(() => this.#client.query<Row>(text, values));
+    this.#turn = answer.catch(ignoreReported);
+    return answer;
   }
 
   async close(): Promise<void> {
     await this.#client.end().catch(() => undefined); // Its locks end with it, or have.
   }
+}
+
+function ignoreReported(): void {
+  // Whoever sent that statement hears of it.
 }
