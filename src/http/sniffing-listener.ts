@@ -53,6 +53,8 @@ const LOOKS_MAX = 512;
 const HELP_MS = 20;
 /** At the end: nobody came for this long, and the longest that is waited for it. */
 const QUIET_MS = 5;
+/** The round trip of those who are being let in as the port closes, ms. */
+const LET_IN_MS = 50;
 const END_MS = 1_000;
 
 /**
@@ -104,25 +106,31 @@ export class SniffingListener {
   }
 
   /**
-   * Stops accepting once nobody comes any more, or after `END_MS`: whoever the kernel has let in meanwhile, and would cut
-   * off with the socket, is accepted. Then waits as long at most for first bytes.
+   * Stops accepting once nobody comes any more, or after `END_MS`: the kernel lets nobody in from now on, and whoever it has let
+   * in, and would cut off with the socket, is accepted. Then waits as long at most for first bytes.
    */
   async finish(): Promise<void> {
+    const { peek, descriptors } = this.#options;
     const fd = descriptorOf(this.#server);
-    if (fd >= 0) this.#options.peek.deferAccept(fd, 0);
-    await this.#quietWithin(END_MS, () => this.#acceptedCount);
+    if (fd >= 0) {
+      peek.deferAccept(fd, 0);
+      // Others go on accepting at a socket that was handed over, and it ends nobody's connection.
+      if (descriptors === undefined) peek.letNobodyIn(fd);
+    }
+    await this.#quietWithin(END_MS, () => this.#acceptedCount, LET_IN_MS);
+    if (fd >= 0) this.#acceptFrom(fd, Infinity);
     this.stopAccepting();
     await this.#quietWithin(END_MS, () => (this.#waiting.size > 0 ? performance.now() : 0));
   }
 
   /** Resolves when `figure` has not changed for a while, at the latest after `timeMaxMs`. */
-  async #quietWithin(timeMaxMs: number, figure: () => number): Promise<void> {
+  async #quietWithin(timeMaxMs: number, figure: () => number, quietMs = QUIET_MS): Promise<void> {
     const deadlineMs = performance.now() + timeMaxMs;
     for (let before = Number.NaN; performance.now() < deadlineMs;) {
       const now = figure();
       if (now === before) return;
       before = now;
-      await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
+      await new Promise((resolve) => setTimeout(resolve, quietMs));
     }
   }
 
@@ -153,8 +161,8 @@ export class SniffingListener {
     for (const listening of descriptors) this.#acceptFrom(listening);
   }
 
-  #acceptFrom(listening: number): void {
-    for (let i = 0; i < ACCEPTED_PER_TURN_MAX; i++) {
+  #acceptFrom(listening: number, countMax = ACCEPTED_PER_TURN_MAX): void {
+    for (let i = 0; i < countMax; i++) {
       const fd = this.#options.peek.accept(listening);
       if (fd < 0) return;
       this.#accept({ fd, socket: null });

@@ -29,6 +29,8 @@ export type SocketPeek = {
   close(fd: number): void;
   /** Linux: wakes accept only once data has arrived, so that nearly every peek succeeds at once. */
   deferAccept(listenFd: number, seconds: number): void;
+  /** Linux: the kernel lets nobody new in at this socket. Who asks is not answered, and asks again after a second. */
+  letNobodyIn(listenFd: number): void;
 };
 
 export const PEEK_AGAIN = -1;
@@ -38,12 +40,31 @@ export const POLLIN = 1;
 const MSG_PEEK = 2;
 const IPPROTO_TCP = 6;
 const TCP_DEFER_ACCEPT = 9;
+const SOL_SOCKET = 1;
+const SO_ATTACH_FILTER = 26;
+/**
+ * Classic BPF over a TCP header (RFC 9293 section 3.1; Linux, Documentation/networking/filter.rst): drops the segments that have
+ * SYN and not ACK, which open connections, and keeps all others.
+ */
+const DROP_OPENING = [
+  { code: 0x30, jt: 0, jf: 0, k: 13 }, // load the byte of flags
+  { code: 0x54, jt: 0, jf: 0, k: 0x12 }, // of them ACK and SYN
+  { code: 0x15, jt: 0, jf: 1, k: 0x02 }, // SYN alone?
+  { code: 0x06, jt: 0, jf: 0, k: 0 }, // drop
+  { code: 0x06, jt: 0, jf: 0, k: 0xffff_ffff }, // keep
+];
+const SOCK_FPROG_BYTES = 16;
 const SOCK_NONBLOCK_CLOEXEC = 0x8_0800;
 const F_SETFD = 2;
 const FD_CLOEXEC = 1;
 
 type PeekLibrary = {
-  load(path: null): { func(signature: string): (...args: unknown[]) => number };
+  load(path: null): {
+    func(signature: string): (...args: unknown[]) => number;
+    func(name: string, result: string, args: readonly unknown[]): (...args: unknown[]) => number;
+  };
+  struct(members: Readonly<Record<string, unknown>>): unknown;
+  pointer(type: unknown): unknown;
   errno(): number;
   os: { errno: Record<string, number> };
 };
@@ -74,6 +95,16 @@ function bind(koffi: PeekLibrary): SocketPeek {
   const setsockopt = libc.func(
     'int setsockopt(int fd, int level, int name, const int *val, uint32_t len)',
   );
+  // Without names: the process may bind them more than once.
+  const filter = koffi.struct({ code: 'uint16', jt: 'uint8', jf: 'uint8', k: 'uint32' });
+  const program = koffi.struct({ len: 'uint16', filter: koffi.pointer(filter) });
+  const attach = libc.func('setsockopt', 'int', [
+    'int',
+    'int',
+    'int',
+    koffi.pointer(program),
+    'uint32',
+  ]);
   const accept4 = isLinux
     ? libc.func('int accept4(int fd, void *address, void *length, int flags)')
     : libc.func('int accept(int fd, void *address, void *length)');
@@ -108,6 +139,11 @@ function bind(koffi: PeekLibrary): SocketPeek {
       if (isLinux) {
         setsockopt(listenFd, IPPROTO_TCP, TCP_DEFER_ACCEPT, [seconds], 4);
       }
+    },
+    letNobodyIn(listenFd) {
+      if (!isLinux) return;
+      const drops = { len: DROP_OPENING.length, filter: DROP_OPENING };
+      attach(listenFd, SOL_SOCKET, SO_ATTACH_FILTER, drops, SOCK_FPROG_BYTES);
     },
   };
 }
