@@ -80,7 +80,12 @@ async function fillTenants(pool: Pool): Promise<void> {
       const subject = subjectToColumns(tuple.subject).join('\t');
       text += `${PROJECT}\t${LARGE}\t${tuple.namespace}\t${tuple.objectId}\t${tuple.relation}\t${subject}\t\\N\t\\N\t\\N\t1\n`;
     }
-    await copyIn(session, 'copy relation_tuple from stdin', Buffer.from(text));
+    await copyIn(
+      session,
+      `copy relation_tuple (project_id, tenant_id, namespace, object_id, relation, subject_namespace,
+      subject_id, subject_relation, expires_at_us, condition_name, condition_params, seq) from stdin`,
+      Buffer.from(text),
+    );
   }
   await session.query('vacuum analyze relation_tuple');
   session.release();

@@ -66,7 +66,12 @@ async function plainCopy(pool: ReturnType<typeof createPool>, tenant: string): P
   const data = Buffer.concat(parts);
   const client = await pool.connect();
   const startMs = performance.now();
-  await copyIn(client, 'copy relation_tuple from stdin', data);
+  await copyIn(
+    client,
+    `copy relation_tuple (project_id, tenant_id, namespace, object_id, relation, subject_namespace,
+      subject_id, subject_relation, expires_at_us, condition_name, condition_params, seq) from stdin`,
+    data,
+  );
   const seconds = (performance.now() - startMs) / 1_000;
   client.release();
   return ROWS / seconds;
