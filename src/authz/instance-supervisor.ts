@@ -117,8 +117,15 @@ export class InstanceSupervisor {
   /** SIGTERM to all at once, or to all again; resolves when everything has ended. */
   async stop(): Promise<void> {
     this.#isStopping = true;
+    // The instances cease to accept at these first.
+    for (const { metrics } of this.#places) metrics.letNobodyIn();
     for (const { process } of this.#places) process.signal('SIGTERM');
+    // When they cease to accept: who came later would wait for nobody, and be reset in the end.
+    const closing = setTimeout(() => {
+      for (const { socket } of this.#places) socket.letNobodyIn();
+    }, this.#options.config.drainMs);
     await Promise.all(this.#places.map(({ process }) => process.ended));
+    clearTimeout(closing);
     for (const { socket, metrics } of this.#places) {
       socket.close();
       metrics.close();

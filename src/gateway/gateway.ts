@@ -142,6 +142,8 @@ export interface Gateway {
 }
 
 /** The event of an answer whose reader stood still. */
+/** Whoever asks as the metrics port closes gets an answer. */
+const METRICS_STOP_MS = 250;
 const ANSWER_STALLED = 'answer_stalled';
 /** Answers shorter than this are not compressed. */
 const COMPRESS_MIN_BYTES = 1_024;
@@ -334,7 +336,7 @@ class ListenerPair implements Gateway {
     this.updateHealth();
     this.#server.beginDrain();
     // The next life of this instance answers there from now on.
-    if (this.#options.held !== undefined) this.#metricsServer.stop(0).catch(() => undefined);
+    if (this.#options.held !== undefined) this.stopMetrics().catch(() => undefined);
   }
 
   async stop(timeoutMs: number): Promise<void> {
@@ -343,7 +345,7 @@ class ListenerPair implements Gateway {
   }
 
   stopMetrics(): Promise<void> {
-    return this.#metricsServer.stop(0);
+    return this.#metricsServer.stop(METRICS_STOP_MS);
   }
 
   get inFlightCount(): number {

@@ -8,6 +8,8 @@ import { loadSocketPeek } from './socket-peek.ts';
 export type HeldSocket = {
   readonly fd: number;
   readonly port: number;
+  /** Nobody new reaches it from now on, in whatever process; who has before still waits there. */
+  letNobodyIn(): void;
   /** The port refuses once every process has closed its copy. */
   close(): void;
 };
@@ -62,5 +64,8 @@ async function holdSocket(
     if (isOpen) peek.close(fd);
     isOpen = false;
   };
-  return { fd, port: bound, close, isShared };
+  const letNobodyIn = (): void => {
+    if (isOpen) peek.letNobodyIn(fd);
+  };
+  return { fd, port: bound, letNobodyIn, close, isShared };
 }

@@ -55,6 +55,8 @@ const HELP_MS = 20;
 const QUIET_MS = 5;
 /** The round trip of those who are being let in as the port closes, ms. */
 const LET_IN_MS = 50;
+/** Where another process says when nobody is let in any more. */
+const LET_IN_HELD_MS = 250;
 const END_MS = 1_000;
 
 /**
@@ -114,10 +116,11 @@ export class SniffingListener {
     const fd = descriptorOf(this.#server);
     if (fd >= 0) {
       peek.deferAccept(fd, 0);
-      // Others go on accepting at a socket that was handed over, and it ends nobody's connection.
+      // At a socket that was handed over others may go on, and who holds it says when it is the end.
       if (descriptors === undefined) peek.letNobodyIn(fd);
     }
-    await this.#quietWithin(END_MS, () => this.#acceptedCount, LET_IN_MS);
+    const quietMs = descriptors === undefined ? LET_IN_MS : LET_IN_HELD_MS;
+    await this.#quietWithin(END_MS, () => this.#acceptedCount, quietMs);
     if (fd >= 0) this.#acceptFrom(fd, Infinity);
     this.stopAccepting();
     await this.#quietWithin(END_MS, () => (this.#waiting.size > 0 ? performance.now() : 0));

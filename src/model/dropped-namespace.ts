@@ -3,30 +3,41 @@ import type { TupleProblem } from './model-admission.ts';
 import type { NamespaceModel } from './model-shape.ts';
 import type { RelationTuple } from './relation-tuple.ts';
 
+const UNRULED = 'its tuples would count without rules';
+
 /**
- * Whether a model leaves out a namespace that the one in force declares: its tuples would count as they are stored, without
- * the rules that hold today. O(namespaces).
+ * Whether a model leaves out a namespace or relation that the one in force declares: its tuples would count as they are
+ * stored, without the rules that hold today. O(relations).
  */
-export function dropsNamespaces(inForce: NamespaceModel, next: NamespaceModel): boolean {
-  for (const name of inForce.namespaces.keys()) {
-    if (declares(inForce, name) && !declares(next, name)) return true;
+export function dropsRules(inForce: NamespaceModel, next: NamespaceModel): boolean {
+  for (const [name, relations] of inForce.namespaces) {
+    if (!declares(inForce, name)) continue;
+    if (!declares(next, name)) return true;
+    for (const relation of relations.keys()) {
+      if (next.namespaces.get(name)?.has(relation) !== true) return true;
+    }
   }
   return false;
 }
 
 /**
- * Why a stored tuple, or one to be written, keeps `next` from following on the model in force: its namespace is dropped.
- * undefined: it is not, or a built-in namespace takes its place and has the relation. O(1).
+ * Why a stored tuple, or one to be written, keeps `next` from following on the model in force: its namespace is dropped, or its
+ * relation. undefined: neither is, or a built-in namespace takes the place of its own and has the relation. O(1).
  */
 export function problemOfDropped(
   inForce: NamespaceModel,
   next: NamespaceModel,
   { namespace, relation }: RelationTuple,
 ): TupleProblem | undefined {
-  if (!declares(inForce, namespace) || declares(next, namespace)) return undefined;
+  if (!declares(inForce, namespace)) return undefined;
   if (next.namespaces.get(namespace)?.has(relation) === true) return undefined;
-  const message = `the model in force declares the namespace "${namespace}" and this one does not: its tuples would count without rules`;
-  return { field: 'namespace', message };
+  if (!declares(next, namespace)) {
+    const message = `"${namespace}" is declared by the model in force and left out by the next: ${UNRULED}`;
+    return { field: 'namespace', message };
+  }
+  if (inForce.namespaces.get(namespace)?.has(relation) !== true) return undefined;
+  const message = `"${relation}" of "${namespace}" is declared by the model in force and left out by the next: ${UNRULED}`;
+  return { field: 'relation', message };
 }
 
 /** Whether a document says it: not what the built-in model has, and lends to documents that leave it out. */

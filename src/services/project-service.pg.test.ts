@@ -109,7 +109,7 @@ test('only a new model gets a new version: nothing is compiled again for a name 
     modelVersion: 1,
     readBudget: 200,
   });
-  const next = MODEL.replace('viewer', 'editor');
+  const next = MODEL.replace('{"viewer":', '{"editor":{},"viewer":');
   await update({ id: 'models', modelJson: next });
   expect(services.models.at(-1)).toEqual(['models', 3, next]);
   expect(services.projects.peek('models')).toMatchObject({ version: 3, modelVersion: 3 });

@@ -124,7 +124,7 @@ export function refusalOfTuple(
   return undefined;
 }
 
-/** The problem of a tuple whose namespace the pending model leaves out: one more would keep it from coming into force. */
+/** The problem of a tuple whose namespace or relation the pending model leaves out: one more would keep it from coming into force. */
 function problemOfPending(
   models: ProjectRules['models'],
   index: number,

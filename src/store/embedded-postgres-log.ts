@@ -32,6 +32,8 @@ export function followServerLog({ path, start }: LogPosition, log: StoreLog): Fo
     const { text, end } = linesBehind(path, at);
     at = end > LOG_BYTES_MAX && isSetAside(path) ? 0 : end;
     const found = text.split('\n').flatMap((line) => troubleIn(line) ?? []);
+    // Of many the worst are passed on.
+    if (found.length > LINES_MAX) found.sort((a, b) => rankOf(b) - rankOf(a));
     for (const [index, fields] of found.slice(0, LINES_MAX).entries()) {
       const omitted = index === LINES_MAX - 1 ? found.length - LINES_MAX : 0;
       const level = fields.severity === 'WARNING' ? 'warn' : 'error';
@@ -53,6 +55,12 @@ type Trouble = {
   readonly text: string;
   readonly pid: number;
 };
+
+const SEVERITIES = ['WARNING', 'ERROR', 'FATAL', 'PANIC'];
+
+function rankOf({ severity }: Trouble): number {
+  return SEVERITIES.indexOf(severity);
+}
 
 function troubleIn(line: string): Trouble | undefined {
   const [, pid = '', sqlstate = '', severity = '', text = ''] = TROUBLE.exec(line) ?? [];

@@ -4,7 +4,7 @@ import { modelCall } from '../support/model-calls.ts';
 import { query } from '../support/query-call.ts';
 import { call } from '../support/service.ts';
 
-/* A namespace of the model in force that the next one leaves out does not end its rules while tuples are stored under it. */
+/* A namespace or relation of the model in force that the next one leaves out does not end its rules while tuples are stored under it. */
 
 const { instance } = await instanceForFile();
 
@@ -68,7 +68,7 @@ const REFUSED = {
   dropped_namespaces: ['wiki'],
 };
 const PROBLEM =
-  'namespace: the model in force declares the namespace "wiki" and this one does not: its tuples would count without rules';
+  'namespace: "wiki" is declared by the model in force and left out by the next: its tuples would count without rules';
 
 test.each(Object.entries(NEXT))('WriteModel, to a model that is %s', async (_name, model) => {
   for (const gate of [WIKI, PLAIN_WIKI]) {
@@ -164,6 +164,39 @@ test('force: they count as they are stored, and answer and version name the name
       dropped_namespaces: [],
     });
   }
+});
+
+test('a relation that is renamed, in models that are not typed', async () => {
+  const renamed = { gate: PLAIN_WIKI.replaceAll('barred', 'banned') };
+  for (const gate of [WIKI, PLAIN_WIKI]) {
+    const project_id = await barring(gate);
+    const problem =
+      'relation: "barred" of "wiki" is declared by the model in force and left out by the next: its tuples would count without rules';
+    const found = { tuples_scanned: '2', tuples_refused: '1', dropped_namespaces: [] };
+    for (const dry_run of [true, false]) {
+      const body = { project_id, model: renamed, dry_run };
+      const refused = await modelCall(instance, 'WriteModel', body);
+      expect(refused.body['activation']).toMatchObject({
+        ...found,
+        state: 'MODEL_ACTIVATION_STATE_REFUSED',
+        examples: [{ tuple: { relation: 'barred', subject: { user_id: 'eve' } }, problem }],
+      });
+      expect(await mayRead(project_id)).toBe(false);
+    }
+    const body = { project_id, model: renamed, force: true };
+    const forced = await modelCall(instance, 'WriteModel', body);
+    expect(forced.body['activation']).toMatchObject({
+      ...found,
+      state: 'MODEL_ACTIVATION_STATE_ACTIVE',
+    });
+    expect(await mayRead(project_id)).toBe(true);
+  }
+  // Without its tuples it goes.
+  const project_id = await barring(PLAIN_WIKI);
+  const updates = updatesOf([['wiki', 'barred', { user_id: 'eve' }]], 'OP_DELETE');
+  await call(instance, 'AuthzService/WriteRelationTuples', { project_id, updates });
+  const written = await modelCall(instance, 'WriteModel', { project_id, model: renamed });
+  expect(written.body['activation']).toMatchObject({ state: 'MODEL_ACTIVATION_STATE_ACTIVE' });
 });
 
 test('a namespace without tuples goes, and one that is declared with fewer rules is none that is dropped', async () => {

@@ -9,8 +9,8 @@ import { createTestDatabase } from '../support/postgres.ts';
 import { stagedModels } from '../support/staged-models.ts';
 import { NO_INSTANCES } from '../support/write-admission.ts';
 
-const PLAIN = docModel({ viewer: {} });
-const OTHER = docModel({ viewer: {}, editor: {} });
+const PLAIN = docModel({ viewer: {}, editor: {} });
+const OTHER = docModel({ viewer: { union: [{ this: {} }, { computed: 'editor' }] }, editor: {} });
 
 test('who wrote, forced or brought back which model stands in the audit log, once it is committed', async () => {
   const database = await createTestDatabase();

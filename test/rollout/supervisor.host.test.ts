@@ -9,6 +9,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { instancesOf, shareOf } from '../../src/authz/supervise.ts';
 import { isAlive, readPidFile } from '../../src/store/embedded-postgres-process.ts';
 import { startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
+import { ARRIVING, arrive } from '../http/arriving-clients.ts';
 import {
   type ChildService,
   type LogLine,
@@ -122,9 +123,18 @@ describe('several instances under one supervisor', () => {
 
     const server = readPidFile(join(dataDir, 'postgres'))?.pid ?? 0;
     expect(isAlive(server)).toBe(true);
+    const arriving = [
+      arrive(port, '/healthz'),
+      ...metricsPorts.map((at) => arrive(at, '/healthz')),
+    ];
+    await Promise.all(arriving.map((clients) => clients.answered(ARRIVING)));
     service.child.kill('SIGTERM');
     expect(await service.exited).toBe(0);
     expect(isAlive(server)).toBe(false);
+    for (const { ended, outcomes: seen } of arriving) {
+      await ended;
+      expect([...seen.keys()].toSorted()).toEqual(['ECONNREFUSED', 'answered']);
+    }
     expect(existsSync(join(dataDir, 'database-url'))).toBe(false);
     expect(count(service, 'stopped')).toBe(2 * INSTANCES + 1); // each twice, and the supervisor
   }, 180_000);

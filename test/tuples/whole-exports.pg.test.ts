@@ -97,6 +97,14 @@ test('what it advises leads to the whole, and another continuation is refused', 
   const { body } = await postLines(instance, scopeOf(restored), kept + rest);
   expect(body).toMatchObject({ received: '1500', warnings: [] });
   expect(setOf(await exported(instance, scopeOf(restored)))).toEqual(setOf(plainTuples(1_500)));
+  // What is before the join is vouched for by the line of the cursor.
+  const holed = lines
+    .slice(0, mark + 1)
+    .toSpliced(4, 3)
+    .join('\n');
+  expect(await refusalOf(`${holed}\n${rest}`)).toMatch(
+    /^EXPORT_ALTERED: line \d+: says \d+ tuples/,
+  );
   // From the beginning again, or from another place.
   expect(await refusalOf(kept + text)).toMatch(/^EXPORT_CUT: .* in line \d+ another export begins/);
   // Two whole ones may follow each other.
@@ -110,14 +118,39 @@ test('one that lost or gained a line, or a letter, is refused', async () => {
   const without = lines.toSpliced(7, 1).join('\n');
   const twice = lines.toSpliced(7, 0, lines[7] ?? '').join('\n');
   const swapped = lines.toSpliced(7, 2, lines[8] ?? '', lines[7] ?? '').join('\n');
-  expect(await refusalOf(without)).toMatch(/^EXPORT_ALTERED: line 52: says 50 tuples, and 49 came/);
-  expect(await refusalOf(twice)).toMatch(/^EXPORT_ALTERED: line 54: says 50 tuples, and 51 came/);
-  expect(await refusalOf(swapped)).toMatch(/50 tuples, and 50 came with other bytes/);
+  expect(await refusalOf(without)).toMatch(/^EXPORT_ALTERED: line 51: says 50 tuples, and 49 came/);
+  expect(await refusalOf(twice)).toMatch(/^EXPORT_ALTERED: line 53: says 50 tuples, and 51 came/);
+  expect(await refusalOf(swapped)).toMatch(/says 50 tuples, and other bytes of them came/);
+});
+
+test('one without its beginning is refused, and hostile marks are', async () => {
+  const { text } = await exportOf(50);
+  expect(await refusalOf(text.split('\n').slice(1).join('\n'))).toMatch(
+    /^EXPORT_CUT: the export was cut: its first line is missing/,
+  );
+  const begin = '{"begin":true,"cursor":""}';
+  for (const end of [
+    '{"toString":1}',
+    '[[]]',
+    '"1"',
+    'null',
+    '1e999',
+    `"${'9'.repeat(100_000)}"`,
+  ]) {
+    const refusal = await refusalOf(`${begin}\n{"end":true,"count":${end},"sha256":"x"}\n`);
+    expect(refusal).toMatch(/^EXPORT_ALTERED: line 2: says /);
+    expect(refusal.length).toBeLessThan(300);
+  }
+  const long = await refusalOf(`${begin}\n{"cursor":"${'c'.repeat(400_000)}"}\n${begin}\n`);
+  expect(long.length).toBeLessThan(300);
 });
 
 test('one of a release before is imported with a warning, other lines without', async () => {
   const { text } = await exportOf(20);
-  const lines = text.split('\n').slice(1, -2);
+  const lines = text
+    .split('\n')
+    .slice(1, -2)
+    .map((line) => line.replace(/,"count".*/, '}'));
   const older = [...lines, '{"end":true,"cursor":"c","consistency_token":"t"}', ''].join('\n');
   const warned = await postLines(instance, scopeOf(newTenant()), older);
   expect(warned.body).toMatchObject({

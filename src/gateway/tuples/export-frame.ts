@@ -6,7 +6,7 @@ import type { TuplesReason } from './tuples-reason.ts';
 const DIGEST = 'sha256';
 const NEWLINE = '\n';
 
-/** The lines of an export as they are written: the first, and the last with count and digest of all between. */
+/** The lines of an export as they are written: the first, and cursors and the last with count and digest of all before them. */
 export class ExportWriter {
   readonly #hash = createHash(DIGEST);
   #count = 0;
@@ -14,11 +14,18 @@ export class ExportWriter {
   /** The first line. `cursor` is where the export begins, '' at the beginning. */
   begin(cursor: string): string {
     // With a member that releases before this one pass over.
-    return this.add(`${JSON.stringify({ begin: true, cursor })}\n`, 0);
+    return this.#add(`${JSON.stringify({ begin: true, cursor })}\n`, 0);
+  }
+
+  /** Lines that hold so many tuples, and the line of the cursor behind them, of which `members` are a part. */
+  part(lines: string, tuples: number, members: Readonly<Record<string, unknown>>): string {
+    this.#add(lines, tuples);
+    const [count, digest] = [this.#count, this.#hash.copy().digest('hex')];
+    return lines + this.#add(`${JSON.stringify({ ...members, count, [DIGEST]: digest })}\n`, 0);
   }
 
   /** Whole lines that hold so many tuples; returns them. */
-  add(lines: string, tuples: number): string {
+  #add(lines: string, tuples: number): string {
     this.#hash.update(lines);
     this.#count += tuples;
     return lines;
@@ -31,6 +38,9 @@ export class ExportWriter {
   }
 }
 
+/** Of a cursor that errors repeat; what is longer is none of ours. */
+const CURSOR_MAX = 1_024;
+
 type Marks = {
   readonly begin?: unknown;
   readonly end?: unknown;
@@ -40,8 +50,9 @@ type Marks = {
 };
 
 /**
- * Whether what is read as an export is all of it: from its first line on, the bytes of all lines are counted and hashed, up to
- * the last line, which must say the same. An export that ended at a cursor may be followed by the one that goes on there.
+ * Whether what is read as an export is all of it: from its first line on the bytes of all lines are hashed, and their tuples
+ * counted. The lines of cursors and the last line must say the same. An export that ended at a cursor may be followed by
+ * the one that goes on there.
  */
 export class ExportReader {
   #hash: Hash | undefined;
@@ -74,9 +85,13 @@ export class ExportReader {
   /** A line that holds no tuple. Errors: EXPORT_CUT, EXPORT_ALTERED. */
   mark(marks: Marks, line: number): void {
     if (marks.begin === true) this.#begin(marks, line);
-    else if ('end' in marks) this.#end(marks, line);
-    else if (!this.isOpen) this.#isUnchecked = true;
-    if (typeof marks.cursor === 'string') [this.#cursor, this.#cursorLine] = [marks.cursor, line];
+    else if (this.#hash !== undefined) this.#assertSame(marks, this.#hash.copy(), line);
+    else if (DIGEST in marks && 'end' in marks) throw this.#cut('its first line is missing');
+    else this.#isUnchecked = true;
+    if ('end' in marks) this.#hash = undefined;
+    const { cursor } = marks;
+    const isOurs = typeof cursor === 'string' && cursor.length <= CURSOR_MAX;
+    if (isOurs) [this.#cursor, this.#cursorLine] = [cursor, line];
   }
 
   /** There is no more. Errors: EXPORT_CUT. */
@@ -94,17 +109,13 @@ export class ExportReader {
     this.#count = 0;
   }
 
-  #end({ count, [DIGEST]: digest }: Marks, line: number): void {
-    if (this.#hash === undefined) {
-      this.#isUnchecked = true;
-      return;
-    }
-    const found = this.#hash.digest('hex');
-    this.#hash = undefined;
-    if (count === this.#count && digest === found) return;
+  #assertSame({ count, [DIGEST]: digest }: Marks, hash: Hash, line: number): void {
+    if (count === this.#count && digest === hash.digest('hex')) return;
+    const said = typeof count === 'number' ? `${count} tuples` : 'no count';
+    const found = count === this.#count ? 'other bytes of them' : String(this.#count);
     throw new AppError<TuplesReason>(
       'EXPORT_ALTERED',
-      `line ${line}: says ${String(count)} tuples, and ${this.#count} came${count === this.#count ? ' with other bytes' : ''}; nothing was written. Export again, or take the lines with begin and end out of a file that was altered on purpose`,
+      `line ${line}: says ${said}, and ${found} came; nothing was written. Export again, or take the lines with begin and end out of a file that was altered on purpose`,
       { line: String(line) },
     );
   }

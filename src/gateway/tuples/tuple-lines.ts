@@ -30,8 +30,8 @@ export function lineBytesMaxOf(bodyBytesMax: number): number {
   return Math.min(bodyBytesMax, LINE_BOUNDS.bytesMax);
 }
 
-/** Only lines in which one of these stands can begin or end an export; tuples may have them as texts. */
-const MARKS = ['"begin"', '"end"'];
+/** Only lines in which one of these stands are about the export itself; tuples may have them as texts. */
+const MARKS = ['"begin"', '"cursor"', '"end"'];
 
 /**
  * Reads lines of JSON, each a RelationTuple, or `{"tuple":{…}}` as exports have it, perhaps with `written_at`. Lines of an export that hold no

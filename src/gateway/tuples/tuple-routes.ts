@@ -112,10 +112,10 @@ async function sendExport(
     for await (const part of parts.tupleExport.stream(asked, stop)) {
       begin();
       last = { cursor: part.cursor, consistency_token: part.token };
-      const line = JSON.stringify({ ...last, revision_changed: part.isRevisionChanged });
       const { allTenants: hasTenant, hasWrittenAt } = asked;
       const lines = tuplesToLines(part.shard, part.page, { hasTenant, hasWrittenAt });
-      const written = writer.add(`${lines}${line}\n`, part.page.rows);
+      const mark = { ...last, revision_changed: part.isRevisionChanged };
+      const written = writer.part(lines, part.page.rows, mark);
       await writeTo(exchange, `${first}${written}`, parts.stallMs);
       first = '';
       if (exchange.isEnded) return;

@@ -57,6 +57,8 @@ export interface NotificationService {
 }
 
 const HINT_DELAY_MS = 25;
+/** Whoever asks as the metrics port closes gets an answer. */
+const METRICS_STOP_MS = 250;
 /** Orders about streams are in force everywhere within a second, also when no hint arrives. */
 const ORDERS_POLL_MS = 300;
 const PURGE_INTERVAL_MS = 60_000;
@@ -413,7 +415,7 @@ async function stop(parts: Parts): Promise<void> {
   const leftForSendsMs = leftMs();
   await Promise.all(dispatchers.map((one) => one.close(leftForSendsMs)));
   await parts.opened.close();
-  await parts.metricsServer.stop(0);
+  await parts.metricsServer.stop(METRICS_STOP_MS);
 }
 
 function ignoreWhileFailing(): void {

@@ -79,7 +79,7 @@ test('while it is pending no tuple comes into the namespace, on any instance; de
     await expect(write('beside', 'room', by, 'insert')).rejects.toMatchObject({
       reason: 'TUPLE_NOT_ADMITTED',
       message:
-        'updates[0].tuple.namespace: the model in force declares the namespace "room" and this one does not: ' +
+        'updates[0].tuple.namespace: "room" is declared by the model in force and left out by the next: ' +
         'its tuples would count without rules (by the model that is pending)',
     });
     await write('beside', 'room', by, 'delete');
@@ -130,7 +130,7 @@ test('the look goes on over pages: every tuple is counted, and the namespaces st
   for (const tenantId of ['a', 'b']) {
     await services.writer.write({ projectId: 'pages', tenantId }, updates, meta);
   }
-  await put('pages', '{"namespaces":{"lobby":{"relations":{}},"hall":{"relations":{}}}}');
+  await put('pages', '{"namespaces":{"lobby":{"relations":{}},"hall":{"relations":{"key":{}}}}}');
   const found = await other.staged.settled('pages', 2, Infinity);
   expect(found).toMatchObject({
     state: 'refused',

@@ -41,8 +41,10 @@ export function examine(
   for (const row of rows) {
     const tuple = tupleOf(row);
     const dropped = problemOfDropped(inForce, model, tuple);
-    if (dropped !== undefined) droppedNamespaces.add(tuple.namespace);
-    const problem = dropped ?? problemOfTuple(model, tuple);
+    if (dropped?.field === 'namespace') droppedNamespaces.add(tuple.namespace);
+    // A typed model has words of its own for a relation that it lacks.
+    const misfit = dropped?.field === 'namespace' ? undefined : problemOfTuple(model, tuple);
+    const problem = misfit ?? dropped;
     if (problem === undefined) continue;
     refused++;
     if (examples.length < EXAMPLES_MAX) {

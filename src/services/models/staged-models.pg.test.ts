@@ -260,7 +260,7 @@ describe('while a model is pending', () => {
     });
     await put(id, TYPED);
     await put(id, modelOf({ viewer: ['group'] }));
-    await update(id, modelOf({ viewer: [] }));
+    await update(id, UNTYPED);
     const { rows } = await database.pool.query(
       `select v.state, a.state as way from model_version v
        left join model_activation a using (project_id, version) where project_id = $1 order by version`,

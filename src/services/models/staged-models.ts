@@ -1,5 +1,5 @@
 import type { ClientBase, Pool } from 'pg';
-import { dropsNamespaces } from '../../model/dropped-namespace.ts';
+import { dropsRules } from '../../model/dropped-namespace.ts';
 import { hasWriteRules } from '../../model/model-admission.ts';
 import { isTyped } from '../../model/model-references.ts';
 import type { NamespaceModel } from '../../model/model-shape.ts';
@@ -66,7 +66,7 @@ const STATES: Readonly<Record<StoredModelState, ModelActivation['state']>> = {
 };
 
 /**
- * How models come into force. One that says nothing of subjects and leaves out no namespace of the one in force decides
+ * How models come into force. One that says nothing of subjects and leaves out no namespace or relation of the one in force decides
  * from its commit on. Any other is pending at first: from its commit on tuples must fit it and the model in force, and it
  * decides when no stored tuple is found that does not fit (ActivationJob).
  */
@@ -214,7 +214,7 @@ export class StagedModels implements ModelWrites {
 
 /** Whether stored tuples may keep a model from following on the one in force. */
 function needsLook(inForce: NamespaceModel, model: NamespaceModel): boolean {
-  return isTyped(model) || dropsNamespaces(inForce, model);
+  return isTyped(model) || dropsRules(inForce, model);
 }
 
 /** An activation as the database has it; a version without one came into force at once. */
