@@ -43,6 +43,22 @@ test('a loop fails from its third failure in a row on, and is logged at first, t
   ]);
 });
 
+test('one that fails now and then has a line a minute', () => {
+  const { loops, lines, wait } = started();
+  const report = loops.loop('purge');
+  for (let second = 0; second < 120; second += 2) {
+    report.failed('away');
+    report.succeeded();
+    wait(2_000);
+  }
+  expect(lines.map(([, event]) => event)).toEqual([
+    'background_failed',
+    'background_recovered',
+    'background_failed',
+    'background_recovered',
+  ]);
+});
+
 test('a success in between begins anew, and loops do not count for each other', async () => {
   const { loops } = started();
   const refuse = (): Promise<never> => Promise.reject(new Error('away'));

@@ -4,7 +4,7 @@ import type { MetricStore } from './metric-store.ts';
 
 /** Failures in a row by which a loop counts as failing: one may be a restart of PostgreSQL. */
 const FAILURES_MIN = 3;
-/** Lines of one loop that goes on failing are so far apart, ms. */
+/** Lines about failures of one loop are so far apart, ms, but for the one from which on it counts as failing. */
 const LOG_INTERVAL_MS = 60_000;
 
 export type BackgroundLoopsOptions = {
@@ -69,7 +69,8 @@ class Loop implements LoopReport {
   readonly counts = { done: 0, failed: 0 };
   readonly #options: BackgroundLoopsOptions;
   #failures = 0;
-  #loggedMs = 0;
+  #loggedMs = -Infinity;
+  #isLogged = false;
 
   constructor(name: string, options: BackgroundLoopsOptions) {
     this.name = name;
@@ -84,9 +85,10 @@ class Loop implements LoopReport {
     this.counts.done += 1;
     const failures = this.#failures;
     this.#failures = 0;
+    if (!this.#isLogged) return;
+    this.#isLogged = false;
     // As severe as the failure at least, so that nobody finds the one without the other.
-    if (failures > 0)
-      this.#options.log('warn', 'background_recovered', { loop: this.name, failures });
+    this.#options.log('warn', 'background_recovered', { loop: this.name, failures });
   }
 
   failed(error: unknown): void {
@@ -94,9 +96,9 @@ class Loop implements LoopReport {
     this.#failures += 1;
     const { log, describe, monotonicMs } = this.#options;
     const nowMs = monotonicMs();
-    const isNews = this.#failures === 1 || this.#failures === FAILURES_MIN;
-    if (!isNews && nowMs - this.#loggedMs < LOG_INTERVAL_MS) return;
+    if (this.#failures !== FAILURES_MIN && nowMs - this.#loggedMs < LOG_INTERVAL_MS) return;
     this.#loggedMs = nowMs;
+    this.#isLogged = true;
     const fields = { loop: this.name, failures: this.#failures, ...describe(error) };
     log(this.isFailing ? 'error' : 'warn', 'background_failed', fields);
   }
