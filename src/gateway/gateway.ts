@@ -141,9 +141,9 @@ export interface Gateway {
   readonly inFlightCount: number;
 }
 
-/** The event of an answer whose reader stood still. */
 /** Whoever asks as the metrics port closes gets an answer. */
 const METRICS_STOP_MS = 250;
+/** The event of an answer whose reader stood still. */
 const ANSWER_STALLED = 'answer_stalled';
 /** Answers shorter than this are not compressed. */
 const COMPRESS_MIN_BYTES = 1_024;

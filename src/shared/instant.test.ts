@@ -33,3 +33,10 @@ test.each([
 ])('the seconds %s with %s nanoseconds', (seconds, nanos, isOne) => {
   expect(isTimestamp(seconds, nanos)).toBe(isOne);
 });
+
+test('a fraction as long as a body takes no longer than to read it', () => {
+  // Of so many digits one that looks anew from each takes hours.
+  const zeros = '0'.repeat(4_000_000);
+  expect(parseInstant(`2026-11-28T00:00:00.${zeros}1Z`)?.fraction).toBe(`${zeros}1`);
+  expect(parseInstant(`2026-11-28T00:00:00.5${zeros}Z`)?.fraction).toBe('5');
+});

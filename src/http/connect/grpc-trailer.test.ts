@@ -58,3 +58,9 @@ test('what a handler of Connect fails with is escaped in the same way', () => {
   expect(trailer.get('grpc-message')).toBe('a/b: 100%25 %E2%9C%93');
   expect(trailer.get('grpc-status')).toBe('10');
 });
+
+test('a text full of spaces takes no longer than to read it', () => {
+  const spaces = ' '.repeat(4_000_000);
+  expect(grpcMessageOf(`x${spaces}x`)).toBe(`x${spaces}x`);
+  expect(grpcMessageOf(`x${' '.repeat(1_000)}`)).toBe(`x${'%20'.repeat(1_000)}`);
+});

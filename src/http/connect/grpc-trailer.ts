@@ -1,23 +1,27 @@
 import type { ConnectError, HandlerContext } from '@connectrpc/connect';
 import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
+import { withoutTrailing } from '../../shared/without-trailing.ts';
 
 const MESSAGE = 'grpc-message';
-/** What is escaped: `%`, whatever is not printable ASCII, and a space at either end, which a header field would lose. */
-const ESCAPED = /[^\x20-\x24\x26-\x7e]+|^ +| +$/g;
+/** What is escaped: `%`, whatever is not printable ASCII, and a space at the beginning, which a header field would lose. */
+const ESCAPED = /[^\x20-\x24\x26-\x7e]+|^ +/g;
 const utf8 = new TextEncoder();
 
 /**
  * A text as `grpc-message` has it: the bytes of its UTF-8 outside of 0x20-0x7E and `%` as `%XX` (PROTOCOL-HTTP2.md of gRPC,
- * Percent-Encoded). Half a surrogate pair becomes U+FFFD. Never throws; O(length).
+ * Percent-Encoded). Half a surrogate pair becomes U+FFFD. Spaces at either end are
+ * escaped. Never throws; O(length).
  */
 export function grpcMessageOf(text: string): string {
-  return text.replace(ESCAPED, (part) => {
+  const whole = text.replace(ESCAPED, (part) => {
     let escaped = '';
     for (const byte of utf8.encode(part)) {
       escaped += `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
     }
     return escaped;
   });
+  const kept = withoutTrailing(whole, ' ');
+  return kept + '%20'.repeat(whole.length - kept.length);
 }
 
 /**

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
+import { withoutTrailing } from '../../shared/without-trailing.ts';
 
 const GLOBAL_UNICAST = ipaddr.IPv6.parse('2000::');
 const GLOBAL_UNICAST_BITS = 3;
@@ -54,7 +55,7 @@ const SIX_TO_FOUR = [ipaddr.IPv6.parse('2002::'), 16] as const;
  * such an address: ask again with what it resolved to.
  */
 export function isRefusedHost(host: string, allowsPrivate: boolean): boolean {
-  const name = host.toLowerCase().replace(/\.+$/, '');
+  const name = withoutTrailing(host.toLowerCase(), '.');
   if (isMetadata(name)) return true;
   if (allowsPrivate) return false;
   return name === 'localhost' || name.endsWith('.localhost') || isPrivate(name);

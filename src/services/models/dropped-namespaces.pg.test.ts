@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { olderTransaction } from '../../../test/support/older-transaction.ts';
 import { type TestDatabase, createTestDatabase } from '../../../test/support/postgres.ts';
 import { type TestServices, createTestServices } from '../../../test/support/services.ts';
 import type { WriteMeta } from '../ports.ts';
@@ -51,29 +52,11 @@ async function put(projectId: string, modelJson: string, force = false) {
   return await history.write({ ...request, force, author, deadlineMs: Infinity });
 }
 
-/** A transaction that may have written by the rules before. */
-async function olderTransaction(): Promise<() => Promise<void>> {
-  const client = await database.pool.connect();
-  await client.query('begin');
-  await client.query(`insert into shard (project_id, tenant_id) values ('elsewhere', $1)`, [
-    crypto.randomUUID(),
-  ]);
-  let isEnded = false;
-  const end = async (): Promise<void> => {
-    if (isEnded) return;
-    isEnded = true;
-    await client.query('commit');
-    client.release();
-  };
-  onTestFinished(end);
-  return end;
-}
-
 test('while it is pending no tuple comes into the namespace, on any instance; deletes go on', async () => {
   await newProject('beside');
   // Known to the other instance as it was.
   await write('beside', 'hall', other, 'insert');
-  const end = await olderTransaction();
+  const { end } = await olderTransaction(database.pool);
   expect(await put('beside', HALL)).toMatchObject({ activation: { state: 'pending' } });
   for (const by of [services, other]) {
     await expect(write('beside', 'room', by, 'insert')).rejects.toMatchObject({

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { olderTransaction } from '../../../test/support/older-transaction.ts';
 import { type TestDatabase, createTestDatabase } from '../../../test/support/postgres.ts';
 import { type TestServices, createTestServices } from '../../../test/support/services.ts';
 import type { RelationTuple, Subject } from '../../model/relation-tuple.ts';
@@ -97,24 +98,6 @@ async function put(id: string, modelJson: string, force = false, by = services) 
   );
   await by.projects.load(id);
   return value;
-}
-
-/** A transaction that has locked a shard, and stays open until the test ends or it is ended. */
-async function olderTransaction() {
-  const client = await database.pool.connect();
-  await client.query('begin');
-  await client.query(`insert into shard (project_id, tenant_id) values ('elsewhere', $1)`, [
-    crypto.randomUUID(),
-  ]);
-  let isEnded = false;
-  const end = async (): Promise<void> => {
-    if (isEnded) return;
-    isEnded = true;
-    await client.query('commit');
-    client.release();
-  };
-  onTestFinished(end);
-  return { client, end };
 }
 
 const admitted = expect.objectContaining({ reason: 'TUPLE_NOT_ADMITTED' }) as unknown;
@@ -219,7 +202,7 @@ describe('a typed model', () => {
 describe('while a model is pending', () => {
   test('tuples must fit it and the one in force; afterwards that one alone', async () => {
     const id = await newProject(modelOf({ viewer: ['user', 'user:*'], owner: ['user'] }));
-    const older = await olderTransaction();
+    const older = await olderTransaction(database.pool);
     const next = modelOf({ viewer: ['user', 'group'], editor: ['user'] });
     await expect(update(id, next, hurried)).rejects.toMatchObject({
       reason: 'MODEL_NOT_IN_FORCE',
@@ -247,7 +230,7 @@ describe('while a model is pending', () => {
 
   test('it can be given up, and a newer one gives it up', async () => {
     const id = await newProject(UNTYPED);
-    await olderTransaction();
+    await olderTransaction(database.pool);
     await put(id, TYPED);
     await expect(write(id, [tuple('doc:a#viewer', group)])).rejects.toEqual(admitted);
     expect(await services.staged.cancel(id, author)).toMatchObject({
@@ -277,7 +260,7 @@ describe('while a model is pending', () => {
 
   test('a model that is put in by hand ends it and its rules', async () => {
     const id = await newProject(TYPED);
-    await olderTransaction();
+    await olderTransaction(database.pool);
     await put(id, modelOf({ viewer: ['group'] }));
     await database.pool.query(
       'update project set model_json = $2, version = version + 1 where id = $1',
@@ -295,7 +278,7 @@ describe('while a model is pending', () => {
 describe('beside running writers', () => {
   test('an older transaction is awaited, and what it wrote is seen (A1)', async () => {
     const id = await newProject(UNTYPED);
-    const older = await olderTransaction();
+    const older = await olderTransaction(database.pool);
     const misfit = { op: 'insert' as const, tuple: tuple('doc:a#viewer', group) };
     const plan = planGroup([
       {
@@ -399,7 +382,7 @@ describe('the look at stored tuples', () => {
         tuple(`doc:${i}#viewer`, i % 10 === 3 ? group : user('u')),
       ),
     );
-    const older = await olderTransaction();
+    const older = await olderTransaction(database.pool);
     await put(id, TYPED);
     await older.end();
     let scanned = 0;
