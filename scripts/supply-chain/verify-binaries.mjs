@@ -26,7 +26,7 @@ import {
   renameSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join, relative, sep } from 'node:path';
+import { dirname, join, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const RECORD = fileURLToPath(new URL('binaries.json', import.meta.url));
@@ -99,7 +99,7 @@ export function verifyBinaries(root, record = readRecord()) {
     const packageRoot = join(root, 'node_modules', name);
     if (!existsSync(packageRoot)) continue;
     const builds = own[name] ?? {};
-    placeOwn(packageRoot, name, builds, problems);
+    placeOwn({ root, packageRoot, name, builds, problems });
     verifyPackage({ packageRoot, name, entry, builds, problems });
   }
   return problems;
@@ -108,6 +108,9 @@ export function verifyBinaries(root, record = readRecord()) {
 function verifyPackage({ packageRoot, name, entry, builds, problems }) {
   const say = (path, what) => problems.push(`${name}/${path}: ${what}`);
   const prefix = platformPrefix(entry);
+  // Other platforms' files are not loaded here. An own build is, whatever version of Node.js it is for.
+  const isLoaded = (path) =>
+    prefix === undefined || path.startsWith(prefix) || builds[path] !== undefined;
   const rest = [];
   const found = new Set();
   for (const path of entry.roots.flatMap((folder) => listFiles(packageRoot, folder))) {
@@ -127,14 +130,12 @@ function verifyPackage({ packageRoot, name, entry, builds, problems }) {
       continue;
     }
     found.add(path);
-    // Other platforms' files are not loaded here.
-    if (prefix !== undefined && !path.startsWith(prefix)) continue;
+    if (!isLoaded(path)) continue;
     const actual = sha256Of(full);
     if (actual !== expected) say(path, `has SHA-256 ${actual}, recorded is ${expected}`);
   }
-  for (const path of Object.keys(entry.files)) {
-    if (prefix !== undefined && !path.startsWith(prefix)) continue;
-    if (!found.has(path)) say(path, 'is missing');
+  for (const path of Object.keys({ ...entry.files, ...builds })) {
+    if (isLoaded(path) && !found.has(path)) say(path, 'is missing');
   }
   if (entry.rest === undefined) return;
   const digest = digestOfAll(packageRoot, rest);
@@ -192,10 +193,11 @@ function ownError(field, what) {
 }
 
 /** Copies own builds that are not in their places yet, each only if it is what its owner said it is. */
-function placeOwn(packageRoot, name, builds, problems) {
-  for (const [path, { from, sha256 }] of Object.entries(builds)) {
+function placeOwn({ root, packageRoot, name, builds, problems }) {
+  for (const [path, { from: given, sha256 }] of Object.entries(builds)) {
     const target = join(packageRoot, path);
-    if (from === undefined) continue;
+    if (given === undefined) continue;
+    const from = resolve(root, given);
     if (existsSync(target) && sha256Of(target) === sha256) continue;
     if (!existsSync(from)) {
       problems.push(`${name}/${path}: the own build ${from} is missing`);

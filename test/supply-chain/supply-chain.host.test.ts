@@ -94,6 +94,8 @@ describe('binaries that others packed', () => {
     },
     listed: { roots: ['dist'], files: { 'dist/x.node': sha256('a module') } },
   };
+  /** Of the modules in it one version of Node.js loads `dist/x.node` alone. */
+  const BY_VERSION = { listed: { ...RECORD.listed, platformFiles: 'dist/x' } };
   const own = (value: unknown): void =>
     write('own-binaries.json', typeof value === 'string' ? value : JSON.stringify(value));
 
@@ -161,6 +163,47 @@ describe('binaries that others packed', () => {
     rmSync(join(root, 'own-binaries.json'));
     expect(verifyBinaries(root, RECORD)[0]).toContain('packed/bin/run: has SHA-256');
   });
+
+  test('an own build for another version of Node.js is held to its checksum as well', () => {
+    const built = { sha256: sha256('our module') };
+    own({ listed: { 'dist/y.node': { ...built, from: 'built/y.node' } } });
+    write('built/y.node', 'our module');
+    // A path from the folder of package.json, wherever the script is called.
+    expect(verifyBinaries(root, BY_VERSION)).toEqual([]);
+    own({ listed: { 'dist/y.node': built } });
+    expect(verifyBinaries(root, BY_VERSION)).toEqual([]);
+    write('node_modules/listed/dist/y.node', 'a changed module');
+    expect(verifyBinaries(root, BY_VERSION)).toEqual([
+      `listed/dist/y.node: has SHA-256 ${sha256('a changed module')}, recorded is ${built.sha256}`,
+    ]);
+    rmSync(join(root, 'node_modules/listed/dist/y.node'));
+    expect(verifyBinaries(root, BY_VERSION)).toEqual(['listed/dist/y.node: is missing']);
+  });
+
+  test.runIf(process.platform === 'linux')(
+    'a start puts an own build of uWebSockets.js in place, which is then loaded',
+    () => {
+      const { platform, arch, versions } = process;
+      const name = `dist/bin/uws_${platform}_${arch}_${versions.modules}.node`;
+      const packed = join(ROOT, 'node_modules/uWebSockets.js');
+      for (const path of ['package.json', 'dist/index.mjs', 'dist/uws.mjs', name]) {
+        cpSync(join(packed, path), join(root, 'node_modules/uWebSockets.js', path));
+      }
+      // What follows the last section of ELF is not loaded: another file, the same code.
+      const built = Buffer.concat([readFileSync(join(packed, name)), Buffer.from('ours')]);
+      writeFileSync(join(root, 'ours.node'), built);
+      const digest = createHash('sha256').update(built).digest('hex');
+      own({ 'uWebSockets.js': { [name]: { sha256: digest, from: 'ours.node' } } });
+      write('package-lock.json', '{"packages":{}}');
+      write('node_modules/.package-lock.json', '{"packages":{}}');
+      mkdirSync(join(root, 'node_modules/.bin'));
+      expect(run('scripts/ensure-installed.mjs')).toEqual({ status: 0, stderr: '' });
+      const placed = readFileSync(join(root, 'node_modules/uWebSockets.js', name));
+      expect(placed.equals(built)).toBe(true);
+      write('load.mjs', `import { App } from 'uWebSockets.js'; App().get('/', () => {});`);
+      expect(run('load.mjs')).toEqual({ status: 0, stderr: '' });
+    },
+  );
 
   test('own builds that are not what their owner said stay where they are', () => {
     const from = join(root, 'ours');
