@@ -3,7 +3,8 @@
  * tuple over HTTP/1.1, Check and BatchCheck over gRPC. Both services run at the same time and are loaded in turns of a second,
  * so that both see the same machine; the median over the rounds' ratios, and their quartiles.
  * Run: npm run bench -- two-checkouts -- OTHER_DIRECTORY [ROUNDS]; the other checkout has its dependencies installed.
- * BENCH_SECONDS is the length of a turn. Prints one JSON line.
+ * BENCH_SECONDS is the length of a turn, BENCH_CASE the name of the only case to run. BENCH_OTHER, as `NAME=VALUE NAME=VALUE`, has settings of
+ * the other service alone: with `.` as its directory two settings of one checkout are compared. Prints one JSON line.
  */
 import { loadavg } from 'node:os';
 import { create, toBinary } from '@bufbuild/protobuf';
@@ -115,13 +116,19 @@ const CASES: readonly Case[] = [
 ];
 
 const settings = { GATEWAY_WORKERS: '1' };
+const ofOther = (process.env['BENCH_OTHER'] ?? '').split(' ').filter((pair) => pair !== '');
+const otherSettings = {
+  ...settings,
+  ...Object.fromEntries(ofOther.map((pair) => pair.split('=', 2) as [string, string])),
+};
 const services: Service[] = [];
 try {
-  services.push(await startService(settings), await startService(settings, other));
+  services.push(await startService(settings), await startService(otherSettings, other));
   const [own, its] = services as [Service, Service];
   await Promise.all([own, its].map(writeGrants));
   const results: Record<string, object> = {};
   for (const { name, perCpuSecond } of CASES) {
+    if (![undefined, name].includes(process.env['BENCH_CASE'])) continue;
     const figures: { own: number; other: number }[] = [];
     for (let round = 0; round <= ROUNDS; round++) {
       const isFirst = round % 2 === 0;
