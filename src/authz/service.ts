@@ -11,6 +11,7 @@ import { BodyBudget } from '../http/body-budget.ts';
 import { HostAllowList } from '../http/host-allow-list.ts';
 import { BackgroundLoops } from '../observability/background-loops.ts';
 import { registerBodyMetrics } from '../observability/body-metrics.ts';
+import { showHttp1Connections } from '../observability/connection-metrics.ts';
 import { createIncidentLog } from '../observability/incident-log.ts';
 import { type EventLog, eventLogOf, type Logger } from '../observability/logger.ts';
 import { HeldBySlots } from '../protocol/held-shards.ts';
@@ -111,6 +112,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     port: config.connectPort,
     metricsPort: config.metricsPort,
     http2Framing: config.http2Framing,
+    http1Parser: config.http1Parser,
     httpIdleMs: config.httpIdleMs,
     held: heldSockets(config),
     hosts: hasCallers(config) ? undefined : new HostAllowList(config),
@@ -125,6 +127,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     onStalled: () => metrics.stalledAnswers.inc(),
     stages: stages?.times,
   });
+  showHttp1Connections(metrics.store, 'gatehouse', () => gateway.http1Counts);
   const undo = [() => opening.then((database) => database.stop(), ignoreWhileFailing)];
   try {
     await gateway.listen();

@@ -26,12 +26,23 @@ export function portOption(env: string, description: string, fallback: number): 
   return integerOption({ env, description, fallback, ...PORT_RANGE });
 }
 
+/** The reader of HTTP/1.1; see HttpServerOptions. */
+export function http1ParserOption(env: string): Option<'uws' | 'node'> {
+  return choiceOption({
+    env,
+    description:
+      'Parser of HTTP/1.1. `uws` is uWebSockets.js, with node:http for connections that begin with an unusual head, and where no binary loads. `node` is node:http for all: it takes several times the CPU, and needs no binary.',
+    fallback: 'uws',
+    values: ['uws', 'node'],
+  });
+}
+
 /** How long a connection of HTTP/1.1 is kept on which nothing is asked. */
 export function http1IdleOption(env: string): Option<number> {
   return integerOption({
     env,
     description:
-      'How long a connection of HTTP/1.1 may be idle before it is closed. Keep it above what balancers and pools of clients use (nginx 75 s, Go 90 s): they then close first, and no request meets a closed connection. Answers state it in `Keep-Alive`.',
+      'How long a connection of HTTP/1.1 may be idle before it is closed. It counts for connections that node:http reads, and, up to 900 s, for a build of uWebSockets.js that can set it. The packaged build closes them after 8 to 12 s, whatever is set. Answers state the time in `Keep-Alive`. Pools of clients need a shorter one: see docs/operations.md, Idle connections.',
     fallback: 120_000,
     min: 1_000,
     max: 3_600_000,

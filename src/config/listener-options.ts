@@ -1,4 +1,4 @@
-import { PRINTABLE, http1IdleOption, portOption } from './common-options.ts';
+import { PRINTABLE, http1IdleOption, http1ParserOption, portOption } from './common-options.ts';
 import {
   booleanOption,
   choiceOption,
@@ -47,6 +47,7 @@ export const LISTENER_OPTIONS = {
       "Whether the RPC listener also serves OpenFGA's HTTP API v1, below `/openfga`. See docs/openfga.md.",
     fallback: false,
   }),
+  http1Parser: http1ParserOption('GATEWAY_HTTP1'),
   httpIdleMs: http1IdleOption('GATEWAY_HTTP_IDLE_MS'),
   instanceName: textOption({
     env: 'GATEWAY_INSTANCE_NAME',

@@ -19,7 +19,13 @@ import type { HostAllowList } from '../http/host-allow-list.ts';
 import type { HostGuard } from '../http/host-guard.ts';
 import type { HttpExchange } from '../http/http-exchange.ts';
 import { HTTP_LIMITS_DEFAULT, type HttpLimits } from '../http/http-limits.ts';
-import { createHttpServer, type Http2Framing, type HttpServer } from '../http/http-server.ts';
+import {
+  createHttpServer,
+  type Http1Counts,
+  type Http1Parser,
+  type Http2Framing,
+  type HttpServer,
+} from '../http/http-server.ts';
 import { REFUSED_STREAM } from '../http/http2/protocol.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../http/request-id.ts';
 import { UNREAD_BYTES_MAX, UnreadAnswers } from '../http/unread-answers.ts';
@@ -64,6 +70,8 @@ export type GatewayOptions = {
   readonly metricsPort: number;
   /** Whose framing HTTP/2 has; see HttpServerOptions. */
   readonly http2Framing?: Http2Framing | undefined;
+  /** The reader of HTTP/1.1; see HttpServerOptions. */
+  readonly http1Parser?: Http1Parser | undefined;
   /** A connection of HTTP/1.1 on which nothing is asked is closed after this long. */
   readonly httpIdleMs?: number | undefined;
   /** Sockets of a supervisor that listen already; then nothing is accepted before `accept`. */
@@ -139,6 +147,8 @@ export interface Gateway {
   /** Closes the metrics port, which answers to the end. */
   stopMetrics(): Promise<void>;
   readonly inFlightCount: number;
+  /** Connections of HTTP/1.1 to the RPC port. */
+  readonly http1Counts: Http1Counts;
 }
 
 /** Whoever asks as the metrics port closes gets an answer. */
@@ -207,6 +217,7 @@ class ListenerPair implements Gateway {
       host,
       port,
       descriptors: held?.rpc,
+      http1: options.http1Parser,
       limits: { ...limitsOf(options), answerStallMs },
       unread: this.#unread,
       http2: {
@@ -348,6 +359,10 @@ class ListenerPair implements Gateway {
     return this.#metricsServer.stop(METRICS_STOP_MS);
   }
 
+  get http1Counts(): Http1Counts {
+    return this.#server.http1Counts;
+  }
+
   get inFlightCount(): number {
     return this.#server.inFlightCount;
   }
@@ -371,7 +386,8 @@ function createMetricsServer(options: GatewayOptions): HttpServer {
   const descriptors = held === undefined ? undefined : [held.metrics];
   const hostGuard = hostGuardOf(options);
   const limits = limitsOf(options);
-  const server = createHttpServer({ host, port, descriptors, limits, onIncident, hostGuard });
+  const parts = { host, port, descriptors, limits, onIncident, hostGuard };
+  const server = createHttpServer({ ...parts, http1: options.http1Parser });
   addHealthRoutes(server, options.readiness);
   addMetricsRoute(server, { contentType: METRICS_CONTENT_TYPE, render: options.renderMetrics });
   server.fallback(sendNotFound);

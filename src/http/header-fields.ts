@@ -56,6 +56,12 @@ export class HeaderFields {
     return this.#encodings > 0;
   }
 
+  /** Is `option`, in lower case, among the values of Connection? */
+  hasConnectionOption(option: string): boolean {
+    if (this.connection === '') return false;
+    return this.connection.split(',').some((one) => one.trim() === option);
+  }
+
   /** The value of a field by its lower-case name, of several the first; '' when absent. */
   get(lowerCaseName: string): string {
     const names = this.#names;

@@ -12,8 +12,6 @@ export type HttpLimits = {
   readonly discardBytesMax: number;
   /** An HTTP/1.1 connection on which nothing is asked is closed after this long. */
   readonly http1IdleMs: number;
-  /** Bytes of requests that came behind unanswered ones, of all connections of HTTP/1.1 together. */
-  readonly pipelinedBytesMax: number;
   /** Streams open at once on one HTTP/2 connection. */
   readonly http2StreamsMax: number;
   /** Bytes of the header block of one HTTP/2 request (HTTP/1.1: `HEADER_BYTES_MAX`). */
@@ -37,7 +35,6 @@ export const HTTP_LIMITS_DEFAULT: HttpLimits = {
   bodyTimeoutMs: 30_000,
   discardBytesMax: 32 * 1_048_576,
   http1IdleMs: 120_000,
-  pipelinedBytesMax: 32 * 1_048_576,
   http2StreamsMax: 256,
   http2HeaderBytesMax: HEADER_BYTES_MAX,
   http2IdleMs: 120_000,

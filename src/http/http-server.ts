@@ -7,19 +7,27 @@ import { HeaderFields } from './header-fields.ts';
 import { isStreamAccepted, type HostGuard } from './host-guard.ts';
 import { HttpExchange, type ExchangeHost } from './http-exchange.ts';
 import { HTTP_LIMITS_DEFAULT, type HttpLimits } from './http-limits.ts';
-import type { Http1Head } from './http1-head.ts';
-import { Http1Listener } from './http1-listener.ts';
 import type { Http2Connections, Http2StreamHandler } from './http2-connections.ts';
 import { Http2Listener } from './http2-listener.ts';
+import { NodeListener } from './node-listener.ts';
+import type { NodeRequest } from './node-message.ts';
 import { OwnHttp2Listener } from './own-http2-listener.ts';
 import type { RawResponse } from './raw-message.ts';
 import { RouteMatch } from './route-match.ts';
 import { SniffingListener, listenOn } from './sniffing-listener.ts';
 import { loadSocketPeek, type SocketPeek } from './socket-peek.ts';
 import { UNREAD_BYTES_MAX, UnreadAnswers } from './unread-answers.ts';
+import { loadUws } from './uws-binary.ts';
+import { UwsListener } from './uws-listener.ts';
+import type { UwsRequest } from './uws-message.ts';
 
 export type HttpHandler = (exchange: HttpExchange) => void;
 export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+/** The reader of messages of HTTP/1. */
+export type Http1Parser = 'uws' | 'node';
+/** Open connections, by who reads them. */
+export type Http1Counts = Readonly<Record<Http1Parser, number>>;
 
 /** Who cuts and writes the frames of HTTP/2. */
 export type Http2Framing = 'own' | 'node';
@@ -31,6 +39,8 @@ export type HttpServerOptions = {
   /** Sockets that listen already, instead of `host` and `port`; see SniffingListener. */
   readonly descriptors?: readonly number[] | undefined;
   readonly limits?: Partial<HttpLimits> | undefined;
+  /** The reader of HTTP/1: uWebSockets.js where it has a binary and the first head is plain, or node:http alone. Default uws. */
+  readonly http1?: Http1Parser | undefined;
   /** Serves HTTP/2 without TLS on the same port; absent = HTTP/1.1 only. */
   readonly http2?:
     | {
@@ -72,6 +82,7 @@ export interface HttpServer {
   /** Requests and streams not yet answered. */
   readonly inFlightCount: number;
   readonly connectionCount: number;
+  readonly http1Counts: Http1Counts;
   /** Where its answers are held that nobody reads. */
   readonly unread: UnreadAnswers;
 }
@@ -96,7 +107,9 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
   readonly #http2: Http2Connections | null;
   /** Where it is node:http2's, and has a port of its own perhaps. */
   #http2OfNode: Http2Listener | null = null;
-  readonly #http1: Http1Listener;
+  readonly #node: NodeListener;
+  /** Null before `listen`, and where node:http takes all of HTTP/1. */
+  #uws: UwsListener | null = null;
   readonly headerFields = new HeaderFields();
   readonly #routes: Route[] = [];
   readonly #fixedRoutes = new Map<string, FixedRoutes>();
@@ -131,11 +144,10 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
       });
     if (options.http2 === undefined) this.#peek = loadSocketPeek();
     this.#http2 = options.http2 === undefined ? null : this.#createHttp2(options.http2);
-    this.#http1 = new Http1Listener({
+    this.#node = new NodeListener({
       limits: this.#limits,
       fields: this.headerFields,
       peek: this.#peek,
-      isDraining: () => this.#isDraining,
       take: (res, request) => this.#take(res, request),
       onIncident: (event, detail) => this.#incident(event, detail),
     });
@@ -169,7 +181,12 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
 
   get connectionCount(): number {
     const http2Count = this.#http2?.connectionCount ?? 0;
-    return this.#http1.connectionCount + http2Count + (this.#sniffing?.sniffingCount ?? 0);
+    const { uws, node } = this.http1Counts;
+    return uws + node + http2Count + (this.#sniffing?.sniffingCount ?? 0);
+  }
+
+  get http1Counts(): Http1Counts {
+    return { uws: this.#uws?.connectionCount ?? 0, node: this.#node.connectionCount };
   }
 
   route(method: HttpMethod, pattern: string, handler: HttpHandler, needsHost = true): void {
@@ -207,6 +224,7 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
       );
       return this.#listenApart();
     }
+    const uws = (this.#uws = await this.#openUws(peek));
     this.#sniffing = new SniffingListener({
       host: this.#options.host,
       port: this.#options.port,
@@ -215,7 +233,7 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
       sniffTimeoutMs: this.#limits.sniffTimeoutMs,
       peek,
       admits: () => this.#admits(),
-      onHttp1: (fd) => this.#http1.takeDescriptor(fd),
+      onHttp1: (fd, isPlain) => (isPlain && uws !== null ? uws : this.#node).takeDescriptor(fd),
       onHttp2: (socket) => {
         if (this.#http2 === null) socket.destroy();
         else this.#http2.take(socket);
@@ -258,22 +276,42 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
     this.#http2?.closeGracefully();
     const untilMs = performance.now() + deadlineMs;
     await this.#quietWithin(deadlineMs);
-    this.#http1.closeIdle();
+    this.#closeIdle();
     // What is with the kernel is lost where a socket is closed on a peer that still reads.
     while (this.#openCount > 0 && performance.now() < untilMs) {
       await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
-      this.#http1.closeIdle();
+      this.#closeIdle();
     }
     this.#sniffing?.close();
     if (this.inFlightCount > 0) {
       this.#incident('drain_deadline', `${this.inFlightCount} requests were cut off`);
     }
     this.#http2?.destroy();
-    this.#http1.destroy();
+    this.#node.destroy();
+    this.#uws?.destroy();
   }
 
   get #openCount(): number {
-    return this.#http1.connectionCount + (this.#http2?.connectionCount ?? 0);
+    const http1Count = this.#node.connectionCount + (this.#uws?.closableCount ?? 0);
+    return http1Count + (this.#http2?.connectionCount ?? 0);
+  }
+
+  #closeIdle(): void {
+    this.#node.closeIdle();
+    // It names no connection that is busy.
+    if (this.#exchangeCount === 0) this.#uws?.closeIdle();
+  }
+
+  async #openUws(peek: SocketPeek): Promise<UwsListener | null> {
+    if (this.#options.http1 === 'node') return null;
+    const module = await loadUws((reason) => this.#incident('http1_on_node', reason));
+    if (module === null) return null;
+    return new UwsListener(module, {
+      limits: this.#limits,
+      fields: this.headerFields,
+      peek,
+      take: (res, request) => this.#take(res, request),
+    });
   }
 
   /** Idle, and still so after a moment: what has arrived on open connections may not have been read yet. */
@@ -311,7 +349,7 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
 
   #admits(): boolean {
     if (this.connectionCount < this.#limits.connectionsMax) return true;
-    if (this.#http1.evictIdle()) return true;
+    if (this.#node.evictIdle()) return true;
     this.#incident('connection_limit', `${this.#limits.connectionsMax} connections are open`);
     return false;
   }
@@ -320,7 +358,7 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
   async #listenApart(): Promise<{ readonly port: number; readonly http2Port: number }> {
     const { host, port: wanted, http2 } = this.#options;
     this.#apart = net.createServer({ noDelay: true, pauseOnConnect: true }, (socket) => {
-      if (this.#admits()) this.#http1.takeSocket(socket);
+      if (this.#admits()) this.#node.takeSocket(socket);
       else socket.destroy();
     });
     await listenOn(this.#apart, { host, port: wanted });
@@ -357,7 +395,7 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
   }
 
   /** Hot. Every request of HTTP/1 comes in here. What no route takes, as `*`, is the fallback's. */
-  #take(res: RawResponse, request: Http1Head): void {
+  #take(res: RawResponse, request: UwsRequest | NodeRequest): void {
     this.#options.stages?.arrived();
     const exchange = new HttpExchange(res, request, this);
     const method = request.getCaseSensitiveMethod();

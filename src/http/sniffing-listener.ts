@@ -1,6 +1,6 @@
 import net from 'node:net';
+import { firstHeadOf } from './first-head.ts';
 import { HEADER_BYTES_MAX } from './http-limits.ts';
-import { HEAD_PARTIAL, Http1Head } from './http1-head.ts';
 import { describePortHolder } from './port-holder.ts';
 import { PEEK_AGAIN, PEEK_FAILED, POLLIN, type SocketPeek } from './socket-peek.ts';
 
@@ -17,8 +17,8 @@ export type SniffingListenerOptions = {
   readonly peek: SocketPeek;
   /** False closes a new connection at once. */
   readonly admits: () => boolean;
-  /** Adopts the descriptor of a connection with its bytes still unread, which begin with a head of HTTP/1, or with what is none. */
-  readonly onHttp1: (fd: number) => void;
+  /** Adopts the descriptor of a connection with its bytes still unread, which begin with a plain head (`first-head.ts`), or with something else. */
+  readonly onHttp1: (fd: number, isPlain: boolean) => void;
   /** Adopts a paused socket whose bytes, still unread, begin with the HTTP/2 preface. */
   readonly onHttp2: (socket: net.Socket) => void;
   readonly onIncident: (event: string, detail: string) => void;
@@ -27,9 +27,7 @@ export type SniffingListenerOptions = {
 /** A connection by its descriptor, and by the socket that owns it where Node.js made one. */
 type Accepted = { readonly fd: number; readonly socket: net.Socket | null };
 type WaitingConnection = Accepted & { readonly sinceMs: number };
-type Protocol = 'http1' | 'http2' | 'unknown' | 'gone';
-
-const firstHead = new Http1Head();
+type Protocol = 'plain' | 'other' | 'http2' | 'unknown' | 'gone';
 
 /** No HTTP/1.1 method begins so; the whole preface is checked by whoever frames HTTP/2. */
 const PREFACE = [0x50, 0x52, 0x49]; // "PRI"
@@ -248,7 +246,8 @@ export class SniffingListener {
     // A socket of Node.js may have been closed meanwhile, and its number be another's.
     const fd = accepted.socket === null ? accepted.fd : descriptorOf(accepted.socket);
     const protocol = fd < 0 ? 'gone' : this.#protocolOf(fd);
-    if (protocol === 'http1') this.#handOver(fd, accepted.socket);
+    const isPlain = protocol === 'plain';
+    if (isPlain || protocol === 'other') this.#handOver(fd, accepted.socket, isPlain);
     else if (protocol === 'gone') this.#drop(accepted);
     else if (protocol === 'http2') {
       const socket = accepted.socket ?? pausedSocket(fd);
@@ -258,15 +257,15 @@ export class SniffingListener {
     return protocol;
   }
 
-  #handOver(fd: number, socket: net.Socket | null): void {
+  #handOver(fd: number, socket: net.Socket | null, isPlain: boolean): void {
     if (socket === null) {
-      this.#options.onHttp1(fd);
+      this.#options.onHttp1(fd, isPlain);
       return;
     }
     const copy = this.#options.peek.duplicate(fd);
     socket.destroy();
     if (copy < 0) this.#options.onIncident('descriptor_limit', 'dup of a connection failed');
-    else this.#options.onHttp1(copy);
+    else this.#options.onHttp1(copy, isPlain);
   }
 
   #protocolOf(fd: number): Protocol {
@@ -283,8 +282,8 @@ export class SniffingListener {
   #http1Of(count: number): Protocol {
     if (count < REQUEST_LINE_BYTES_MIN) return 'unknown';
     // What is no head, or too long, is refused by whoever takes it.
-    const isWhole = count === this.#first.length || isFirstHeadWhole(this.#first, count);
-    return isWhole ? 'http1' : 'unknown';
+    const first = firstHeadOf(this.#first, count);
+    return first === 'partial' ? 'unknown' : first;
   }
 }
 
@@ -325,12 +324,4 @@ function ignoreResetBeforeFirstByte(): void {
 /** The descriptor under a server or socket; -1 once it is closed or where the platform has none. */
 export function descriptorOf(handleOwner: net.Server | net.Socket): number {
   return (handleOwner as unknown as { _handle: { fd?: number } | null })._handle?.fd ?? -1;
-}
-
-/**
- * Do the `count` bytes that a connection begins with hold a whole head of HTTP/1, or something that is none? False asks for
- * more bytes. O(count).
- */
-function isFirstHeadWhole(bytes: Buffer, count: number): boolean {
-  return firstHead.read(bytes, 0, count) !== HEAD_PARTIAL;
 }

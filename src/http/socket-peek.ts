@@ -1,7 +1,8 @@
 import { createRequire } from 'node:module';
+import { bindOptions, type PeekLibrary, type SocketOptions } from './socket-options.ts';
 
 /** Looking at a socket's first bytes without taking them, by system calls that Node does not offer. */
-export type SocketPeek = {
+export type SocketPeek = SocketOptions & {
   /**
    * Copies up to `into.length` waiting bytes of socket `fd` without consuming them, never blocks.
    * Returns their number, 0 at end of stream, PEEK_AGAIN when nothing has arrived, PEEK_FAILED else.
@@ -14,11 +15,6 @@ export type SocketPeek = {
    * Cost: one system call, about 50 ns an entry.
    */
   poll(polled: Int32Array, count: number): void;
-  /**
-   * Hands the kernel the first `length` of `bytes`, never blocks. Returns how many it took, PEEK_AGAIN when it has no room,
-   * PEEK_FAILED else. Cost: one system call and about 0.5 µs.
-   */
-  send(fd: number, bytes: Uint8Array, length: number): number;
   /** A second descriptor of the same socket, or -1. */
   duplicate(fd: number): number;
   /** The descriptor of a connection that waits at `listenFd`, which does not block; -1 when none does. */
@@ -27,10 +23,6 @@ export type SocketPeek = {
   closeOnExec(fd: number): void;
   /** Closes a descriptor made by `duplicate` that nobody took. */
   close(fd: number): void;
-  /** Linux: wakes accept only once data has arrived, so that nearly every peek succeeds at once. */
-  deferAccept(listenFd: number, seconds: number): void;
-  /** Linux: the kernel lets nobody new in at this socket. Who asks is not answered, and asks again after a second. */
-  letNobodyIn(listenFd: number): void;
 };
 
 export const PEEK_AGAIN = -1;
@@ -38,36 +30,9 @@ export const PEEK_FAILED = -2;
 export const POLLIN = 1;
 
 const MSG_PEEK = 2;
-const IPPROTO_TCP = 6;
-const TCP_DEFER_ACCEPT = 9;
-const SOL_SOCKET = 1;
-const SO_ATTACH_FILTER = 26;
-/**
- * Classic BPF over a TCP header (RFC 9293 section 3.1; Linux, Documentation/networking/filter.rst): drops the segments that have
- * SYN and not ACK, which open connections, and keeps all others.
- */
-const DROP_OPENING = [
-  { code: 0x30, jt: 0, jf: 0, k: 13 }, // load the byte of flags
-  { code: 0x54, jt: 0, jf: 0, k: 0x12 }, // of them ACK and SYN
-  { code: 0x15, jt: 0, jf: 1, k: 0x02 }, // SYN alone?
-  { code: 0x06, jt: 0, jf: 0, k: 0 }, // drop
-  { code: 0x06, jt: 0, jf: 0, k: 0xffff_ffff }, // keep
-];
-const SOCK_FPROG_BYTES = 16;
 const SOCK_NONBLOCK_CLOEXEC = 0x8_0800;
 const F_SETFD = 2;
 const FD_CLOEXEC = 1;
-
-type PeekLibrary = {
-  load(path: null): {
-    func(signature: string): (...args: unknown[]) => number;
-    func(name: string, result: string, args: readonly unknown[]): (...args: unknown[]) => number;
-  };
-  struct(members: Readonly<Record<string, unknown>>): unknown;
-  pointer(type: unknown): unknown;
-  errno(): number;
-  os: { errno: Record<string, number> };
-};
 
 /**
  * Binds the system calls, or returns null where they cannot be had (Windows, no binary of the FFI
@@ -86,40 +51,20 @@ export function loadSocketPeek(): SocketPeek | null {
 function bind(koffi: PeekLibrary): SocketPeek {
   const libc = koffi.load(null);
   const recv = libc.func('int64_t recv(int fd, _Out_ uint8_t *buf, size_t len, int flags)');
-  const send = libc.func('int64_t send(int fd, const uint8_t *buf, size_t len, int flags)');
   const dup = libc.func('int dup(int fd)');
   const isLinux = process.platform === 'linux';
   const nfds = isLinux ? 'unsigned long' : 'unsigned int';
   const poll = libc.func(`int poll(_Inout_ int32_t *fds, ${nfds} nfds, int timeout)`);
   const close = libc.func('int close(int fd)');
-  const setsockopt = libc.func(
-    'int setsockopt(int fd, int level, int name, const int *val, uint32_t len)',
-  );
-  // Without names: the process may bind them more than once.
-  const filter = koffi.struct({ code: 'uint16', jt: 'uint8', jf: 'uint8', k: 'uint32' });
-  const program = koffi.struct({ len: 'uint16', filter: koffi.pointer(filter) });
-  const attach = libc.func('setsockopt', 'int', [
-    'int',
-    'int',
-    'int',
-    koffi.pointer(program),
-    'uint32',
-  ]);
   const accept4 = isLinux
     ? libc.func('int accept4(int fd, void *address, void *length, int flags)')
     : libc.func('int accept(int fd, void *address, void *length)');
   const fcntl = libc.func('int fcntl(int fd, int command, ...)');
   const flags = MSG_PEEK | (isLinux ? 0x40 : 0x80); // MSG_DONTWAIT
-  const sendFlags = isLinux ? 0x4040 : 0x80; // MSG_NOSIGNAL, MSG_DONTWAIT
   const again = koffi.os.errno['EAGAIN'];
   return {
     peek(fd, into) {
       const count = recv(fd, into, into.length, flags);
-      if (count >= 0) return count;
-      return koffi.errno() === again ? PEEK_AGAIN : PEEK_FAILED;
-    },
-    send(fd, bytes, length) {
-      const count = send(fd, bytes, length, sendFlags);
       if (count >= 0) return count;
       return koffi.errno() === again ? PEEK_AGAIN : PEEK_FAILED;
     },
@@ -135,15 +80,6 @@ function bind(koffi: PeekLibrary): SocketPeek {
     close: (fd) => {
       close(fd);
     },
-    deferAccept(listenFd, seconds) {
-      if (isLinux) {
-        setsockopt(listenFd, IPPROTO_TCP, TCP_DEFER_ACCEPT, [seconds], 4);
-      }
-    },
-    letNobodyIn(listenFd) {
-      if (!isLinux) return;
-      const drops = { len: DROP_OPENING.length, filter: DROP_OPENING };
-      attach(listenFd, SOL_SOCKET, SO_ATTACH_FILTER, drops, SOCK_FPROG_BYTES);
-    },
+    ...bindOptions(koffi, libc),
   };
 }

@@ -268,6 +268,7 @@ class ServingRunner implements Runner {
       host,
       port,
       bodyBudget: this.#bodyBudget,
+      http1: this.#settings.http1Parser,
       limits: { http1IdleMs: this.#settings.httpIdleMs },
       onIncident: createIncidentLog(eventLogOf(logger), clock),
     });

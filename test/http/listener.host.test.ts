@@ -266,6 +266,14 @@ inShort(describe.concurrent)('requests that go wrong', () => {
   });
 });
 
+const KEPT = byLength(300, 2_000);
+
+function turn(): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(() => setImmediate(resolve), 0);
+  });
+}
+
 /** Connects; `ask` sends a request and resolves with what came of it. */
 async function letIn(port: number): Promise<{ ask: () => Promise<string> }> {
   const socket = net.connect(port, '127.0.0.1');
@@ -329,6 +337,44 @@ inShort(describe.concurrent)('drain', () => {
     await target.server.stop(5_000);
     expect(new Set(await Promise.all(ends))).toEqual(new Set(['answered']));
   });
+
+  test.for(['uws', 'node'] as const)(
+    'kept connections that ask at any moment of a stop are answered, or closed before: %s',
+    { timeout: 60_000 },
+    async (http1, context) => {
+      const target = await start(context, { http1 });
+      const clients = Array.from({ length: KEPT }, () => connect(target));
+      for (const { socket } of clients) socket.setNoDelay(true).write(rawCheck('a', 'first'));
+      await waitFor(() => clients.every(({ received }) => received.includes('"allowed":true')));
+      for (const client of clients) client.received = '';
+      let isStopped = false;
+      const ask = async (client: RawClient, i: number): Promise<string> => {
+        let isReset = false;
+        client.socket.once('error', () => (isReset = true));
+        // Some before the stop, most while it goes on.
+        const turns = i % 200;
+        for (let n = 0; n < turns && !isStopped && !client.isClosed; n++) await turn();
+        if (client.isClosed) return 'closed before';
+        client.socket.write(rawCheck(`wait:${i % 20}`, `second-${i}`));
+        await client.closed;
+        const isWhole = client.received.includes('"allowed":true');
+        if (isWhole) {
+          const isTold = client.received.toLowerCase().includes('connection: close');
+          return isTold || !target.server.isDraining ? 'answered' : 'answered, and not told to go';
+        }
+        // Of a client that asked as its connection was closed: nothing was read, so it may ask again.
+        const isBegun = target.begun.includes(`second-${i}`);
+        return isBegun ? `begun and not answered${isReset ? ', reset' : ''}` : 'closed before';
+      };
+      const asked = clients.map(ask);
+      const stopped = target.server.stop(5_000).then(() => (isStopped = true));
+      const ends = await Promise.all(asked);
+      await stopped;
+      expect(ends.filter((end) => end !== 'answered' && end !== 'closed before')).toEqual([]);
+      expect(ends).toContain('answered');
+      expect(target.incidents).not.toContain('drain_deadline');
+    },
+  );
 
   test('HTTP/2 calls in flight end, the client is told to go', async (context) => {
     const target = await start(context);

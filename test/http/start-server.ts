@@ -15,6 +15,7 @@ import { createConnectAdapter } from '../../src/http/connect/adapter.ts';
 import type { HttpLimits } from '../../src/http/http-limits.ts';
 import {
   createHttpServer,
+  type Http1Parser,
   type Http2Framing,
   type HttpServer,
 } from '../../src/http/http-server.ts';
@@ -46,6 +47,7 @@ export async function startServer(
     readonly limits?: Partial<HttpLimits>;
     readonly isPortShared?: boolean;
     readonly framing?: Http2Framing;
+    readonly http1?: Http1Parser;
     readonly hasCredential?: boolean;
     /** In place of the one that knows a good credential from others. */
     readonly authorize?: Authorize;
@@ -96,6 +98,7 @@ export async function startServer(
     host: '127.0.0.1',
     port: 0,
     limits: options.limits,
+    http1: options.http1,
     bodyBudget: options.bodyBudget,
     http2: {
       onStream: adapter.handleHttp2,

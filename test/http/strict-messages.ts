@@ -1,11 +1,21 @@
-/** The status of the answer, or that the message is refused as malformed: 400, or 431. */
+/** The status of the answer, or that the message is refused as malformed: 400, 431, or 505. */
 export type Expected = 200 | 400 | 404 | 405 | 415 | 417 | 431 | 501 | 505 | 'refused';
+
+/** The same behind a request on uWebSockets.js, or that there is no answer, and the connection is closed as one that is idle. */
+export type ExpectedLater = Expected | 'unanswered';
 
 /** A message of HTTP/1 and what it is answered with. */
 export type Message = {
   readonly name: string;
   readonly text: string;
-  readonly expected: Expected;
+  /** As the first request of a connection. */
+  readonly first: Expected;
+  /** As a later one, on uWebSockets.js. */
+  readonly later: ExpectedLater;
+  /** In any place, where node:http reads all. */
+  readonly onNode: Expected;
+  /** What is not promised of it; '' where nothing is lost. */
+  readonly lost: string;
   /** The answer ends the connection. */
   readonly closes?: true;
 };
@@ -30,7 +40,17 @@ const chunked = (body: string): string =>
   withLines([HOST, TYPE, 'transfer-encoding: chunked'], body);
 const first = (line: string, body = BODY): string => withLines([HOST, TYPE, LENGTH], body, line);
 
-type Row = readonly [string, string, Expected];
+const MADE_UP = 'PO-ST ';
+const CODED = /\r\ntransfer-encoding:/i;
+
+type Row = readonly [
+  name: string,
+  text: string,
+  first: Expected,
+  /** Where it is another than `first`. */
+  later?: ExpectedLater,
+  lost?: string,
+];
 
 const ROWS: readonly Row[] = [
   // Served.
@@ -76,38 +96,132 @@ const ROWS: readonly Row[] = [
   ['a made-up verb', first(LINE.replace('POST', 'PO-ST')), 405],
   ['a wrong type', withLines([HOST, 'content-type: text/plain', LENGTH]), 415],
   // Seldom seen.
-  ['an absolute target', first(LINE.replace(' /', ' http://x/')), 200],
-  ['an absolute target of https', first(LINE.replace(' /', ' https://x:443/')), 200],
-  ['an absolute target in upper case', first(LINE.replace(' /', ' HTTP://X/')), 200],
-  ['HTTP/1.0 with Host', first(LINE.replace('1.1', '1.0')), 200],
-  ['HTTP/1.0 without Host', withLines([TYPE, LENGTH], BODY, LINE.replace('1.1', '1.0')), 200],
+  [
+    'an absolute target',
+    first(LINE.replace(' /', ' http://x/')),
+    200,
+    'refused',
+    'no absolute targets',
+  ],
+  [
+    'an absolute target of https',
+    first(LINE.replace(' /', ' https://x:443/')),
+    200,
+    'refused',
+    'no absolute targets',
+  ],
+  [
+    'an absolute target in upper case',
+    first(LINE.replace(' /', ' HTTP://X/')),
+    200,
+    'refused',
+    'no absolute targets',
+  ],
+  ['HTTP/1.0 with Host', first(LINE.replace('1.1', '1.0')), 200, 'refused', 'no HTTP/1.0'],
+  [
+    'HTTP/1.0 without Host',
+    withLines([TYPE, LENGTH], BODY, LINE.replace('1.1', '1.0')),
+    200,
+    'refused',
+    'no HTTP/1.0',
+  ],
   [
     'HTTP/1.0 with keep-alive',
     withLines([HOST, TYPE, LENGTH, 'connection: keep-alive'], BODY, LINE.replace('1.1', '1.0')),
     200,
+    'refused',
+    'no HTTP/1.0',
   ],
-  ['an empty line before', `\r\n${withLines([HOST, TYPE, LENGTH])}`, 200],
+  [
+    'an empty line before',
+    `\r\n${withLines([HOST, TYPE, LENGTH])}`,
+    200,
+    'unanswered',
+    'no empty lines',
+  ],
   // Chunk extensions and trailers (RFC 9112 §§7.1.1, 7.1.2).
-  ['an extension of a chunk', chunked(`${SIZE};ext=1\r\n${BODY}\r\n0\r\n\r\n`), 200],
-  ['an extension without a value', chunked(`${SIZE};e\r\n${BODY}\r\n0\r\n\r\n`), 200],
-  ['an extension in quotes', chunked(`${SIZE} ; a="b;c" ;d=e\r\n${BODY}\r\n0;end\r\n\r\n`), 200],
-  ['an extension like a size', chunked(`${SIZE};ff=ff\r\n${BODY}\r\n0;ff\r\n\r\n`), 200],
+  [
+    'an extension of a chunk',
+    chunked(`${SIZE};ext=1\r\n${BODY}\r\n0\r\n\r\n`),
+    200,
+    'refused',
+    'no extensions',
+  ],
+  [
+    'an extension without a value',
+    chunked(`${SIZE};e\r\n${BODY}\r\n0\r\n\r\n`),
+    200,
+    'unanswered',
+    'no extensions',
+  ],
+  [
+    'an extension in quotes',
+    chunked(`${SIZE} ; a="b;c" ;d=e\r\n${BODY}\r\n0;end\r\n\r\n`),
+    'refused',
+    'refused',
+    'no blanks before extensions',
+  ],
+  [
+    'an extension like a size',
+    chunked(`${SIZE};ff=ff\r\n${BODY}\r\n0;ff\r\n\r\n`),
+    200,
+    'unanswered',
+    'no extensions',
+  ],
   ['zeros before a size', chunked(`0000${SIZE}\r\n${BODY}\r\n000\r\n\r\n`), 200],
-  ['a trailer field', chunked(`${SIZE}\r\n${BODY}\r\n0\r\nx-sum: 1\r\n\r\n`), 200],
+  [
+    'a trailer field',
+    chunked(`${SIZE}\r\n${BODY}\r\n0\r\nx-sum: 1\r\n\r\n`),
+    200,
+    'refused',
+    'no trailers',
+  ],
   [
     'trailer fields that are none of the head',
     chunked(`${SIZE}\r\n${BODY}\r\n0\r\ncontent-length: 1\r\nhost: y\r\n\r\n`),
-    200,
+    'refused',
+    'refused',
+    'no trailers with such names',
   ],
   ['a chunk without a size', chunked(`\r\n${BODY}\r\n0\r\n\r\n`), 'refused'],
-  ['an extension in place of a size', chunked(`;a=b\r\n${BODY}\r\n0\r\n\r\n`), 'refused'],
+  [
+    'an extension in place of a size',
+    chunked(`;a=b\r\n${BODY}\r\n0\r\n\r\n`),
+    'refused',
+    'unanswered',
+    'no answer',
+  ],
   ['a size with a sign', chunked(`+${SIZE}\r\n${BODY}\r\n0\r\n\r\n`), 'refused'],
   ['a size with 0x', chunked(`0x${SIZE}\r\n${BODY}\r\n0\r\n\r\n`), 'refused'],
-  ['a size of another letter', chunked(`${SIZE}g\r\n${BODY}\r\n0\r\n\r\n`), 'refused'],
+  [
+    'a size of another letter',
+    chunked(`${SIZE}g\r\n${BODY}\r\n0\r\n\r\n`),
+    'refused',
+    'unanswered',
+    'no answer',
+  ],
   ['a size beyond all', chunked(`${'f'.repeat(17)}\r\n${BODY}\r\n0\r\n\r\n`), 'refused'],
-  ['a size that ends with LF', chunked(`${SIZE}\n${BODY}\r\n0\r\n\r\n`), 'refused'],
-  ['an extension that ends with LF', chunked(`${SIZE};a\n${BODY}\r\n0\r\n\r\n`), 'refused'],
-  ['an extension with NUL', chunked(`${SIZE};a\0\r\n${BODY}\r\n0\r\n\r\n`), 'refused'],
+  [
+    'a size that ends with LF',
+    chunked(`${SIZE}\n${BODY}\r\n0\r\n\r\n`),
+    'refused',
+    200,
+    'bare LF is taken',
+  ],
+  [
+    'an extension that ends with LF',
+    chunked(`${SIZE};a\n${BODY}\r\n0\r\n\r\n`),
+    'refused',
+    'unanswered',
+    'no answer',
+  ],
+  [
+    'an extension with NUL',
+    chunked(`${SIZE};a\0\r\n${BODY}\r\n0\r\n\r\n`),
+    'refused',
+    'unanswered',
+    'no answer',
+  ],
   ['a chunk longer than its size', chunked(`1\r\n${BODY}\r\n0\r\n\r\n`), 'refused'],
   ['long extensions', chunked(`${SIZE};${'a'.repeat(20_000)}\r\n${BODY}\r\n0\r\n\r\n`), 'refused'],
   [
@@ -119,6 +233,8 @@ const ROWS: readonly Row[] = [
     'a trailer that is no field',
     chunked(`${SIZE}\r\n${BODY}\r\n0\r\nGET /healthz HTTP/1.1\r\n\r\n`),
     'refused',
+    200,
+    'trailers are not looked at',
   ],
   [
     'HTTP/1.0 in chunks',
@@ -174,37 +290,59 @@ const ROWS: readonly Row[] = [
   ['chunked twice in one', coded(' chunked, chunked'), 'refused'],
   ['chunked in quotes', coded(' "chunked"'), 'refused'],
   ['chunked with a parameter', coded(' chunked;q=1'), 'refused'],
-  ['chunked behind a vertical tab', coded(' \vchunked'), 'refused'],
+  ['chunked behind a vertical tab', coded(' \vchunked'), 'refused', 'unanswered', 'no answer'],
   ['identity and chunked', coded(' identity', ' chunked'), 'refused'],
   // Whom is it for?
   ['no Host', withLines([TYPE, LENGTH]), 'refused'],
   ['two Hosts', extra('host: y'), 'refused'],
   ['two equal Hosts', extra(HOST), 'refused'],
   // What is no line of a head.
-  ['an empty name', withLines([HOST, TYPE, LENGTH, ': x']), 'refused'],
+  ['an empty name', withLines([HOST, TYPE, LENGTH, ': x']), 'refused', 200, 'the field is ignored'],
   ['an empty name first', withLines([': x', HOST, TYPE, LENGTH]), 'refused'],
   [
     'a space before the colon',
     withLines([HOST, TYPE, `content-length : ${BODY.length}`]),
     'refused',
+    'unanswered',
+    'no answer',
   ],
   [
     'a tab before the colon',
     withLines([HOST, TYPE, `content-length\t: ${BODY.length}`]),
     'refused',
+    'unanswered',
+    'no answer',
   ],
-  ['a folded value', extra('x-folded: a\r\n b'), 'refused'],
-  ['a folded value by a tab', extra('x-folded: a\r\n\tb'), 'refused'],
-  ['a space before the first name', withLines([` ${HOST}`, TYPE, LENGTH]), 'refused'],
-  ['a line without a colon', extra('nonsense'), 'refused'],
-  ['a name with a space', extra('x y: z'), 'refused'],
-  ['a name with a slash', extra('x/y: z'), 'refused'],
-  ['a name in brackets', extra('(x): z'), 'refused'],
-  ['a name beyond ASCII', extra('\u00e9: z'), 'refused'],
-  ['a value with NUL', extra('x-nul: a\0b'), 'refused'],
-  ['a value with a bare CR', extra('x-cr: a\rb'), 'refused'],
-  ['a value with a control character', extra('x-c: a\u0001b'), 'refused'],
-  ['bare LF behind a field', withLines([`${HOST}\n${TYPE}`, LENGTH]), 'refused'],
+  ['a folded value', extra('x-folded: a\r\n b'), 'refused', 'unanswered', 'no answer'],
+  ['a folded value by a tab', extra('x-folded: a\r\n\tb'), 'refused', 'unanswered', 'no answer'],
+  [
+    'a space before the first name',
+    withLines([` ${HOST}`, TYPE, LENGTH]),
+    'refused',
+    'unanswered',
+    'no answer',
+  ],
+  ['a line without a colon', extra('nonsense'), 'refused', 'unanswered', 'no answer'],
+  ['a name with a space', extra('x y: z'), 'refused', 'unanswered', 'no answer'],
+  ['a name with a slash', extra('x/y: z'), 'refused', 'unanswered', 'no answer'],
+  ['a name in brackets', extra('(x): z'), 'refused', 'unanswered', 'no answer'],
+  ['a name beyond ASCII', extra('\u00e9: z'), 'refused', 'unanswered', 'no answer'],
+  ['a value with NUL', extra('x-nul: a\0b'), 'refused', 'unanswered', 'no answer'],
+  ['a value with a bare CR', extra('x-cr: a\rb'), 'refused', 'unanswered', 'no answer'],
+  [
+    'a value with a control character',
+    extra('x-c: a\u0001b'),
+    'refused',
+    'unanswered',
+    'no answer',
+  ],
+  [
+    'bare LF behind a field',
+    withLines([`${HOST}\n${TYPE}`, LENGTH]),
+    'refused',
+    'unanswered',
+    'no answer',
+  ],
   ['bare LF throughout', withLines([HOST, TYPE, LENGTH]).replaceAll('\r\n', '\n'), 'refused'],
   [
     'bare LF behind the request line',
@@ -214,8 +352,14 @@ const ROWS: readonly Row[] = [
   ['HTTP/1.2', first(LINE.replace('1.1', '1.2')), 505],
   ['HTTP/2.0', first(LINE.replace('1.1', '2.0')), 505],
   ['a version in lower case', first(LINE.replace('HTTP', 'http')), 'refused'],
-  ['no version', first('POST /workspace.v1.AuthzService/Check'), 505],
-  ['two spaces in the request line', first(LINE.replace(' /', '  /')), 'refused'],
+  ['no version', first('POST /workspace.v1.AuthzService/Check'), 505, 'unanswered', 'no answer'],
+  [
+    'two spaces in the request line',
+    first(LINE.replace(' /', '  /')),
+    200,
+    'refused',
+    'node:http skips blanks',
+  ],
   ['a tab in the request line', first(LINE.replace(' /', '\t/')), 'refused'],
   ['a target that is none', first('POST nowhere HTTP/1.1'), 'refused'],
   ['a head that is too long', extra(`x-long: ${'x'.repeat(20_000)}`), 'refused'],
@@ -226,9 +370,17 @@ const ROWS: readonly Row[] = [
   ],
 ];
 
-export const MESSAGES: readonly Message[] = ROWS.map(([name, text, expected]) => ({
+export const MESSAGES: readonly Message[] = ROWS.map(([name, text, first_, later, lost]) => ({
   name,
   text,
-  expected,
+  first: first_,
+  later: later ?? first_,
+  onNode: text.startsWith(MADE_UP) ? 'refused' : first_,
+  lost: lost ?? '',
   ...(/HTTP\/1\.0/.test(text) && !text.includes('keep-alive') ? { closes: true as const } : {}),
 }));
+
+/** Whether nothing may be taken that comes behind the message as a later one on uWebSockets.js. */
+export function endsLater({ text, later }: Message): boolean {
+  return later === 'refused' || later === 505 || later === 'unanswered' || CODED.test(text);
+}

@@ -7,6 +7,7 @@ import { BodyBudget } from '../../src/http/body-budget.ts';
 import { createNotifyMetrics } from '../../src/notify/service/metrics.ts';
 import { BackgroundLoops } from '../../src/observability/background-loops.ts';
 import { registerBodyMetrics } from '../../src/observability/body-metrics.ts';
+import { showHttp1Connections } from '../../src/observability/connection-metrics.ts';
 import { MetricStore } from '../../src/observability/metric-store.ts';
 import { registerProcessMetrics } from '../../src/observability/process-metrics.ts';
 import { RunnerMetrics } from '../../src/runner/wiring/runner-metrics.ts';
@@ -67,6 +68,7 @@ function renderAll(): Promise<string> {
   const metrics = createMetrics(BUILD);
   registerBodyMetrics(metrics.store, 'gatehouse', new BodyBudget());
   idleLoops().showIn(metrics.store, 'gatehouse');
+  showHttp1Connections(metrics.store, 'gatehouse', () => ({ uws: 0, node: 0 }));
   measureStages(metrics.store, 1);
   return metrics.render();
 }

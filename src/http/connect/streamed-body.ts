@@ -97,9 +97,10 @@ export class StreamedBody implements AsyncIterable<Uint8Array>, HeldBody {
   }
 
   async #more(): Promise<void> {
-    this.#goOn();
     await new Promise<void>((resolve) => {
       this.#wake = resolve;
+      // Some of it may come within this call.
+      this.#goOn();
     });
     this.#wake = null;
   }

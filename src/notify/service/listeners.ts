@@ -78,6 +78,7 @@ export function createInternalServer(parts: ListenerParts): HttpServer {
     host: settings.host,
     port: settings.internalPort,
     bodyBudget: parts.bodyBudget,
+    http1: settings.http1Parser,
     limits: { http1IdleMs: settings.httpIdleMs },
     hostGuard: hostGuardOf(settings, onIncident),
     http2: {
@@ -147,6 +148,7 @@ export function createClientServer(parts: ListenerParts): HttpServer {
     host: settings.host,
     port: settings.clientPort,
     bodyBudget: parts.bodyBudget,
+    http1: settings.http1Parser,
     limits: {
       connectionsMax: settings.connectionsMax + CONNECTIONS_SPARE,
       http1IdleMs: settings.httpIdleMs,

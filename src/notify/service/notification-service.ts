@@ -138,6 +138,7 @@ export async function startNotificationService(
     const metricsServer = createHttpServer({
       host: settings.host,
       port: settings.metricsPort,
+      http1: settings.http1Parser,
       limits: { http1IdleMs: settings.httpIdleMs },
       hostGuard: hostGuardOf(settings, onIncident),
       onIncident,

@@ -7,6 +7,7 @@ import {
   directoryOption,
   hostOption,
   http1IdleOption,
+  http1ParserOption,
   portOption,
 } from '../../config/common-options.ts';
 import { loadOptions, redactedOptions, type Environment } from '../../config/load-options.ts';
@@ -42,6 +43,7 @@ export const SERVICE_OPTIONS = {
     'Port of /metrics, /healthz, /health, /readyz and /livez. 0 takes a free one.',
     9090,
   ),
+  http1Parser: http1ParserOption('NOTIFY_HTTP1'),
   httpIdleMs: http1IdleOption('NOTIFY_HTTP_IDLE_MS'),
   serviceAuthTokens: secretListOption({
     env: 'NOTIFY_SERVICE_AUTH_TOKENS',

@@ -6,6 +6,7 @@ import {
   commitOption,
   directoryOption,
   http1IdleOption,
+  http1ParserOption,
   logLevelOption,
   BODIES_HELD_MIN,
   bodyMemoryOption,
@@ -55,6 +56,7 @@ export const RUNNER_OPTIONS = {
     ...ADDRESS,
   }),
   isBehindProxy: behindProxyOption('RUNNER_BEHIND_PROXY', 'HOST'),
+  http1Parser: http1ParserOption('RUNNER_HTTP1'),
   httpIdleMs: http1IdleOption('RUNNER_HTTP_IDLE_MS'),
   workspace: directoryOption(
     'RUNNER_WORKSPACE',
