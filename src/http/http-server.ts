@@ -19,7 +19,7 @@ import { loadSocketPeek, type SocketPeek } from './socket-peek.ts';
 import { UNREAD_BYTES_MAX, UnreadAnswers } from './unread-answers.ts';
 import { loadUws } from './uws-binary.ts';
 import { UwsListener } from './uws-listener.ts';
-import type { UwsRequest } from './uws-message.ts';
+import type { UwsRequest } from './uws-request.ts';
 
 export type HttpHandler = (exchange: HttpExchange) => void;
 export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';

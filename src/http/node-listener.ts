@@ -4,6 +4,7 @@ import net from 'node:net';
 import type { HeaderFields } from './header-fields.ts';
 import { HEADER_BYTES_MAX, type HttpLimits } from './http-limits.ts';
 import { NodeRequest, NodeResponse } from './node-message.ts';
+import { PROBLEMS, refusalOf, type RefusedStatus, statusOfError } from './node-refusal.ts';
 import type { RawResponse } from './raw-message.ts';
 import { refusedMessageBody } from './refused-message.ts';
 import { statusLine } from './response-head.ts';
@@ -20,7 +21,6 @@ export type NodeListenerOptions = {
   readonly onIncident: (event: string, detail: string) => void;
 };
 
-type RefusedStatus = 400 | 405 | 417 | 431 | 505;
 /** The request that is being answered. */
 type Current = {
   readonly request: IncomingMessage;
@@ -64,17 +64,6 @@ const STALL_MS = 10_000;
 /** Closed for new ones at the limit of connections, where they were idle for so long. */
 const EVICTABLE_MS = 10_000;
 const EVICTED_AT_ONCE = 64;
-const STATUS_OF_ERROR: Readonly<Record<string, RefusedStatus>> = {
-  HPE_HEADER_OVERFLOW: 431,
-  HPE_INVALID_VERSION: 505,
-};
-const PROBLEMS: Readonly<Record<RefusedStatus, string>> = {
-  400: 'the message is none that RFC 9112 allows',
-  405: 'Method Not Allowed',
-  417: 'Expect may be 100-continue alone',
-  431: 'the head is too long',
-  505: 'the version of HTTP is another one',
-};
 
 /**
  * HTTP/1 on node:http, for connections whose first head uWebSockets.js would not read as others do, and for all where that has no binary: HTTP/1.0, bodies in
@@ -276,7 +265,7 @@ export class NodeListener {
     if (connection?.isRefused === true) return;
     const isMalformed = code.startsWith('HPE_') && socket.writable;
     if (connection === undefined || !isMalformed) socket.destroy();
-    else this.#refuse(connection, STATUS_OF_ERROR[code] ?? 400);
+    else this.#refuse(connection, statusOfError(code));
   }
 
   /** Refuses what is no message, or turns out to be none, once those before it have their answers. */
@@ -329,22 +318,6 @@ export class NodeListener {
       connection.queuedSinceMs = nowMs;
     } else if (nowMs - connection.queuedSinceMs > STALL_MS) socket.destroy();
   }
-}
-
-/** Reads the fields of a message that node:http let pass; what it is refused for, or null. */
-function refusalOf(
-  message: NodeRequest,
-  request: IncomingMessage,
-  fields: HeaderFields,
-): readonly [RefusedStatus, string] | null {
-  const { httpVersionMajor, httpVersionMinor } = request;
-  if (httpVersionMajor !== 1 || httpVersionMinor > 1) return [505, PROBLEMS[505]];
-  const problem = message.hasTarget ? fields.read(message) : 'the target is no path';
-  if (problem !== '') return [400, problem];
-  if (httpVersionMinor === 0 && fields.isChunked) return [400, 'HTTP/1.0 has no chunks'];
-  const { expectation } = fields;
-  if (expectation === '' || expectation === '100-continue') return null;
-  return [417, PROBLEMS[417]];
 }
 
 /** The refusal is written. */

@@ -6,7 +6,8 @@ import { refusedMessageBody } from './refused-message.ts';
 import { statusLine } from './response-head.ts';
 import type { SocketPeek } from './socket-peek.ts';
 import type { UwsApp, UwsModule, UwsRawRequest, UwsRawResponse } from './uws-binary.ts';
-import { type UwsAnswerForm, UwsRequest, UwsResponse } from './uws-message.ts';
+import { UwsRequest } from './uws-request.ts';
+import { type UwsAnswerForm, UwsResponse } from './uws-response.ts';
 
 export type UwsListenerOptions = {
   readonly limits: HttpLimits;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { UwsRawResponse } from './uws-binary.ts';
-import { UwsResponse } from './uws-message.ts';
+import { UwsResponse } from './uws-response.ts';
 
 const CORK_BYTES = 16_384;
 const FORM = {

@@ -1,9 +1,8 @@
 import { SocketAddress } from 'node:net';
 import { PieceGatherer } from './piece-gatherer.ts';
-import type { RawRequest, RawResponse } from './raw-message.ts';
-import type { UwsRawRequest, UwsRawResponse } from './uws-binary.ts';
+import type { RawResponse } from './raw-message.ts';
+import type { UwsRawResponse } from './uws-binary.ts';
 
-const NO_PARAMETERS: readonly string[] = [];
 /** A head or part of an answer that the kernel does not take at once waits in pieces of this size, each written when the last has gone. */
 const PIECE_BYTES = 16_384;
 /** Limit of the rest of a request that is answered before it has come whole, and ends the connection. */
@@ -11,47 +10,6 @@ const DISCARDED_BYTES_MAX = 32 * 1_048_576;
 const NO_CONTENT = /^(?:204|304) /;
 const CONNECTION = 'connection';
 const EVENT_STREAM = 'text/event-stream';
-
-/** The request that is being taken. One for a listener: usable until its handler returns. Hot. */
-export class UwsRequest implements RawRequest {
-  #raw: UwsRawRequest | null = null;
-  #method = '';
-  #parameters = NO_PARAMETERS;
-  readonly isNameless = false;
-
-  /** Takes the place of the request before. */
-  of(raw: UwsRawRequest): this {
-    this.#raw = raw;
-    this.#method = raw.getCaseSensitiveMethod();
-    this.#parameters = NO_PARAMETERS;
-    return this;
-  }
-
-  forEach(onHeader: (name: string, value: string) => void): void {
-    this.#raw?.forEach(onHeader);
-  }
-
-  getUrl(): string {
-    return this.#raw?.getUrl() ?? '';
-  }
-
-  getCaseSensitiveMethod(): string {
-    return this.#method;
-  }
-
-  getQuery(): string {
-    return this.#raw?.getQuery() ?? '';
-  }
-
-  getParameter(index: number): string | undefined {
-    return this.#parameters[index];
-  }
-
-  /** Sets those of the route that takes the request. */
-  setParameters(parameters: readonly string[]): void {
-    this.#parameters = parameters;
-  }
-}
 
 /** The form of an answer, by its request. */
 export type UwsAnswerForm = {
