@@ -204,7 +204,7 @@ inShort(test)('wrong settings are told all at once, with exit code 2, and no sec
   expect(code).toBe(2);
   for (const name of [
     'NOTIFY_CLIENT_PORT',
-    'NOTIFY_STORE_DRIVER: no such setting',
+    'NOTIFY_STORE_DRIVER: must be one of postgres',
     'NOTIFY_STREAM_SECRET',
     'NOTIFY_SMTP_URL',
     'NOTIFY_DRAINMS: no such setting; did you mean NOTIFY_DRAIN_MS?',
@@ -215,6 +215,7 @@ inShort(test)('wrong settings are told all at once, with exit code 2, and no sec
   expect(text).not.toMatch(/too short|hunter2|NOTIFY_SOCKET/);
   const clash = { NOTIFY_CLIENT_PORT: '19100', NOTIFY_METRICS_PORT: '19100' };
   expect(() => loadNotifySettings(clash)).toThrow('must differ');
+  expect(loadNotifySettings({ NOTIFY_STORE_DRIVER: 'postgres' }).storeDriver).toBe('postgres');
 });
 
 inShort(test)(

@@ -109,7 +109,7 @@ export async function startNotificationService(
     pid: process.pid,
     version,
     commit: settings.commit,
-    store_driver: 'postgres',
+    store_driver: settings.storeDriver,
     live_connections: settings.liveConnections,
     client_port: settings.clientPort,
     internal_port: settings.internalPort,

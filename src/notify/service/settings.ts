@@ -13,6 +13,7 @@ import {
 import { loadOptions, redactedOptions, type Environment } from '../../config/load-options.ts';
 import {
   booleanOption,
+  choiceOption,
   integerOption,
   listOption,
   secretListOption,
@@ -73,6 +74,13 @@ export const SERVICE_OPTIONS = {
     fallback: ['*'],
     pattern: /^(?:\*|https?:\/\/[^\s/]+)$/,
     rule: '* or origins such as https://app.example',
+  }),
+  storeDriver: choiceOption({
+    env: 'NOTIFY_STORE_DRIVER',
+    description:
+      'Store of notifications. PostgreSQL is the only one: `memory`, which forgot all at a restart, is refused.',
+    fallback: 'postgres',
+    values: ['postgres'],
   }),
   databaseUrl: databaseUrlOption(
     'PostgreSQL to use, in schema `notify`; it may be the one of the authorization service. Unset: the service starts an embedded server under NOTIFY_DATA_DIR.',
