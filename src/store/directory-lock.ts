@@ -10,6 +10,9 @@ export interface DirectoryLock {
 
 const LOCK_EXCLUSIVE = 2;
 const LOCK_NON_BLOCKING = 4;
+/** A process that was killed while it started another shares its lock with that one until it executes its program. */
+const LEFT_BEHIND_MS = 2_000;
+const RETRY_MS = 5;
 
 type Flock = (descriptor: number, operation: number) => number;
 let flock: Flock | undefined;
@@ -25,7 +28,8 @@ function loadFlock(): Flock {
 /**
  * Takes flock(2) on `lockPath` (created 0600 when absent). The kernel drops the lock with its
  * process, also after kill -9, so neither a stale file nor a reused process id can confuse it; the
- * process id inside the file serves the message only. Child processes do not inherit it.
+ * process id inside the file serves the message, and says whether its holder has gone: then it waits for what that left
+ * behind, at most two seconds. Child processes do not inherit it.
  * Errors: STORE_UNAVAILABLE when another process holds it. Cost: a few system calls.
  */
 export function lockDirectory(
@@ -34,9 +38,9 @@ export function lockDirectory(
   remedy = 'Stop that one first, or give this one its own directory with GATEWAY_DATA_DIR.',
 ): DirectoryLock {
   const descriptor = openSync(lockPath, 'a+', 0o600);
-  if (loadFlock()(descriptor, LOCK_EXCLUSIVE | LOCK_NON_BLOCKING) !== 0) {
+  const holder = holderOf(descriptor, lockPath);
+  if (holder !== null) {
     closeSync(descriptor);
-    const holder = readFileSync(lockPath, 'utf8').trim() || 'unknown';
     throw new AppError<StoreReason>(
       'STORE_UNAVAILABLE',
       `${what} is in use by another process (pid ${holder}). ${remedy}`,
@@ -54,4 +58,26 @@ export function lockDirectory(
       closeSync(descriptor);
     },
   };
+}
+
+/** Tries to take the lock. Returns who has it, by process id, or null where it was taken. */
+function holderOf(descriptor: number, lockPath: string): string | null {
+  const pause = new Int32Array(new SharedArrayBuffer(4));
+  const untilMs = performance.now() + LEFT_BEHIND_MS;
+  while (loadFlock()(descriptor, LOCK_EXCLUSIVE | LOCK_NON_BLOCKING) !== 0) {
+    const holder = readFileSync(lockPath, 'utf8').trim() || 'unknown';
+    if (!hasGone(Number(holder)) || performance.now() > untilMs) return holder;
+    Atomics.wait(pause, 0, 0, RETRY_MS);
+  }
+  return null;
+}
+
+function hasGone(pid: number): boolean {
+  if (!Number.isInteger(pid) || pid <= 0) return false;
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ESRCH';
+  }
 }
