@@ -134,7 +134,9 @@ test('raw connections: requests at the moment of the close', { timeout: 120_000 
   const keptMs = await keptMsOf(target);
   const ends: End[] = [];
   const one = async (i: number): Promise<void> => {
-    ends.push(await askTwice(target, i, keptMs - 45 + (i % 90)));
+    // On a busy machine the close may come sooner or later than it was measured: one asks at once, one long after.
+    const pauseMs = [0, 3 * keptMs][i] ?? keptMs - 45 + (i % 90);
+    ends.push(await askTwice(target, i, pauseMs));
   };
   for (let i = 0; i < ROUNDS; i += AT_ONCE) {
     await Promise.all(Array.from({ length: AT_ONCE }, (_, k) => one(i + k)));
