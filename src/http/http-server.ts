@@ -18,7 +18,7 @@ import { SniffingListener, listenOn } from './sniffing-listener.ts';
 import { loadSocketPeek, type SocketPeek } from './socket-peek.ts';
 import { UNREAD_BYTES_MAX, UnreadAnswers } from './unread-answers.ts';
 import { loadUws } from './uws-binary.ts';
-import { UwsListener } from './uws-listener.ts';
+import { UwsListener, type UwsRoute } from './uws-listener.ts';
 import type { UwsRequest } from './uws-request.ts';
 
 export type HttpHandler = (exchange: HttpExchange) => void;
@@ -97,9 +97,9 @@ const QUIET_MS = 10;
 /** At least the round trip after which no client of HTTP/2 sends more on a connection that it was asked to leave. */
 const FAREWELL_MS = 500;
 type Take = (exchange: HttpExchange) => void;
-type Route = { readonly method: string; readonly match: RouteMatch; readonly take: Take };
+type Route = { readonly method: HttpMethod | ''; readonly match: RouteMatch; readonly take: Take };
 /** Of one path without parameters: what takes each verb of it, and all others. */
-type FixedRoutes = { readonly byMethod: Map<string, Take>; readonly others: Take };
+type FixedRoutes = { readonly byMethod: Map<HttpMethod, Take>; readonly others: Take };
 
 class OwnHttpServer implements HttpServer, ExchangeHost {
   readonly #options: HttpServerOptions;
@@ -311,7 +311,16 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
       fields: this.headerFields,
       peek,
       take: (res, request) => this.#take(res, request),
+      routes: this.#uwsRoutes(),
     });
+  }
+
+  *#uwsRoutes(): Iterable<UwsRoute> {
+    for (const [path, { byMethod }] of this.#fixedRoutes) {
+      for (const [method, take] of byMethod) {
+        yield { method, path, take: (res, request) => take(this.#exchangeOf(res, request)) };
+      }
+    }
   }
 
   /** Idle, and still so after a moment: what has arrived on open connections may not have been read yet. */
@@ -382,11 +391,11 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
     };
   }
 
-  #addFixed(method: string, match: RouteMatch, take: Take): void {
+  #addFixed(method: HttpMethod | '', match: RouteMatch, take: Take): void {
     if (match.rank !== 0) return;
     const { pattern } = match;
     const known = this.#fixedRoutes.get(pattern);
-    const byMethod = known?.byMethod ?? new Map<string, Take>();
+    const byMethod = known?.byMethod ?? new Map<HttpMethod, Take>();
     if (method !== '') byMethod.set(method, take);
     this.#fixedRoutes.set(pattern, {
       byMethod,
@@ -396,12 +405,11 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
 
   /** Hot. Every request of HTTP/1 comes in here. What no route takes, as `*`, is the fallback's. */
   #take(res: RawResponse, request: UwsRequest | NodeRequest): void {
-    this.#options.stages?.arrived();
-    const exchange = new HttpExchange(res, request, this);
+    const exchange = this.#exchangeOf(res, request);
     const method = request.getCaseSensitiveMethod();
     const fixed = this.#fixedRoutes.get(request.getUrl());
     if (fixed !== undefined) {
-      (fixed.byMethod.get(method) ?? fixed.others)(exchange);
+      (fixed.byMethod.get(method as HttpMethod) ?? fixed.others)(exchange);
       return;
     }
     for (const route of this.#routes) {
@@ -413,6 +421,11 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
       return;
     }
     this.#guarded((one) => this.#fallback(one))(exchange);
+  }
+
+  #exchangeOf(res: RawResponse, request: UwsRequest | NodeRequest): HttpExchange {
+    this.#options.stages?.arrived();
+    return new HttpExchange(res, request, this);
   }
 
   #incident(event: string, detail: string): void {

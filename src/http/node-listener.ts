@@ -210,7 +210,7 @@ export class NodeListener {
       this.#end(connection, ...refused);
       return;
     }
-    const raw = new NodeResponse(request, response);
+    const raw = new NodeResponse(request, response, this.#options.limits);
     connection.isBusy = true;
     connection.current = { request, response, raw };
     response.once('close', () => this.#answered(connection, request));

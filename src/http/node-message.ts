@@ -1,12 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { HttpLimits } from './http-limits.ts';
 import type { RawRequest, RawResponse } from './raw-message.ts';
 
 const ABSOLUTE = /^https?:\/\/([^/?#]*)([^#]*)$/i;
 /** Offered at a time of a large body: what waits is a slice of it. */
 const SLICE_BYTES = 262_144;
-/** Limits of the rest of a request that is answered before it has come whole, and ends the connection. */
-const DISCARDED_BYTES_MAX = 32 * 1_048_576;
-const DISCARDING_MS_MAX = 10_000;
 const NO_BYTES = new Uint8Array(0);
 
 /** A request of node:http in the form of uWebSockets.js. */
@@ -79,10 +77,14 @@ export class NodeRequest implements RawRequest {
   }
 }
 
+/** Limits of the rest of a request that is answered before it has come whole, and ends the connection. */
+type DiscardLimits = Pick<HttpLimits, 'discardBytesMax' | 'bodyTimeoutMs'>;
+
 /** An answer of node:http in the form of uWebSockets.js. */
 export class NodeResponse implements RawResponse {
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
+  readonly #limits: DiscardLimits;
   #givenBytes = 0;
   #isOver = false;
   #isPaused = false;
@@ -91,9 +93,10 @@ export class NodeResponse implements RawResponse {
   #onAborted: (() => void) | null = null;
   #held: (() => void) | null = null;
 
-  constructor(request: IncomingMessage, response: ServerResponse) {
+  constructor(request: IncomingMessage, response: ServerResponse, limits: DiscardLimits) {
     this.#request = request;
     this.#response = response;
+    this.#limits = limits;
     response.once('close', () => this.abort());
   }
 
@@ -181,14 +184,14 @@ export class NodeResponse implements RawResponse {
     const whole = body === undefined ? undefined : ownBytes(body);
     const request = this.#request;
     this.#read = null;
-    let left = DISCARDED_BYTES_MAX;
+    let left = this.#limits.discardBytesMax;
     const end = (): void => {
       clearTimeout(timer);
       this.#held = null;
       if (!this.#response.headersSent) this.end(whole, true);
     };
     this.#held = end;
-    const timer = setTimeout(end, DISCARDING_MS_MAX);
+    const timer = setTimeout(end, this.#limits.bodyTimeoutMs);
     request.removeAllListeners('readable').removeAllListeners('end');
     request.on('data', (chunk: Buffer) => {
       left -= chunk.length;

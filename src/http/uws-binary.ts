@@ -1,4 +1,5 @@
 import { HEADER_BYTES_MAX } from './http-limits.ts';
+import type { RawResponse } from './raw-message.ts';
 
 /** A request of uWebSockets.js; usable until its handler returns. */
 export type UwsRawRequest = {
@@ -9,27 +10,27 @@ export type UwsRawRequest = {
 };
 
 /** An answer of uWebSockets.js; usable until it is given whole, or aborted. */
-export type UwsRawResponse = {
-  onAborted(handler: () => void): unknown;
+export type UwsRawResponse = Omit<RawResponse, 'onData' | 'getRemoteAddress'> & {
   /** A chunk is detached on return. */
   onData(handler: (chunk: ArrayBuffer, isLast: boolean) => void): unknown;
-  onWritable(handler: (offset: number) => boolean): unknown;
-  pause(): unknown;
-  resume(): unknown;
-  cork(handler: () => void): unknown;
-  writeStatus(status: string): unknown;
-  writeHeader(name: string, value: string): unknown;
-  write(chunk: string | Uint8Array): boolean;
-  end(body?: string | Uint8Array, closeConnection?: boolean): unknown;
-  endWithoutBody(contentLength?: number, closeConnection?: boolean): unknown;
-  tryEnd(chunk: Uint8Array, totalBytes: number): [boolean, boolean];
-  close(): unknown;
+  /** Four bytes, or sixteen. */
   getRemoteAddress(): ArrayBuffer;
 };
 
+type UwsRoutes = (
+  pattern: string,
+  handler: (res: UwsRawResponse, req: UwsRawRequest) => void,
+) => unknown;
+
 /** An app of uWebSockets.js, as far as the listener uses it. The setters are there in some builds only, and take seconds. */
 export type UwsApp = {
-  any(pattern: string, handler: (res: UwsRawResponse, req: UwsRawRequest) => void): unknown;
+  /** Takes what no other route takes. */
+  readonly any: UwsRoutes;
+  readonly get: UwsRoutes;
+  readonly post: UwsRoutes;
+  readonly put: UwsRoutes;
+  readonly patch: UwsRoutes;
+  readonly del: UwsRoutes;
   filter(handler: (res: UwsRawResponse, change: number) => void): unknown;
   adoptSocket(fd: number): unknown;
   close(): unknown;

@@ -22,6 +22,7 @@ function headOf(setters: Setters, http1IdleMs: number): string {
       fields: new HeaderFields(),
       peek: {} as SocketPeek,
       take: (res) => res.end('x'),
+      routes: [],
     },
   );
   expect(listener.connectionCount).toBe(0);

@@ -5,16 +5,25 @@ import type { RawResponse } from './raw-message.ts';
 import { refusedMessageBody } from './refused-message.ts';
 import { statusLine } from './response-head.ts';
 import type { SocketPeek } from './socket-peek.ts';
-import type { UwsApp, UwsModule, UwsRawRequest, UwsRawResponse } from './uws-binary.ts';
+import type { UwsApp, UwsModule, UwsRawResponse } from './uws-binary.ts';
 import { UwsRequest } from './uws-request.ts';
-import { type UwsAnswerForm, UwsResponse } from './uws-response.ts';
+import { type UwsAnswerForm, type UwsAnswers, UwsResponse } from './uws-response.ts';
 
 export type UwsListenerOptions = {
   readonly limits: HttpLimits;
   readonly fields: HeaderFields;
   readonly peek: SocketPeek;
-  /** Takes a request whose fields were read. */
-  readonly take: (res: RawResponse, request: UwsRequest) => void;
+  /** Takes a request whose fields were read, by its method and path. */
+  readonly take: UwsHandler;
+  /** Paths without parameters: uWebSockets.js finds them, which costs less than asking it for method and path. */
+  readonly routes: Iterable<UwsRoute>;
+};
+
+type UwsHandler = (res: RawResponse, request: UwsRequest) => void;
+export type UwsRoute = {
+  readonly method: keyof typeof ADDER_OF;
+  readonly path: string;
+  readonly take: UwsHandler;
 };
 
 /** Without a setter builds close a connection that is idle for 8 to 12 s; answers state what is safe. */
@@ -29,6 +38,7 @@ const IDLE_SECONDS_MAX = 900;
  */
 const UNSENT_BYTES = 131_072;
 const CLOSE = 'close';
+const ADDER_OF = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'del' } as const;
 const BARE: UwsAnswerForm = {
   isHead: false,
   hasBody: false,
@@ -46,8 +56,7 @@ export class UwsListener {
   readonly #app: UwsApp;
   readonly #options: UwsListenerOptions;
   readonly #request = new UwsRequest();
-  /** The value of Keep-Alive in answers. */
-  readonly #kept: string;
+  readonly #answers: UwsAnswers;
   readonly #adopted: AdoptedSockets;
   /** Open connections. */
   connectionCount = 0;
@@ -56,11 +65,21 @@ export class UwsListener {
     this.#options = options;
     this.#adopted = new AdoptedSockets(options.peek);
     const app = (this.#app = module.App());
-    this.#kept = `timeout=${setIdle(app, options.limits.http1IdleMs)}`;
+    const { discardBytesMax, http1IdleMs } = options.limits;
+    const kept = `timeout=${setIdle(app, http1IdleMs)}`;
+    this.#answers = { kept, keptField: `\r\nkeep-alive: ${kept}`, discardBytesMax };
     app.filter((_res, change) => {
       this.connectionCount += change;
     });
-    app.any('/*', (res, req) => this.#arrived(res, req));
+    for (const { method, path, take } of options.routes) {
+      app[ADDER_OF[method]](path, (res, req) =>
+        this.#arrived(res, this.#request.of(req, method), take),
+      );
+    }
+    app.any('/*', (res, req) => {
+      const request = this.#request.of(req, req.getCaseSensitiveMethod());
+      this.#arrived(res, request, options.take);
+    });
   }
 
   /** Adopts a connection whose bytes are still unread, and begin with a plain head. */
@@ -86,22 +105,25 @@ export class UwsListener {
     this.#app.close();
   }
 
-  #arrived(raw: UwsRawResponse, req: UwsRawRequest): void {
-    const request = this.#request.of(req);
-    const { fields, take } = this.#options;
+  #arrived(raw: UwsRawResponse, request: UwsRequest, take: UwsHandler): void {
+    const { fields } = this.#options;
     const problem = fields.read(request);
     const method = request.getCaseSensitiveMethod();
     const isPlain = fields.connection === '' && !fields.isChunked && method !== 'HEAD';
     const plain = fields.contentLength > 0 ? WITH_BODY : BARE;
     const form = isPlain ? plain : formOf(method, fields);
-    const response = new UwsResponse(raw, form, this.#kept);
+    const response = new UwsResponse(raw, form, this.#answers);
     if (problem !== '') response.refuse(statusLine(400), refusedMessageBody(problem));
     else if (fields.expectation !== '' && fields.expectation !== '100-continue') {
       const body = refusedMessageBody('Expect may be 100-continue alone');
       response.refuse(statusLine(417), body);
     } else if (method === 'CONNECT') {
       response.refuse(statusLine(405), refusedMessageBody('Method Not Allowed'));
-    } else take(response, request);
+    } else {
+      response.isCorked = true;
+      take(response, request);
+      response.isCorked = false;
+    }
   }
 }
 

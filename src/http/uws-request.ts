@@ -11,9 +11,9 @@ export class UwsRequest implements RawRequest {
   readonly isNameless = false;
 
   /** Takes the place of the request before. */
-  of(raw: UwsRawRequest): this {
+  of(raw: UwsRawRequest, method: string): this {
     this.#raw = raw;
-    this.#method = raw.getCaseSensitiveMethod();
+    this.#method = method;
     this.#parameters = NO_PARAMETERS;
     return this;
   }

@@ -56,11 +56,17 @@ class SlowConnection {
   }
 }
 
+const ANSWERS = {
+  kept: 'timeout=8',
+  keptField: '\r\nkeep-alive: timeout=8',
+  discardBytesMax: 1_000,
+};
+
 test.each(['text/event-stream', 'application/connect+json'])(
   'the last part of a %s arrives without a further one, each time its client was slow',
   (type) => {
     const connection = new SlowConnection();
-    const response = new UwsResponse(connection.raw, FORM, 'timeout=8');
+    const response = new UwsResponse(connection.raw, FORM, ANSWERS);
     const part = Buffer.from(`${'e'.repeat(900)}\n\n`);
     let waiting = 0;
     const write = (): void =>
@@ -83,7 +89,7 @@ test.each(['text/event-stream', 'application/connect+json'])(
 
 test('what waits for a slow client is copied once, and arrives in order', () => {
   const connection = new SlowConnection();
-  const response = new UwsResponse(connection.raw, FORM, 'timeout=8');
+  const response = new UwsResponse(connection.raw, FORM, ANSWERS);
   let copied = 0;
   const concat = Buffer.concat.bind(Buffer);
   Buffer.concat = (list, length) => {

@@ -5,8 +5,6 @@ import type { UwsRawResponse } from './uws-binary.ts';
 
 /** A head or part of an answer that the kernel does not take at once waits in pieces of this size, each written when the last has gone. */
 const PIECE_BYTES = 16_384;
-/** Limit of the rest of a request that is answered before it has come whole, and ends the connection. */
-const DISCARDED_BYTES_MAX = 32 * 1_048_576;
 const NO_CONTENT = /^(?:204|304) /;
 const CONNECTION = 'connection';
 const EVENT_STREAM = 'text/event-stream';
@@ -22,6 +20,16 @@ export type UwsAnswerForm = {
   readonly closes: boolean;
 };
 
+/** What the answers of a listener share. */
+export type UwsAnswers = {
+  /** The value of the field Keep-Alive. */
+  readonly kept: string;
+  /** The whole field, behind others. */
+  readonly keptField: string;
+  /** Limit of the rest of a request that is answered before it has come whole, and ends the connection. */
+  readonly discardBytesMax: number;
+};
+
 /**
  * The answer to one request on uWebSockets.js: joins the fields of a head into one call, keeps what a stream writes until the kernel
  * takes it, and reads nothing behind a body in chunks. Hot.
@@ -29,7 +37,7 @@ export type UwsAnswerForm = {
 export class UwsResponse implements RawResponse {
   readonly #raw: UwsRawResponse;
   readonly #form: UwsAnswerForm;
-  readonly #kept: string;
+  readonly #answers: UwsAnswers;
   #status = '';
   /** The name of the first field, and its value with all other fields behind it. */
   #name = '';
@@ -53,11 +61,13 @@ export class UwsResponse implements RawResponse {
   /** Parts of an answer that was begun before the bytes behind its request were parsed; null: they were. */
   #deferred: (() => void)[] | null = null;
   #pieces: PieceGatherer | null = null;
+  /** uWebSockets.js gathers what is written: it does so while it calls a handler of this request, too. */
+  isCorked = false;
 
-  constructor(raw: UwsRawResponse, form: UwsAnswerForm, kept: string) {
+  constructor(raw: UwsRawResponse, form: UwsAnswerForm, answers: UwsAnswers) {
     this.#raw = raw;
     this.#form = form;
-    this.#kept = kept;
+    this.#answers = answers;
     this.#closes = form.closes;
     this.#isRequestWhole = !form.hasBody;
     if (form.isCoded) this.#defer();
@@ -84,7 +94,9 @@ export class UwsResponse implements RawResponse {
     else {
       this.#raw.onData((chunk, isLast) => {
         if (isLast) this.#isRequestWhole = true;
+        this.isCorked = true;
         handler(new Uint8Array(chunk), isLast);
+        this.isCorked = false;
       });
     }
   }
@@ -105,8 +117,9 @@ export class UwsResponse implements RawResponse {
 
   cork(handler: () => void): void {
     if (this.#isOver) return;
-    if (this.#deferred === null) this.#raw.cork(handler);
-    else this.#deferred.push(handler);
+    if (this.#deferred !== null) this.#deferred.push(handler);
+    else if (this.isCorked) handler();
+    else this.#raw.cork(handler);
   }
 
   writeStatus(status: string): void {
@@ -147,7 +160,7 @@ export class UwsResponse implements RawResponse {
       return;
     }
     this.#closes ||= closeConnection;
-    const hasNoContent = NO_CONTENT.test(this.#status);
+    const hasNoContent = this.#status !== '' && NO_CONTENT.test(this.#status);
     if (this.#form.isHead || hasNoContent) {
       this.endWithoutBody(hasNoContent ? undefined : Buffer.byteLength(body ?? ''));
       return;
@@ -220,7 +233,8 @@ export class UwsResponse implements RawResponse {
     if (saysClose) this.writeHeader(CONNECTION, 'close');
     else if (!this.#closes) {
       if (this.#isKeptSaid) this.writeHeader(CONNECTION, 'keep-alive');
-      this.writeHeader('keep-alive', this.#kept);
+      if (this.#name === '') this.writeHeader('keep-alive', this.#answers.kept);
+      else this.#fields += this.#answers.keptField;
     }
     // One call for all fields: it writes a value as it is, and costs more than their bytes.
     if (this.#name !== '') this.#raw.writeHeader(this.#name, this.#fields);
@@ -270,7 +284,7 @@ export class UwsResponse implements RawResponse {
         this.#raw.end(whole);
       });
     };
-    let left = DISCARDED_BYTES_MAX;
+    let left = this.#answers.discardBytesMax;
     this.#raw.onData((chunk, isLast) => {
       left -= chunk.byteLength;
       if (isLast || left < 0) this.#held?.();
