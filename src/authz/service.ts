@@ -111,7 +111,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     host: config.host,
     port: config.connectPort,
     metricsPort: config.metricsPort,
-    http2Framing: config.http2Framing,
     http1Parser: config.http1Parser,
     httpIdleMs: config.httpIdleMs,
     held: heldSockets(config),

@@ -1,7 +1,6 @@
 import { PRINTABLE, http1IdleOption, http1ParserOption, portOption } from './common-options.ts';
 import {
   booleanOption,
-  choiceOption,
   listOption,
   optionalIntegerOption,
   textOption,
@@ -33,13 +32,6 @@ export const LISTENER_OPTIONS = {
     description: 'Descriptor that replaces GATEWAY_METRICS_PORT. Set both descriptors or neither.',
     min: 3,
     max: 65_535,
-  }),
-  http2Framing: choiceOption({
-    env: 'GATEWAY_HTTP2',
-    description:
-      "Framing of HTTP/2. `own` is the service's. `node` is that of Node.js: it takes more CPU, and is the way back for a client that fails with ours.",
-    fallback: 'own',
-    values: ['own', 'node'],
   }),
   isOpenFgaServed: booleanOption({
     env: 'GATEWAY_OPENFGA_API',

@@ -113,6 +113,11 @@ describe('values', () => {
     ['GATEWAY_METRICS_PORT', '8080', 'must differ from GATEWAY_CONNECT_PORT'],
     ['GATEWAY_CONECT_PORT', '1', 'no such setting; did you mean GATEWAY_CONNECT_PORT?'],
     ['GATEWAY_COMPLETELY_DIFFERENT', '1', 'no such setting'],
+    ...['own', 'node'].map((value) => [
+      'GATEWAY_HTTP2',
+      value,
+      'no longer a setting; HTTP/2 has one framing, which `own` was. Remove the variable',
+    ]),
   ])('%s=%s: %s', (name, value, problem) => {
     expect(problemsOf({ [name]: value })).toEqual([`${name}: ${problem}`]);
   });

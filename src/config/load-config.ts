@@ -8,8 +8,13 @@ import { OPTIONS, type Config } from './options.ts';
  * Errors: as `loadOptions`.
  */
 export function loadConfig(env: Environment, machine?: Machine): Config {
-  return loadOptions(OPTIONS, { prefix: 'GATEWAY_', contradictions }, env, machine);
+  const rules = { prefix: 'GATEWAY_', removed: REMOVED, contradictions };
+  return loadOptions(OPTIONS, rules, env, machine);
 }
+
+const REMOVED = {
+  GATEWAY_HTTP2: 'HTTP/2 has one framing, which `own` was. Remove the variable',
+};
 
 /** The configuration for people: by environment variable, secrets replaced. */
 export function redactedConfig(config: Config): Record<string, unknown> {

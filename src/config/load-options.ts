@@ -13,6 +13,8 @@ export type TableRules<Table extends OptionTable> = {
   readonly prefix: string;
   /** Names with the prefix that belong to somebody else and are left alone. */
   readonly foreign?: RegExp | undefined;
+  /** What to do about names that were settings once. */
+  readonly removed?: Readonly<Record<string, string>> | undefined;
   /** Relations between settings that would otherwise show only under load; one line each. */
   readonly contradictions?: ((values: OptionValues<Table>) => readonly string[]) | undefined;
 };
@@ -122,7 +124,7 @@ function redact(option: Option<unknown>, value: unknown): unknown {
 
 function unknownNames<Table extends OptionTable>(
   table: Table,
-  { prefix, foreign }: TableRules<Table>,
+  { prefix, foreign, removed = {} }: TableRules<Table>,
   env: Environment,
 ): string[] {
   const known = Object.values(table).flatMap(({ env: name, secret }) =>
@@ -133,6 +135,8 @@ function unknownNames<Table extends OptionTable>(
     .filter((name) => foreign === undefined || !foreign.test(name))
     .toSorted()
     .map((name) => {
+      const advice = removed[name];
+      if (advice !== undefined) return `${name}: no longer a setting; ${advice}`;
       const nearest = nearestName(name, known);
       return `${name}: no such setting${nearest === undefined ? '' : `; did you mean ${nearest}?`}`;
     });

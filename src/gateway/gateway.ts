@@ -23,7 +23,6 @@ import {
   createHttpServer,
   type Http1Counts,
   type Http1Parser,
-  type Http2Framing,
   type HttpServer,
 } from '../http/http-server.ts';
 import { REFUSED_STREAM } from '../http/http2/protocol.ts';
@@ -68,8 +67,6 @@ export type GatewayOptions = {
   readonly host: string;
   readonly port: number;
   readonly metricsPort: number;
-  /** Whose framing HTTP/2 has; see HttpServerOptions. */
-  readonly http2Framing?: Http2Framing | undefined;
   /** The reader of HTTP/1.1; see HttpServerOptions. */
   readonly http1Parser?: Http1Parser | undefined;
   /** A connection of HTTP/1.1 on which nothing is asked is closed after this long. */
@@ -221,7 +218,6 @@ class ListenerPair implements Gateway {
       limits: { ...limitsOf(options), answerStallMs },
       unread: this.#unread,
       http2: {
-        framing: options.http2Framing,
         onStream: (stream, headers, deadlines) => {
           const isGet = headers[':method'] === 'GET';
           if (isGet && this.#adapter?.paths.includes(headers[':path'] ?? '') !== true) {

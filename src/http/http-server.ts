@@ -7,11 +7,9 @@ import { HeaderFields } from './header-fields.ts';
 import { isStreamAccepted, type HostGuard } from './host-guard.ts';
 import { HttpExchange, type ExchangeHost } from './http-exchange.ts';
 import { HTTP_LIMITS_DEFAULT, type HttpLimits } from './http-limits.ts';
-import type { Http2Connections, Http2StreamHandler } from './http2-connections.ts';
-import { Http2Listener } from './http2-listener.ts';
 import { NodeListener } from './node-listener.ts';
 import type { NodeRequest } from './node-message.ts';
-import { OwnHttp2Listener } from './own-http2-listener.ts';
+import { type Http2StreamHandler, OwnHttp2Listener } from './own-http2-listener.ts';
 import type { RawResponse } from './raw-message.ts';
 import { RouteMatch } from './route-match.ts';
 import { SniffingListener, listenOn } from './sniffing-listener.ts';
@@ -29,9 +27,6 @@ export type Http1Parser = 'uws' | 'node';
 /** Open connections, by who reads them. */
 export type Http1Counts = Readonly<Record<Http1Parser, number>>;
 
-/** Who cuts and writes the frames of HTTP/2. */
-export type Http2Framing = 'own' | 'node';
-
 export type HttpServerOptions = {
   readonly host: string;
   /** 0 takes any free port. */
@@ -45,14 +40,10 @@ export type HttpServerOptions = {
   readonly http2?:
     | {
         readonly onStream: Http2StreamHandler;
-        /** Whose framing: our own, or that of node:http2, which a port of its own has in any case. Default own. */
-        readonly framing?: Http2Framing | undefined;
-        /** Where HTTP/2 goes on platforms that cannot share the port; default port + 1. */
-        readonly fallbackPort?: number | undefined;
-        /** Tests only: behaves as on such a platform. */
-        readonly isPortShared?: boolean | undefined;
       }
     | undefined;
+  /** Tests only: false behaves as a platform on which no port can be shared. HTTP/2 has the next port there. */
+  readonly isPortShared?: boolean | undefined;
   /** Of all request bodies of the process; default one of its own. */
   readonly bodyBudget?: BodyBudget | undefined;
   /** Notified of each request of HTTP/1.1 before its headers are read; absent where stages are not measured. */
@@ -96,6 +87,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 const QUIET_MS = 10;
 /** At least the round trip after which no client of HTTP/2 sends more on a connection that it was asked to leave. */
 const FAREWELL_MS = 500;
+const NO_DESCRIPTORS = `connections cannot be handed over on ${process.platform} ${process.arch}: koffi does not load`;
 type Take = (exchange: HttpExchange) => void;
 type Route = { readonly method: HttpMethod | ''; readonly match: RouteMatch; readonly take: Take };
 /** Of one path without parameters: what takes each verb of it, and all others. */
@@ -104,9 +96,7 @@ type FixedRoutes = { readonly byMethod: Map<HttpMethod, Take>; readonly others: 
 class OwnHttpServer implements HttpServer, ExchangeHost {
   readonly #options: HttpServerOptions;
   readonly #limits: HttpLimits;
-  readonly #http2: Http2Connections | null;
-  /** Where it is node:http2's, and has a port of its own perhaps. */
-  #http2OfNode: Http2Listener | null = null;
+  readonly #http2: OwnHttp2Listener | null;
   readonly #node: NodeListener;
   /** Null before `listen`, and where node:http takes all of HTTP/1. */
   #uws: UwsListener | null = null;
@@ -118,9 +108,11 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
   readonly bodyBudget: BodyBudget;
   readonly unread: UnreadAnswers;
   #fallback: HttpHandler = (exchange) => exchange.sendEmpty(404);
-  #peek: SocketPeek | null = null;
+  /** Null where no port can be shared. */
+  readonly #peek: SocketPeek | null;
   #sniffing: SniffingListener | null = null;
-  #apart: net.Server | null = null;
+  /** In place of the sniffing listener: a port for each protocol. */
+  readonly #apart: net.Server[] = [];
   #exchangeCount = 0;
   #exchangeTotal = 0;
   #isDraining = false;
@@ -142,7 +134,7 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
           this.#incident(event, `an answer of ${bytes} bytes was not read`);
         },
       });
-    if (options.http2 === undefined) this.#peek = loadSocketPeek();
+    this.#peek = options.isPortShared === false ? null : loadSocketPeek();
     this.#http2 = options.http2 === undefined ? null : this.#createHttp2(options.http2);
     this.#node = new NodeListener({
       limits: this.#limits,
@@ -154,17 +146,12 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
     this.#http2?.whenDrained(() => this.#checkIdle());
   }
 
-  #createHttp2(http2: NonNullable<HttpServerOptions['http2']>): Http2Connections {
+  #createHttp2(http2: NonNullable<HttpServerOptions['http2']>): OwnHttp2Listener {
     const onIncident = (event: string, detail: string): void => this.#incident(event, detail);
     const { bodyDeadlines, bodyBudget } = this;
     const onStream = guardedStreams(http2.onStream, this.#options.hostGuard);
     const options = { onStream, limits: this.#limits, bodyDeadlines, bodyBudget, onIncident };
-    this.#peek = http2.isPortShared === false ? null : loadSocketPeek();
-    if (http2.framing !== 'node' && this.#peek !== null) {
-      return new OwnHttp2Listener(options);
-    }
-    this.#http2OfNode = new Http2Listener(options);
-    return this.#http2OfNode;
+    return new OwnHttp2Listener(options);
   }
 
   get discardBytesMax(): number {
@@ -269,8 +256,7 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
     this.beginDrain();
     if (deadlineMs > 0) await this.#sniffing?.finish();
     else this.#sniffing?.close();
-    this.#apart?.close();
-    this.#http2OfNode?.server.close();
+    for (const server of this.#apart) server.close();
     // Who heard only now that this is the end may have sent more meanwhile, which a closing session would refuse.
     if (this.#http2 !== null) await this.#quietWithin(Math.min(deadlineMs, FAREWELL_MS));
     this.#http2?.closeGracefully();
@@ -363,22 +349,28 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
     return false;
   }
 
-  /** Without the system calls: HTTP/1.1 is accepted by Node.js, HTTP/2 has its own port. */
+  /** Without the system calls: node:http takes HTTP/1 on one port, HTTP/2 has the next. */
   async #listenApart(): Promise<{ readonly port: number; readonly http2Port: number }> {
-    const { host, port: wanted, http2 } = this.#options;
-    this.#apart = net.createServer({ noDelay: true, pauseOnConnect: true }, (socket) => {
-      if (this.#admits()) this.#node.takeSocket(socket);
-      else socket.destroy();
-    });
-    await listenOn(this.#apart, { host, port: wanted });
-    const { port } = this.#apart.address() as net.AddressInfo;
-    if (this.#http2OfNode === null) return { port, http2Port: port };
-    const server = this.#http2OfNode.server as unknown as net.Server;
-    const http2Wanted = http2?.fallbackPort ?? (wanted === 0 ? 0 : wanted + 1);
-    await listenOn(server, { host, port: http2Wanted });
-    const http2Port = (server.address() as net.AddressInfo).port;
+    const { port: wanted, http1 } = this.#options;
+    const node = this.#node;
+    const port = await this.#listenFor((socket) => node.takeSocket(socket), wanted);
+    if (http1 !== 'node') this.#incident('http1_on_node', NO_DESCRIPTORS);
+    const http2 = this.#http2;
+    if (http2 === null) return { port, http2Port: port };
+    const next = wanted === 0 ? 0 : wanted + 1;
+    const http2Port = await this.#listenFor((socket) => http2.take(socket), next);
     this.#incident('http2_port', `HTTP/2 is served on port ${http2Port}, not on ${port}`);
     return { port, http2Port };
+  }
+
+  async #listenFor(take: (socket: net.Socket) => void, port: number): Promise<number> {
+    const server = net.createServer({ noDelay: true, pauseOnConnect: true }, (socket) => {
+      if (this.#admits()) take(socket);
+      else socket.destroy();
+    });
+    this.#apart.push(server);
+    await listenOn(server, { host: this.#options.host, port });
+    return (server.address() as net.AddressInfo).port;
   }
 
   #guarded(handler: HttpHandler): Take {

@@ -1,21 +1,40 @@
 import type { Socket } from 'node:net';
-import type { Http2Connections, Http2ConnectionsOptions } from './http2-connections.ts';
+import type { BodyBudget } from './body-budget.ts';
+import type { BodyDeadlines } from './body-deadlines.ts';
+import type { HttpLimits } from './http-limits.ts';
 import { Http2Connection } from './http2/connection.ts';
+import type { Http2Headers, Http2RequestStream } from './http2/request-stream.ts';
 import { CountedUnreadBytes } from './unread-bytes.ts';
 
-/** HTTP/2 on framing of our own: see http2/connection.ts, which keeps the bounds. */
-export class OwnHttp2Listener implements Http2Connections {
+/** Takes one HTTP/2 request; `bodyDeadlines` cuts bodies that it expects whole. */
+export type Http2StreamHandler = (
+  stream: Http2RequestStream,
+  headers: Http2Headers,
+  bodyDeadlines: BodyDeadlines,
+) => void;
+
+export type Http2ListenerOptions = {
+  readonly onStream: Http2StreamHandler;
+  readonly limits: HttpLimits;
+  readonly bodyDeadlines: BodyDeadlines;
+  readonly bodyBudget: BodyBudget;
+  readonly onIncident: (event: string, detail: string) => void;
+};
+
+/** HTTP/2 without TLS on sockets that somebody else accepted; http2/connection.ts keeps the bounds. */
+export class OwnHttp2Listener {
   readonly #connections = new Set<Http2Connection>();
-  readonly #options: Http2ConnectionsOptions;
+  readonly #options: Http2ListenerOptions;
   #openStreamCount = 0;
   #streamTotal = 0;
   #isDraining = false;
   #onDrained: (() => void) | null = null;
 
-  constructor(options: Http2ConnectionsOptions) {
+  constructor(options: Http2ListenerOptions) {
     this.#options = options;
   }
 
+  /** Adopts a connection whose bytes are still unread. */
   take(socket: Socket): void {
     const { onStream, limits, bodyDeadlines, bodyBudget, onIncident } = this.#options;
     const connection: Http2Connection = new Http2Connection(socket, {
@@ -42,23 +61,31 @@ export class OwnHttp2Listener implements Http2Connections {
     return this.#openStreamCount;
   }
 
+  /** Streams of all connections since the start, ended ones too. */
   get streamTotal(): number {
     return this.#streamTotal;
   }
 
+  /**
+   * Asks every client to go elsewhere, those that come from now on, too; streams on the way are still served
+   * (RFC 9113 section 6.8: a first GOAWAY that refuses nothing, the one that refuses a round trip later).
+   */
   beginDrain(): void {
     this.#isDraining = true;
     for (const connection of this.#connections) connection.askToGo();
   }
 
+  /** Refuses new streams; each connection closes when its last stream ends. */
   closeGracefully(): void {
     for (const connection of this.#connections) connection.close();
   }
 
+  /** Drops all connections. */
   destroy(): void {
     for (const connection of this.#connections) connection.destroy();
   }
 
+  /** Called when the last open stream has ended while draining. One listener. */
   whenDrained(listener: () => void): void {
     this.#onDrained = listener;
   }

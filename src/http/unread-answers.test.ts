@@ -12,7 +12,7 @@ function answers(bytesMax: number, stallMs = 60_000) {
     onDropped: (bytes, isStalled) => reported.push([bytes, isStalled]),
   });
   const answer = (name: string, unreadBytes: number, more: Partial<UnreadAnswer> = {}) =>
-    Object.assign(more, { unreadBytes, drop: () => void dropped.push(name) });
+    Object.assign(more, { progress: 0, ...more, unreadBytes, drop: () => void dropped.push(name) });
   return { unread, answer, dropped, reported };
 }
 
@@ -56,12 +56,11 @@ test('one of which nothing is taken is dropped after its time, one that is read 
   const slow = { progress: 0 };
   unread.add(answer('still', 10, { progress: 7 }));
   unread.add(answer('slow', 10, slow));
-  unread.add(answer('unknown', 10));
   for (let i = 0; i < 10; i++) {
     vi.advanceTimersByTime(900);
     slow.progress += 1;
   }
   expect(dropped).toEqual(['still']);
   expect(reported).toEqual([[10, true]]);
-  expect(unread.bytes).toBe(20);
+  expect(unread.bytes).toBe(10);
 });

@@ -4,8 +4,8 @@ export interface UnreadAnswer {
   readonly unreadBytes: number;
   /** Who asked, where that is known: of those who hold most the oldest answer goes first. */
   readonly owner?: object | undefined;
-  /** Changes when some of it was taken; absent: not known, and it is not given up for standing still. */
-  readonly progress?: number | undefined;
+  /** Changes when some of it was taken. */
+  readonly progress: number;
   /** Drops the answer with its stream. */
   drop(): void;
 }
@@ -25,7 +25,7 @@ export const UNREAD_BYTES_MAX = 64 * 1_048_576;
 type Held = {
   readonly bytes: number;
   readonly owner: object;
-  progress: number | undefined;
+  progress: number;
   looks: number;
 };
 type Share = { bytes: number; readonly answers: Set<UnreadAnswer> };
@@ -115,7 +115,7 @@ export class UnreadAnswers {
     this.#timer = null;
     for (const [answer, held] of this.#answers) {
       const { progress } = answer;
-      if (progress === undefined || progress !== held.progress) {
+      if (progress !== held.progress) {
         held.progress = progress;
         held.looks = 0;
       } else held.looks += 1;

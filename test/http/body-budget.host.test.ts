@@ -54,13 +54,13 @@ let started: TestServer;
 const clients: (net.Socket | RawHttp2)[] = [];
 
 async function start(
-  framing: 'own' | 'node',
+  isPortShared = true,
   bodyTimeoutMs = 30_000,
   bytesMax = BUDGET_BYTES,
 ): Promise<void> {
   budget = new WatchedBudget({ bytesMax, now: () => nowMs });
   started = await startServer({
-    framing,
+    isPortShared,
     bodyBudget: budget,
     limits: { bodyTimeoutMs },
     authorize: (_path, header) => {
@@ -74,7 +74,7 @@ async function start(
   });
 }
 
-beforeEach(() => start('own'));
+beforeEach(() => start());
 afterEach(async () => {
   for (const client of clients.splice(0)) {
     if (client instanceof RawHttp2) client.socket.destroy();
@@ -128,7 +128,7 @@ function overHttp2(name: string): Way {
     name,
     send(caller, bytes) {
       if (client === null || client.isClosed || !clients.includes(client)) {
-        client = new RawHttp2(started.port);
+        client = new RawHttp2(started.http2Port);
         clients.push(client);
         id = -1;
         client.socket.write(Buffer.concat([PREFACE, settings()]));
@@ -164,10 +164,11 @@ function overHttp2(name: string): Way {
 }
 
 const WAYS = [
-  { way: overHttp1('HTTP/1.1, uWebSockets.js'), framing: 'own' },
-  { way: overHttp1('HTTP/1.1, node:http', 'http://x'), framing: 'own' },
-  { way: overHttp2('HTTP/2, our framing'), framing: 'own' },
-  { way: overHttp2('HTTP/2, node:http2'), framing: 'node' },
+  { way: overHttp1('HTTP/1.1, uWebSockets.js'), isPortShared: true },
+  { way: overHttp1('HTTP/1.1, node:http', 'http://x'), isPortShared: true },
+  { way: overHttp2('HTTP/2'), isPortShared: true },
+  { way: overHttp1('HTTP/1.1 on a port of its own'), isPortShared: false },
+  { way: overHttp2('HTTP/2 on a port of its own'), isPortShared: false },
 ] as const;
 
 /** Counted beside the bytes of a body. */
@@ -206,11 +207,11 @@ async function isServed(caller: string, padding: number): Promise<boolean> {
   return response.status === 200 && text.includes('true');
 }
 
-describe.each(WAYS)('$way.name', ({ way, framing }) => {
+describe.each(WAYS)('$way.name', ({ way, isPortShared }) => {
   beforeEach(async () => {
-    if (framing === 'own') return;
+    if (isPortShared) return;
     await started.server.stop(0);
-    await start(framing);
+    await start(isPortShared);
   });
 
   test('a caller fills its share and no more; others are served meanwhile', async () => {
@@ -230,7 +231,7 @@ describe.each(WAYS)('$way.name', ({ way, framing }) => {
 
   test('what is not authenticated yet has a share of its own', async () => {
     for (let i = 0; i < 4; i++) way.send('pending', HELD_BYTES);
-    await waitFor(() => budget.counts.refused.unauthenticated > 0 || framing === 'node');
+    await waitFor(() => budget.counts.refused.unauthenticated > 0);
     expect(budget.heldBytesOf(NO_OWNER)).toBeLessThanOrEqual(BUDGET_BYTES / 8);
     expect(await isServed('ann', 95_000)).toBe(true);
   });
@@ -263,7 +264,7 @@ describe.each(WAYS)('$way.name', ({ way, framing }) => {
 
 test.each(WAYS)('$way.name: bodies that take too long give all back', async (row) => {
   await started.server.stop(0);
-  await start(row.framing, 500);
+  await start(row.isPortShared, 500);
   for (let i = 0; i < 4; i++) row.way.send('ann', HELD_BYTES);
   await waitFor(() => budget.heldBytes > 0);
   await waitFor(() => budget.heldBytes === 0);
@@ -330,7 +331,7 @@ describe('what becomes of compressed bodies', () => {
 
   test('is refused over gRPC, too, where others hold the share', async () => {
     await fill(WAYS[0].way, 'ann');
-    const client = new RawHttp2(started.port);
+    const client = new RawHttp2(started.http2Port);
     clients.push(client);
     const head = block([
       [':method', 'POST'],
@@ -362,7 +363,7 @@ describe('what becomes of compressed bodies', () => {
 
 describe('client streams', () => {
   test('messages in pieces of a byte come whole, and hold nothing in the end', async () => {
-    const client = new RawHttp2(started.port);
+    const client = new RawHttp2(started.http2Port);
     clients.push(client);
     const head = block([
       [':method', 'POST'],
@@ -398,7 +399,7 @@ describe('client streams', () => {
     async (_name, sendCompression) => {
       // The window of a stream is 1 MiB: so much comes before anybody reads.
       await started.server.stop(0);
-      await start('own', 30_000, 3 * BUDGET_BYTES);
+      await start(true, 30_000, 3 * BUDGET_BYTES);
       const transport = createGrpcTransport({
         baseUrl: started.baseUrl,
         ...(sendCompression === null ? {} : { sendCompression }),

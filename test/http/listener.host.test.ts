@@ -47,36 +47,42 @@ inShort(describe.concurrent)('finding out the protocol', () => {
     await settled(target);
   });
 
-  test('on a port of its own where the port cannot be shared', async (context) => {
-    const target = await start(context, { isPortShared: false });
+  test('on a port for each where the port cannot be shared', async (context) => {
+    const target = await start(context, { isPortShared: false, limits: { connectionsMax: 2 } });
     expect(target.http2Port).not.toBe(target.port);
-    expect((await fetch(`${target.baseUrl}/healthz`)).status).toBe(200);
+    const kept = await fetch(`${target.baseUrl}/healthz`);
+    expect([kept.status, kept.headers.get('keep-alive')]).toEqual([200, 'timeout=120']);
+    expect(target.server.http1Counts).toEqual({ uws: 0, node: 1 });
+    expect(target.incidents).toEqual(['http1_on_node', 'http2_port']);
     const session = http2.connect(`http://127.0.0.1:${target.http2Port}`);
+    context.onTestFinished(() => session.destroy());
+    const [settings] = (await once(session, 'remoteSettings')) as [http2.Settings];
+    expect(settings).toMatchObject({ maxConcurrentStreams: 256, initialWindowSize: 1_048_576 });
     const stream = session.request({ ':path': '/x', ':method': 'POST' });
-    await new Promise((resolve) => stream.on('response', resolve));
-    session.destroy();
-    expect(target.incidents).toContain('http2_port');
+    const [headers] = (await once(stream, 'response')) as [http2.IncomingHttpHeaders];
+    expect(headers[':status']).toBe(404);
+    // Both ports count against one limit.
+    const third = new RawClient(target.http2Port);
+    await third.closed;
+    expect(target.incidents).toContain('connection_limit');
+    const waiting = fetch(`${target.baseUrl}/workspace.v1.AuthzService/Check`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"object_id":"wait:100","subject_user_id":"alice"}',
+    });
+    await waitFor(() => target.begun.length > 0);
+    const goaway = once(session, 'goaway');
+    const stopped = target.server.stop(5_000);
+    await goaway;
+    expect((await waiting).status).toBe(200);
+    await stopped;
+    expect(target.server.connectionCount).toBe(0);
   });
 
-  test.for(['own', 'node'] as const)(
-    'HTTP/2 on the framing that is asked for: %s',
-    async (framing, context) => {
-      const target = await start(context, { framing });
-      const session = http2.connect(target.baseUrl);
-      context.onTestFinished(() => session.destroy());
-      const [settings] = (await once(session, 'remoteSettings')) as [http2.Settings];
-      expect(settings).toMatchObject({ maxConcurrentStreams: 256, initialWindowSize: 1_048_576 });
-      const stream = session.request({ ':path': '/x', ':method': 'POST' });
-      const [headers] = (await once(stream, 'response')) as [http2.IncomingHttpHeaders];
-      expect(headers[':status']).toBe(404);
-      // Only ours opens the window of the connection at once.
-      const { remoteWindowSize = 0 } = session.state;
-      expect(remoteWindowSize > 65_535).toBe(framing === 'own');
-      const goaway = once(session, 'goaway');
-      await target.server.stop(1_000);
-      await goaway;
-    },
-  );
+  test('HTTP/1.1 alone is told of where it was asked for', async (context) => {
+    const target = await start(context, { isPortShared: false, http1: 'node' });
+    expect(target.incidents).toEqual(['http2_port']);
+  });
 
   test('first bytes that come one by one', async (context) => {
     const target = await start(context);

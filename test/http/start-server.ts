@@ -13,12 +13,7 @@ import type { BodyBudget } from '../../src/http/body-budget.ts';
 import type { CallFailure } from '../../src/http/connect/adapter-guard.ts';
 import { createConnectAdapter } from '../../src/http/connect/adapter.ts';
 import type { HttpLimits } from '../../src/http/http-limits.ts';
-import {
-  createHttpServer,
-  type Http1Parser,
-  type Http2Framing,
-  type HttpServer,
-} from '../../src/http/http-server.ts';
+import { createHttpServer, type Http1Parser, type HttpServer } from '../../src/http/http-server.ts';
 import { AppError } from '../../src/shared/app-error.ts';
 import { conformanceRoutes } from '../conformance-connect/conformance-service.ts';
 import { file_connectrpc_conformance_v1_service } from '../conformance-connect/gen/connectrpc/conformance/v1/service_pb.ts';
@@ -46,7 +41,6 @@ export async function startServer(
   options: {
     readonly limits?: Partial<HttpLimits>;
     readonly isPortShared?: boolean;
-    readonly framing?: Http2Framing;
     readonly http1?: Http1Parser;
     readonly hasCredential?: boolean;
     /** In place of the one that knows a good credential from others. */
@@ -100,11 +94,8 @@ export async function startServer(
     limits: options.limits,
     http1: options.http1,
     bodyBudget: options.bodyBudget,
-    http2: {
-      onStream: adapter.handleHttp2,
-      isPortShared: options.isPortShared,
-      framing: options.framing,
-    },
+    http2: { onStream: adapter.handleHttp2 },
+    isPortShared: options.isPortShared,
     onIncident: (event) => incidents.push(event),
   });
   server.route('GET', '/healthz', (exchange) => exchange.send(200, 'application/json', '{}'));

@@ -41,7 +41,7 @@ const WITHOUT_BODY = { endStream: true };
 /** Shorter answers fit the first window of every client that did not shrink it. */
 const UNREAD_BYTES_MIN = 16 * 1024;
 
-/** A decision call over HTTP/2: gRPC, gRPC-Web or Connect, whoever frames it. */
+/** A decision call over HTTP/2: gRPC, gRPC-Web or Connect. */
 export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswer {
   unreadBytes = 0;
   readonly #stream: Http2RequestStream;
@@ -95,7 +95,7 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
     return this.credential.caller;
   }
 
-  get progress(): number | undefined {
+  get progress(): number {
     return this.#stream.sentBytes;
   }
 
@@ -191,7 +191,7 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
   protected send(body: Uint8Array, isCompressed: boolean): void {
     const stream = this.#stream;
     this.counted();
-    if (stream.destroyed || stream.closed) return;
+    if (stream.destroyed) return;
     const head = this.#headOf(this.head.answerType);
     if (body.length >= UNREAD_BYTES_MIN) {
       this.unreadBytes = body.length;
@@ -210,7 +210,7 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
   protected refuse(error: AppError): void {
     const stream = this.#stream;
     if (this.#isBodyAwaited) this.#bodyDone();
-    if (stream.destroyed || stream.closed) return;
+    if (stream.destroyed) return;
     if (this.head.protocol === 'grpc') {
       const head = this.#headOf(this.head.answerType);
       errorTrailer(error).forEach((value, name) => {

@@ -1,5 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
-import { type BodyBudget, NO_OWNER } from '../body-budget.ts';
+import type { BodyBudget } from '../body-budget.ts';
 import { bodyTooLarge } from '../gunzip-limited.ts';
 import type { HttpExchange } from '../http-exchange.ts';
 import type { Http2RequestStream } from '../http2/request-stream.ts';
@@ -95,7 +95,7 @@ export function streamedBodyOfStream(
   const body = new StreamedBody({
     ends,
     budget,
-    owner: () => stream.bodyOwner ?? NO_OWNER,
+    owner: () => stream.bodyOwner,
     signal,
     pause: () => stream.pause(),
     resume: () => stream.resume(),

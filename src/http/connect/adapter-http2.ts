@@ -34,17 +34,17 @@ export async function respondToStream(
   const iterator = response.body?.[Symbol.asyncIterator]();
   try {
     if (response.body === undefined || iterator === undefined) {
-      if (canWrite(stream)) stream.respond(headOf(response, requestId), { endStream: true });
+      if (!stream.destroyed) stream.respond(headOf(response, requestId), { endStream: true });
       return;
     }
     if (response.body instanceof BytesBody && response.trailer === undefined) {
-      if (!canWrite(stream)) return;
+      if (stream.destroyed) return;
       stream.respond(headOf(response, requestId));
-      await answer.end(response.body.bytes);
+      answer.end(response.body.bytes);
       return;
     }
     let step = await iterator.next();
-    if (!canWrite(stream)) return;
+    if (stream.destroyed) return;
     stream.respond(headOf(response, requestId), {
       waitForTrailers: response.trailer !== undefined,
     });
@@ -53,10 +53,10 @@ export async function respondToStream(
       stream.sendTrailers(response.trailer === undefined ? {} : outgoing(response.trailer));
     });
     for (; step.done !== true; step = await iterator.next()) {
-      if (!canWrite(stream)) return;
+      if (stream.destroyed) return;
       await answer.write(step.value);
     }
-    if (canWrite(stream)) await answer.end(NO_BYTES);
+    if (!stream.destroyed) answer.end(NO_BYTES);
   } catch {
     // The protocol handlers turn failures into trailers; what still throws is a reset stream.
     if (!stream.destroyed) stream.close(INTERNAL_ERROR);
@@ -83,9 +83,9 @@ export async function refuseStream(
   unread?: UnreadAnswers,
 ): Promise<void> {
   await respondToStream(stream, response, requestId, unread);
-  if (stream.writableFinished || !canWrite(stream)) return;
+  if (stream.writableFinished || stream.destroyed) return;
   const timer = setTimeout(() => {
-    if (!stream.writableFinished && canWrite(stream)) stream.close(ENHANCE_YOUR_CALM);
+    if (!stream.writableFinished && !stream.destroyed) stream.close(ENHANCE_YOUR_CALM);
   }, REFUSAL_MS);
   timer.unref();
   stream.once('close', () => clearTimeout(timer));
@@ -109,10 +109,6 @@ export function release(stream: Http2RequestStream): void {
   };
   if (stream.writableFinished) wait();
   else stream.once('finish', wait);
-}
-
-function canWrite(stream: Http2RequestStream): boolean {
-  return !stream.destroyed && !stream.closed;
 }
 
 function headOf(response: UniversalResponse, requestId: string): OutgoingHttpHeaders {

@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http2';
 import type { UniversalHandler } from '@connectrpc/connect/protocol';
 import { AppError } from '../../shared/app-error.ts';
-import { NO_OWNER } from '../body-budget.ts';
 import type { BodyDeadlines } from '../body-deadlines.ts';
 import { bodyTooLarge } from '../gunzip-limited.ts';
 import { headerText, pathOfTarget } from '../header-text.ts';
@@ -73,8 +72,7 @@ export class Http2Calls {
     const { readMaxBytes: messageBytesMax, budget } = this.#calls;
     const bytesMax = messageBytesMax + ENVELOPE_BYTES;
     const options = { bytesMax, messageBytesMax, deadlines, budget };
-    const owner = stream.bodyOwner ?? NO_OWNER;
-    return new WholeBody(new WholeStream(stream, options, owner, signal).whole);
+    return new WholeBody(new WholeStream(stream, options, stream.bodyOwner, signal).whole);
   }
 
   /** As `handle`, for a request whose caller is known and whose body was read elsewhere; null for one beyond the limit. */

@@ -2,16 +2,12 @@ import { ENHANCE_YOUR_CALM } from '../http2/protocol.ts';
 import type { Http2RequestStream } from '../http2/request-stream.ts';
 import type { UnreadAnswer, UnreadAnswers } from '../unread-answers.ts';
 
-/** Where a stream does not say what has left, it is written in parts of this size, each of which is progress. */
-const PART_BYTES = 16_384;
-
 /** An answer on its way into a stream of HTTP/2, held in `unread` for as long as it waits for its reader. */
 export class StreamAnswer implements UnreadAnswer {
   readonly owner: object | undefined;
   unreadBytes = 0;
   readonly #stream: Http2RequestStream;
   readonly #unread: UnreadAnswers | undefined;
-  #writtenBytes = 0;
 
   constructor(
     stream: Http2RequestStream,
@@ -24,7 +20,7 @@ export class StreamAnswer implements UnreadAnswer {
   }
 
   get progress(): number {
-    return this.#stream.sentBytes ?? this.#writtenBytes;
+    return this.#stream.sentBytes;
   }
 
   drop(): void {
@@ -35,31 +31,19 @@ export class StreamAnswer implements UnreadAnswer {
   /** Writes a part of the body; resolves when more may be written, or the stream is over. */
   async write(bytes: Uint8Array): Promise<void> {
     const stream = this.#stream;
-    const partBytes = stream.sentBytes === undefined ? PART_BYTES : Math.max(1, bytes.length);
-    for (let from = 0; from < bytes.length; from += partBytes) {
-      if (stream.destroyed || stream.closed) return;
-      const hasCapacity = stream.write(bytes.subarray(from, from + partBytes));
-      this.#writtenBytes += partBytes;
-      if (hasCapacity) continue;
-      this.unreadBytes = bytes.length;
-      this.#unread?.add(this);
-      await drained(stream);
-      this.#unread?.remove(this);
-    }
+    if (bytes.length === 0 || stream.destroyed || stream.write(bytes)) return;
+    this.unreadBytes = bytes.length;
+    this.#unread?.add(this);
+    await drained(stream);
+    this.#unread?.remove(this);
   }
 
   /** Writes the last part of the body and ends the answer. */
-  async end(bytes: Uint8Array): Promise<void> {
+  end(bytes: Uint8Array): void {
     const stream = this.#stream;
-    if (stream.sentBytes === undefined && bytes.length > PART_BYTES) {
-      await this.write(bytes);
-      if (stream.destroyed || stream.closed) return;
-      stream.end();
-    } else if (bytes.length > 0) stream.end(bytes);
-    else stream.end();
+    stream.end(bytes);
     if (stream.writableFinished || stream.destroyed) return;
-    this.unreadBytes = Math.min(bytes.length, PART_BYTES);
-    if (stream.sentBytes !== undefined) this.unreadBytes = bytes.length;
+    this.unreadBytes = bytes.length;
     this.#unread?.add(this);
     stream.once('finish', () => this.#unread?.remove(this));
     stream.once('close', () => this.#unread?.remove(this));

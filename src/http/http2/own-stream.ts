@@ -114,10 +114,6 @@ export class OwnStream extends EventEmitter implements Http2RequestStream {
     this.receiveWindow = receiveWindow;
   }
 
-  get closed(): boolean {
-    return this.destroyed;
-  }
-
   get writableFinished(): boolean {
     return this.isLocalEnded;
   }

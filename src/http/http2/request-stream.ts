@@ -6,17 +6,15 @@ export type Http2Headers = IncomingHttpHeaders;
 type StreamEvent = 'end' | 'close' | 'drain' | 'finish' | 'wantTrailers';
 
 /**
- * A request over HTTP/2 and the way to its answer: what this service uses of the core streams of node:http2, which have it, as our
- * own streams do. Nothing of the body is read before somebody listens to 'data' or calls `resume`.
+ * A request over HTTP/2 and the way to its answer, by the names of node:http2's streams. Nothing of the body is read before somebody listens to 'data' or calls `resume`.
  */
 export interface Http2RequestStream {
   /** The stream is over, or is being given up. */
   readonly destroyed: boolean;
-  readonly closed: boolean;
   /** The body was read to its end. */
   readonly readableEnded: boolean;
-  /** Bytes of the answer's body that have left; absent where only whole writes are known to have. */
-  readonly sentBytes?: number | undefined;
+  /** Bytes of the answer's body that have left. */
+  readonly sentBytes: number;
   /** The whole answer has been sent. */
   readonly writableFinished: boolean;
   /**
@@ -34,11 +32,8 @@ export interface Http2RequestStream {
   /** Resets the stream with an error code of HTTP/2. */
   close(code?: number): void;
   destroy(): unknown;
-  /**
-   * Whose share of the memory for bodies what waits for a reader counts against. On streams of node:http2 it says nothing: they hold what
-   * waits as it came, up to a window.
-   */
-  bodyOwner?: string;
+  /** Whose share of the memory for bodies what waits for a reader counts against; '' is nobody's. */
+  bodyOwner: string;
   pause(): unknown;
   resume(): unknown;
   /** A chunk may lie in the memory of all that was read with it: who keeps it beyond its turn of the loop copies it. */
