@@ -70,7 +70,7 @@ test.each([
   ['a bare CR', extra('a: b\rc')],
   ['a bare LF', extra('a: b\nc: d')],
   ['bare LF throughout', PLAIN.replaceAll('\r\n', '\n')],
-  ['noise', '\x16\x03\x01\x02\0\x01'],
+  ['noise', '\x17\x03\x01\x02\0\x01'],
   ['a head that never ends', `${LINE}\r\nx: ${'y'.repeat(HEADER_BYTES_MAX)}`],
   ['a request line that never ends', `GET /${'y'.repeat(HEADER_BYTES_MAX)}`],
 ])('other: %s', (_name, text) => {

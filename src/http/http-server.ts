@@ -88,6 +88,8 @@ const QUIET_MS = 10;
 /** At least the round trip after which no client of HTTP/2 sends more on a connection that it was asked to leave. */
 const FAREWELL_MS = 500;
 const NO_DESCRIPTORS = `connections cannot be handed over on ${process.platform} ${process.arch}: koffi does not load`;
+const TLS = 'a client began TLS on a port of plain text';
+const TLS_WITH_HTTP2 = `${TLS}, and offered HTTP/2`;
 type Take = (exchange: HttpExchange) => void;
 type Route = { readonly method: HttpMethod | ''; readonly match: RouteMatch; readonly take: Take };
 /** Of one path without parameters: what takes each verb of it, and all others. */
@@ -221,6 +223,10 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
       peek,
       admits: () => this.#admits(),
       onHttp1: (fd, isPlain) => (isPlain && uws !== null ? uws : this.#node).takeDescriptor(fd),
+      onTls: (fd, offersHttp2) => {
+        this.#incident('tls_refused', offersHttp2 ? TLS_WITH_HTTP2 : TLS);
+        this.#node.takeDescriptor(fd);
+      },
       onHttp2: (socket) => {
         if (this.#http2 === null) socket.destroy();
         else this.#http2.take(socket);

@@ -1,5 +1,6 @@
 import net from 'node:net';
 import { firstHeadOf } from './first-head.ts';
+import { firstHelloOf } from './first-hello.ts';
 import { HEADER_BYTES_MAX } from './http-limits.ts';
 import { describePortHolder } from './port-holder.ts';
 import { PEEK_AGAIN, PEEK_FAILED, POLLIN, type SocketPeek } from './socket-peek.ts';
@@ -19,6 +20,8 @@ export type SniffingListenerOptions = {
   readonly admits: () => boolean;
   /** Adopts the descriptor of a connection with its bytes still unread, which begin with a plain head (`first-head.ts`), or with something else. */
   readonly onHttp1: (fd: number, isPlain: boolean) => void;
+  /** Adopts the descriptor of a connection with its bytes still unread, which begin with a ClientHello of TLS. */
+  readonly onTls: (fd: number, offersHttp2: boolean) => void;
   /** Adopts a paused socket whose bytes, still unread, begin with the HTTP/2 preface. */
   readonly onHttp2: (socket: net.Socket) => void;
   readonly onIncident: (event: string, detail: string) => void;
@@ -27,7 +30,7 @@ export type SniffingListenerOptions = {
 /** A connection by its descriptor, and by the socket that owns it where Node.js made one. */
 type Accepted = { readonly fd: number; readonly socket: net.Socket | null };
 type WaitingConnection = Accepted & { readonly sinceMs: number };
-type Protocol = 'plain' | 'other' | 'http2' | 'unknown' | 'gone';
+type Protocol = 'plain' | 'other' | 'http2' | 'tls' | 'tls with http2' | 'unknown' | 'gone';
 
 /** No HTTP/1.1 method begins so; the whole preface is checked by whoever frames HTTP/2. */
 const PREFACE = [0x50, 0x52, 0x49]; // "PRI"
@@ -59,7 +62,7 @@ const END_MS = 1_000;
 
 /**
  * One port for two protocols: accepts, looks at the first bytes without taking them, and hands the connection to
- * the framing of HTTP/1 or of HTTP/2. A connection whose first head has not come after `sniffTimeoutMs` is closed; at most `sniffingMax` of them wait, the oldest makes room.
+ * the framing of HTTP/1 or of HTTP/2, or to whoever takes TLS. A connection whose first head has not come after `sniffTimeoutMs` is closed; at most `sniffingMax` of them wait, the oldest makes room.
  * Takes all that wait at once, so that who connects does not wait behind requests.
  * Cost: two system calls for a connection whose first bytes arrived with it (nearly all of them,
  * by deferred accept); silent ones share one timer.
@@ -246,26 +249,27 @@ export class SniffingListener {
     // A socket of Node.js may have been closed meanwhile, and its number be another's.
     const fd = accepted.socket === null ? accepted.fd : descriptorOf(accepted.socket);
     const protocol = fd < 0 ? 'gone' : this.#protocolOf(fd);
-    const isPlain = protocol === 'plain';
-    if (isPlain || protocol === 'other') this.#handOver(fd, accepted.socket, isPlain);
-    else if (protocol === 'gone') this.#drop(accepted);
+    if (protocol === 'unknown') return protocol;
+    if (protocol === 'gone') this.#drop(accepted);
     else if (protocol === 'http2') {
       const socket = accepted.socket ?? pausedSocket(fd);
       socket.off('error', ignoreResetBeforeFirstByte);
       this.#options.onHttp2(socket);
-    }
+    } else this.#handOver(fd, accepted.socket, protocol);
     return protocol;
   }
 
-  #handOver(fd: number, socket: net.Socket | null, isPlain: boolean): void {
-    if (socket === null) {
-      this.#options.onHttp1(fd, isPlain);
-      return;
-    }
-    const copy = this.#options.peek.duplicate(fd);
-    socket.destroy();
-    if (copy < 0) this.#options.onIncident('descriptor_limit', 'dup of a connection failed');
-    else this.#options.onHttp1(copy, isPlain);
+  #handOver(
+    fd: number,
+    socket: net.Socket | null,
+    protocol: Exclude<Protocol, 'http2' | 'unknown' | 'gone'>,
+  ): void {
+    const { peek, onHttp1, onTls, onIncident } = this.#options;
+    const own = socket === null ? fd : peek.duplicate(fd);
+    socket?.destroy();
+    if (own < 0) onIncident('descriptor_limit', 'dup of a connection failed');
+    else if (protocol === 'plain' || protocol === 'other') onHttp1(own, protocol === 'plain');
+    else onTls(own, protocol === 'tls with http2');
   }
 
   #protocolOf(fd: number): Protocol {
@@ -274,9 +278,17 @@ export class SniffingListener {
     if (count === PEEK_FAILED || count === 0) return 'gone';
     for (let i = 0; i < PREFACE.length; i++) {
       if (i >= count) return 'unknown';
-      if (this.#first[i] !== PREFACE[i]) return this.#http1Of(count);
+      if (this.#first[i] !== PREFACE[i]) return this.#tlsOf(count) ?? this.#http1Of(count);
     }
     return 'http2';
+  }
+
+  /** Null where it is no TLS. */
+  #tlsOf(count: number): Protocol | null {
+    const hello = firstHelloOf(this.#first, count);
+    if (hello === 'none') return null;
+    if (hello === 'partial') return 'unknown';
+    return hello === 'http2' ? 'tls with http2' : 'tls';
   }
 
   #http1Of(count: number): Protocol {

@@ -2,7 +2,9 @@ import { once } from 'node:events';
 import http from 'node:http';
 import http2 from 'node:http2';
 import net from 'node:net';
-import { describe, expect, type TestContext, test } from 'vitest';
+import tls from 'node:tls';
+import { describe, expect, onTestFinished, type TestContext, test } from 'vitest';
+import { createHttpServer } from '../../src/http/http-server.ts';
 import { byLength, inShort } from '../support/test-length.ts';
 import { RawClient, rawCheck, startServer, waitFor, type TestServer } from './start-server.ts';
 
@@ -44,6 +46,34 @@ inShort(describe.concurrent)('finding out the protocol', () => {
     });
     expect(status).toBe(404);
     session.close();
+    await settled(target);
+  });
+
+  test.each([
+    [['h2', 'http/1.1'], 'a client began TLS on a port of plain text, and offered HTTP/2'],
+    [['http/1.1'], 'a client began TLS on a port of plain text'],
+  ])('TLS is refused in plain text and told of: %j', async (ALPNProtocols, detail) => {
+    const incidents: [event: string, detail: string][] = [];
+    const server = createHttpServer({
+      host: '127.0.0.1',
+      port: 0,
+      onIncident: (...incident) => incidents.push(incident),
+    });
+    onTestFinished(() => server.stop(0));
+    const { port } = await server.listen();
+    const client = tls.connect({ port, host: '127.0.0.1', ALPNProtocols });
+    const [error] = (await once(client, 'error')) as [NodeJS.ErrnoException];
+    expect(error.code).toBe('ERR_SSL_WRONG_VERSION_NUMBER');
+    expect(incidents).toEqual([['tls_refused', detail]]);
+  });
+
+  test('half a ClientHello is waited for as half a head is', async (context) => {
+    const target = await start(context, { limits: { sniffTimeoutMs: 300 } });
+    const client = connect(target);
+    client.socket.write(Buffer.from([0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc]));
+    await client.closed;
+    expect(client.received).toBe('');
+    expect(target.incidents).toEqual([]);
     await settled(target);
   });
 

@@ -365,7 +365,7 @@ const ROWS: readonly Row[] = [
   ['a head that is too long', extra(`x-long: ${'x'.repeat(20_000)}`), 'refused'],
   [
     'noise',
-    '\u0016\u0003\u0001\u0002\0\u0001\0\u0001\u00fc\u0003\u0003abcdefghijkl\r\n\r\n',
+    '\u0017\u0003\u0001\u0002\0\u0001\0\u0001\u00fc\u0003\u0003abcdefghijkl\r\n\r\n',
     'refused',
   ],
 ];
