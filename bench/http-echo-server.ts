@@ -9,7 +9,7 @@ import { AUTHZ_ERRORS } from '../src/gateway/connect/connect-error.ts';
 import { malformedMessage } from '../src/gateway/connect/malformed-message.ts';
 import { AuthzService } from '../src/gen/workspace/v1/authz_service_pb.ts';
 import { createConnectAdapter } from '../src/http/connect/adapter.ts';
-import { createHttpServer } from '../src/http/http-server.ts';
+import { createHttpServer } from '../src/http/listener/http-server.ts';
 
 const PATH = '/workspace.v1.AuthzService/Check';
 const TOKEN = 'Bearer 0123456789abcdef0123456789abcdef';

@@ -25,7 +25,7 @@ import childProcess, { fork } from 'node:child_process';
 import http from 'node:http';
 import net from 'node:net';
 import pg from ${urlOf('node_modules/pg/lib/index.js')};
-import { createHttpServer } from ${urlOf('src/http/http-server.ts')};
+import { createHttpServer } from ${urlOf('src/http/listener/http-server.ts')};
 import { spawnNative } from ${urlOf('src/shared/native-spawn.ts')};
 `;
 

@@ -9,7 +9,7 @@ import { CODE_OF_REASON } from '../gateway/connect/connect-error.ts';
 import type { GatewayReason } from '../gateway/gateway-reason.ts';
 import type { RpcReason } from '../gateway/rpc/rpc-reason.ts';
 import type { TuplesReason } from '../gateway/tuples/tuples-reason.ts';
-import type { ConnectReason } from '../http/connect/connect-reason.ts';
+import type { ConnectReason } from '../http/connect/protocol/connect-reason.ts';
 import type { HttpReason } from '../http/http-reason.ts';
 import type { ModelReason } from '../model/model-reason.ts';
 import type { StopReason } from '../observability/stop-on-signals.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from '../config/options.ts';
-import { type HeldSocket, holdSockets } from '../http/held-sockets.ts';
+import { type HeldSocket, holdSockets } from '../http/listener/held-sockets.ts';
 import type { EventLog } from '../observability/logger.ts';
 import { AppError } from '../shared/app-error.ts';
 import type { StoreReason } from '../store/store-reason.ts';

@@ -7,7 +7,7 @@ import {
   type GatewayOptions,
 } from '../gateway/gateway.ts';
 import type { Readiness } from '../gateway/readiness.ts';
-import { BodyBudget } from '../http/body-budget.ts';
+import { BodyBudget } from '../http/bodies/body-budget.ts';
 import { HostAllowList } from '../http/host-allow-list.ts';
 import { BackgroundLoops } from '../observability/background-loops.ts';
 import { registerBodyMetrics } from '../observability/body-metrics.ts';

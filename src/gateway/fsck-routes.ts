@@ -1,5 +1,5 @@
-import type { HttpExchange } from '../http/http-exchange.ts';
-import type { HttpServer } from '../http/http-server.ts';
+import type { HttpExchange } from '../http/exchange/http-exchange.ts';
+import type { HttpServer } from '../http/listener/http-server.ts';
 import { AppError } from '../shared/app-error.ts';
 import type { Admission } from './callers/caller.ts';
 import { mustAdmit, type OnRefused } from './callers/guarded-service.ts';

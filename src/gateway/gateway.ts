@@ -11,23 +11,23 @@ import { AuthzService } from '../gen/workspace/v1/authz_service_pb.ts';
 import { GroupService } from '../gen/workspace/v1/group_service_pb.ts';
 import { SeatService } from '../gen/workspace/v1/seat_service_pb.ts';
 import { WorkspaceService } from '../gen/workspace/v1/workspace_service_pb.ts';
-import { BodyBudget } from '../http/body-budget.ts';
+import { BodyBudget } from '../http/bodies/body-budget.ts';
 import type { ConnectAdapter, ConnectAdapterOptions } from '../http/connect/adapter-options.ts';
 import { createConnectAdapter } from '../http/connect/adapter.ts';
 import { createHostGuard } from '../http/connect/host-guard.ts';
+import type { HostGuard } from '../http/exchange/host-guard.ts';
+import type { HttpExchange } from '../http/exchange/http-exchange.ts';
+import { UNREAD_BYTES_MAX, UnreadAnswers } from '../http/exchange/unread-answers.ts';
 import type { HostAllowList } from '../http/host-allow-list.ts';
-import type { HostGuard } from '../http/host-guard.ts';
-import type { HttpExchange } from '../http/http-exchange.ts';
 import { HTTP_LIMITS_DEFAULT, type HttpLimits } from '../http/http-limits.ts';
+import { REFUSED_STREAM } from '../http/http2/frames/protocol.ts';
 import {
   createHttpServer,
   type Http1Counts,
   type Http1Parser,
   type HttpServer,
-} from '../http/http-server.ts';
-import { REFUSED_STREAM } from '../http/http2/protocol.ts';
+} from '../http/listener/http-server.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../http/request-id.ts';
-import { UNREAD_BYTES_MAX, UnreadAnswers } from '../http/unread-answers.ts';
 import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import { AppError } from '../shared/app-error.ts';

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http2';
-import type { HttpExchange } from '../http/http-exchange.ts';
-import type { HttpServer } from '../http/http-server.ts';
+import type { HttpExchange } from '../http/exchange/http-exchange.ts';
 import type { Http2RequestStream } from '../http/http2/request-stream.ts';
+import type { HttpServer } from '../http/listener/http-server.ts';
 import type { Readiness } from './readiness.ts';
 
 const JSON_TYPE = 'application/json';

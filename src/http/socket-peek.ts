@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module';
+import type net from 'node:net';
 import { bindOptions, type PeekLibrary, type SocketOptions } from './socket-options.ts';
 
 /** Looking at a socket's first bytes without taking them, by system calls that Node does not offer. */
@@ -82,4 +83,9 @@ function bind(koffi: PeekLibrary): SocketPeek {
     },
     ...bindOptions(koffi, libc),
   };
+}
+
+/** The descriptor under a server or socket; -1 once it is closed or where the platform has none. */
+export function descriptorOf(handleOwner: net.Server | net.Socket): number {
+  return (handleOwner as unknown as { _handle: { fd?: number } | null })._handle?.fd ?? -1;
 }

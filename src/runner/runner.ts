@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { BodyBudget } from '../http/body-budget.ts';
-import { createHttpServer, type HttpServer } from '../http/http-server.ts';
+import { BodyBudget } from '../http/bodies/body-budget.ts';
+import { createHttpServer, type HttpServer } from '../http/listener/http-server.ts';
 import { plainTextWarning } from '../http/plain-text-warning.ts';
 import { registerBodyMetrics } from '../observability/body-metrics.ts';
 import { createIncidentLog } from '../observability/incident-log.ts';

@@ -6,7 +6,7 @@ import { ConnectError } from '@connectrpc/connect';
 import { AUTHZ_ERRORS } from '../../src/gateway/connect/connect-error.ts';
 import { malformedMessage } from '../../src/gateway/connect/malformed-message.ts';
 import { createConnectAdapter } from '../../src/http/connect/adapter.ts';
-import { createHttpServer } from '../../src/http/http-server.ts';
+import { createHttpServer } from '../../src/http/listener/http-server.ts';
 import { conformanceRoutes } from './conformance-service.ts';
 import {
   ServerCompatRequestSchema,

@@ -31,11 +31,11 @@ import {
   ListObjectsRequestSchema,
   ListObjectsResponseSchema,
 } from '../../src/gen/workspace/v1/authz_service_pb.ts';
-import { BodyBudget } from '../../src/http/body-budget.ts';
+import { BodyBudget } from '../../src/http/bodies/body-budget.ts';
 import { createConnectAdapter } from '../../src/http/connect/adapter.ts';
-import { ANSWER_JSON } from '../../src/http/connect/answer-json.ts';
-import { createHttpServer } from '../../src/http/http-server.ts';
-import { UNREAD_BYTES_MAX, UnreadAnswers } from '../../src/http/unread-answers.ts';
+import { ANSWER_JSON } from '../../src/http/connect/protocol/answer-json.ts';
+import { UNREAD_BYTES_MAX, UnreadAnswers } from '../../src/http/exchange/unread-answers.ts';
+import { createHttpServer } from '../../src/http/listener/http-server.ts';
 import { TokenCodec } from '../../src/model/consistency-token.ts';
 import type { RawAnswer, ShardClient } from '../../src/protocol/shard-client.ts';
 import type { ProjectSettings } from '../../src/services/project-settings.ts';

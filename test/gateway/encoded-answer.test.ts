@@ -5,7 +5,7 @@ import {
   ListObjectsResponseSchema,
   ReadRelationTuplesResponseSchema,
 } from '../../src/gen/workspace/v1/authz_service_pb.ts';
-import { encodedJsonOf, encodeList } from '../../src/http/connect/encoded-answer.ts';
+import { encodedJsonOf, encodeList } from '../../src/http/connect/messages/encoded-answer.ts';
 import type { RelationTuple } from '../../src/model/relation-tuple.ts';
 
 const JSON_WRITE = { useProtoFieldName: true, alwaysEmitImplicit: true };

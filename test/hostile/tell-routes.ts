@@ -6,7 +6,7 @@ import { isMainThread } from 'node:worker_threads';
  *   NODE_OPTIONS="--import=<this file>" node src/main.ts
  */
 if (isMainThread) {
-  const { createHttpServer } = await import('../../src/http/http-server.ts');
+  const { createHttpServer } = await import('../../src/http/listener/http-server.ts');
   type Server = ReturnType<typeof createHttpServer>;
   const shared = Object.getPrototypeOf(createHttpServer({ host: '127.0.0.1', port: 0 })) as Pick<
     Server,

@@ -6,7 +6,7 @@ import { compressionGzip, createGrpcTransport } from '@connectrpc/connect-node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { CallerScopes } from '../../src/gateway/callers/caller-scopes.ts';
 import { Caller, Credential } from '../../src/gateway/callers/caller.ts';
-import { BodyBudget, NO_OWNER } from '../../src/http/body-budget.ts';
+import { BodyBudget, NO_OWNER } from '../../src/http/bodies/body-budget.ts';
 import { AppError } from '../../src/shared/app-error.ts';
 import { ConformanceService } from '../conformance-connect/gen/connectrpc/conformance/v1/service_pb.ts';
 import {

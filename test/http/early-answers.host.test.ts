@@ -1,6 +1,6 @@
 import net from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { createHttpServer, type Http1Parser } from '../../src/http/http-server.ts';
+import { createHttpServer, type Http1Parser } from '../../src/http/listener/http-server.ts';
 import { waitFor } from './start-server.ts';
 
 /* Answers given before their requests have come whole: no reset overtakes them, whether the connection is kept or not. */

@@ -1,8 +1,8 @@
 import http from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { streamedBodyOfExchange } from '../../src/http/connect/adapter-body.ts';
-import type { UnitEnds } from '../../src/http/connect/unit-ends.ts';
-import { createHttpServer, type HttpServer } from '../../src/http/http-server.ts';
+import { streamedBodyOfExchange } from '../../src/http/connect/messages/adapter-body.ts';
+import type { UnitEnds } from '../../src/http/connect/messages/unit-ends.ts';
+import { createHttpServer, type HttpServer } from '../../src/http/listener/http-server.ts';
 
 const PART = Buffer.alloc(65_536, 'b');
 const PARTS = 64;

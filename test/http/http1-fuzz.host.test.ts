@@ -2,8 +2,12 @@ import http from 'node:http';
 import net from 'node:net';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { HttpExchange } from '../../src/http/http-exchange.ts';
-import { createHttpServer, type Http1Parser, type HttpServer } from '../../src/http/http-server.ts';
+import type { HttpExchange } from '../../src/http/exchange/http-exchange.ts';
+import {
+  createHttpServer,
+  type Http1Parser,
+  type HttpServer,
+} from '../../src/http/listener/http-server.ts';
 import { byLength } from '../support/test-length.ts';
 import { connectionBytes, cuts } from './http1-fuzz-messages.ts';
 import { waitFor } from './start-server.ts';

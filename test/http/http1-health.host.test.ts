@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { addHealthRoutes } from '../../src/gateway/operational-routes.ts';
 import { HostAllowList } from '../../src/http/host-allow-list.ts';
-import { createHttpServer, type HttpServer } from '../../src/http/http-server.ts';
+import { createHttpServer, type HttpServer } from '../../src/http/listener/http-server.ts';
 import { addOperationalRoutes } from '../../src/notify/api/operational-routes.ts';
 import { RawClient } from './start-server.ts';
 

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { HEADER_BYTES_MAX } from '../../src/http/http-limits.ts';
-import { createHttpServer } from '../../src/http/http-server.ts';
+import { createHttpServer } from '../../src/http/listener/http-server.ts';
 import { reachableBytes } from '../support/reachable-memory.ts';
 import { RawClient, waitFor } from './start-server.ts';
 

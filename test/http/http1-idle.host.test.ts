@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
 import { HTTP_LIMITS_DEFAULT } from '../../src/http/http-limits.ts';
-import type { Http1Parser } from '../../src/http/http-server.ts';
+import type { Http1Parser } from '../../src/http/listener/http-server.ts';
 import { byLength, inLong } from '../support/test-length.ts';
 import { RawClient, rawCheck, startServer, type TestServer, waitFor } from './start-server.ts';
 

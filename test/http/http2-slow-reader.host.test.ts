@@ -1,9 +1,9 @@
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { BodyBudget } from '../../src/http/body-budget.ts';
-import { createHttpServer } from '../../src/http/http-server.ts';
+import { BodyBudget } from '../../src/http/bodies/body-budget.ts';
 import type { Http2RequestStream } from '../../src/http/http2/request-stream.ts';
+import { createHttpServer } from '../../src/http/listener/http-server.ts';
 import {
   block,
   END_HEADERS,

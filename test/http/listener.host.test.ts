@@ -4,7 +4,7 @@ import http2 from 'node:http2';
 import net from 'node:net';
 import tls from 'node:tls';
 import { describe, expect, onTestFinished, type TestContext, test } from 'vitest';
-import { createHttpServer } from '../../src/http/http-server.ts';
+import { createHttpServer } from '../../src/http/listener/http-server.ts';
 import { byLength, inShort } from '../support/test-length.ts';
 import { RawClient, rawCheck, startServer, waitFor, type TestServer } from './start-server.ts';
 

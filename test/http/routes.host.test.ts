@@ -1,6 +1,6 @@
 import net from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { createHttpServer, type HttpServer } from '../../src/http/http-server.ts';
+import { createHttpServer, type HttpServer } from '../../src/http/listener/http-server.ts';
 import { waitFor } from './start-server.ts';
 
 async function listen(http1: 'uws' | 'node'): Promise<number> {

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { createHttpServer, type Http1Parser } from '../../src/http/http-server.ts';
+import { createHttpServer, type Http1Parser } from '../../src/http/listener/http-server.ts';
 import { waitFor } from './start-server.ts';
 
 /* A stream whose reader stands still and goes on: all that was written arrives, with no further write to push it. */

@@ -9,11 +9,15 @@ import { HealthState } from '../../src/gateway/rpc/health-service.ts';
 import { reflectionRoutes } from '../../src/gateway/rpc/reflection-service.ts';
 import { Health } from '../../src/gen/grpc/health/v1/health_pb.ts';
 import { AuthzService, type CheckRequest } from '../../src/gen/workspace/v1/authz_service_pb.ts';
-import type { BodyBudget } from '../../src/http/body-budget.ts';
+import type { BodyBudget } from '../../src/http/bodies/body-budget.ts';
 import type { CallFailure } from '../../src/http/connect/adapter-guard.ts';
 import { createConnectAdapter } from '../../src/http/connect/adapter.ts';
 import type { HttpLimits } from '../../src/http/http-limits.ts';
-import { createHttpServer, type Http1Parser, type HttpServer } from '../../src/http/http-server.ts';
+import {
+  createHttpServer,
+  type Http1Parser,
+  type HttpServer,
+} from '../../src/http/listener/http-server.ts';
 import { AppError } from '../../src/shared/app-error.ts';
 import { conformanceRoutes } from '../conformance-connect/conformance-service.ts';
 import { file_connectrpc_conformance_v1_service } from '../conformance-connect/gen/connectrpc/conformance/v1/service_pb.ts';

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
 
-const SERVER = pathToFileURL('src/http/http-server.ts').href;
+const SERVER = pathToFileURL('src/http/listener/http-server.ts').href;
 
 /** A process in which uWebSockets.js does not load, as where it has no binary for the version of Node.js. */
 const PROGRAM = `

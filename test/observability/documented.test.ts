@@ -3,7 +3,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { createMetrics } from '../../src/authz/metrics.ts';
 import { measureStages } from '../../src/authz/stage-metrics.ts';
-import { BodyBudget } from '../../src/http/body-budget.ts';
+import { BodyBudget } from '../../src/http/bodies/body-budget.ts';
 import { createNotifyMetrics } from '../../src/notify/service/metrics.ts';
 import { BackgroundLoops } from '../../src/observability/background-loops.ts';
 import { registerBodyMetrics } from '../../src/observability/body-metrics.ts';

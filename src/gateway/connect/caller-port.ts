@@ -1,4 +1,4 @@
-import type { CallerPort } from '../../http/connect/caller-port.ts';
+import type { CallerPort } from '../../http/connect/protocol/caller-port.ts';
 import { type Authorize, type Credential, kCredential, NOBODY } from '../callers/caller.ts';
 import { mustAdmit, type OnRefused } from '../callers/guarded-service.ts';
 import { isChange, RULES } from '../callers/method-rules.ts';

@@ -4,7 +4,7 @@ import {
   CheckRequestSchema,
   WriteRelationTuplesRequestSchema,
 } from '../../gen/workspace/v1/authz_service_pb.ts';
-import { foreseenError } from '../../http/connect/call-errors.ts';
+import { foreseenError } from '../../http/connect/protocol/call-errors.ts';
 import { AppError } from '../../shared/app-error.ts';
 import {
   codeNameOfReason,

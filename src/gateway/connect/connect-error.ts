@@ -1,5 +1,5 @@
 import { Code } from '@connectrpc/connect';
-import { createConnectErrors } from '../../http/connect/connect-errors.ts';
+import { createConnectErrors } from '../../http/connect/protocol/connect-errors.ts';
 
 /**
  * The only mapping from reasons to Connect codes; the HTTP status follows from the code. It has the reasons of

@@ -3,8 +3,8 @@ import {
   type MalformedMessage,
   namedInJson,
   problemTextOf,
-} from '../../http/connect/call-errors.ts';
-import type { ConnectReason } from '../../http/connect/connect-reason.ts';
+} from '../../http/connect/protocol/call-errors.ts';
+import type { ConnectReason } from '../../http/connect/protocol/connect-reason.ts';
 import { AppError } from '../../shared/app-error.ts';
 
 /** BODY_MALFORMED for what protobuf's readers threw about a message. Names the field where it is JSON. */

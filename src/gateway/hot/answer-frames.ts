@@ -1,6 +1,6 @@
 import { trailerFlag, trailerSerialize } from '@connectrpc/connect/protocol-grpc-web';
-import { ENVELOPE_BYTES, enveloped } from '../../http/connect/envelope.ts';
-import { grpcTrailerOf } from '../../http/connect/grpc-trailer.ts';
+import { ENVELOPE_BYTES, enveloped } from '../../http/connect/protocol/envelope.ts';
+import { grpcTrailerOf } from '../../http/connect/protocol/grpc-trailer.ts';
 import type { AppError } from '../../shared/app-error.ts';
 import { connectErrorFromAppError } from '../connect/connect-error.ts';
 import type { PlainHead } from './call-head.ts';

@@ -1,8 +1,8 @@
-import type { BodyBudget, BodyHold } from '../../http/body-budget.ts';
-import type { BodyLease } from '../../http/body-pool.ts';
-import { gzipCompression } from '../../http/connect/adapter-compression.ts';
-import { deadlineExceeded, internalError } from '../../http/connect/call-errors.ts';
-import { gunzipCounted } from '../../http/gunzip-counted.ts';
+import type { BodyBudget, BodyHold } from '../../http/bodies/body-budget.ts';
+import type { BodyLease } from '../../http/bodies/body-pool.ts';
+import { gunzipCounted } from '../../http/bodies/gunzip-counted.ts';
+import { gzipCompression } from '../../http/connect/messages/adapter-compression.ts';
+import { deadlineExceeded, internalError } from '../../http/connect/protocol/call-errors.ts';
 import { requestIdOf } from '../../http/request-id.ts';
 import type {
   CallOrigin,

@@ -1,4 +1,8 @@
-import { COMPRESSED, ENVELOPE_BYTES, lengthInEnvelope } from '../../http/connect/envelope.ts';
+import {
+  COMPRESSED,
+  ENVELOPE_BYTES,
+  lengthInEnvelope,
+} from '../../http/connect/protocol/envelope.ts';
 import type { PlainHead } from './call-head.ts';
 
 /**

@@ -1,6 +1,6 @@
-import type { BodyPool } from '../../http/body-pool.ts';
+import type { BodyPool } from '../../http/bodies/body-pool.ts';
 import type { ConnectAdapter } from '../../http/connect/adapter-options.ts';
-import type { HttpExchange } from '../../http/http-exchange.ts';
+import type { HttpExchange } from '../../http/exchange/http-exchange.ts';
 import { REQUEST_ID_HEADER } from '../../http/request-id.ts';
 import type { AppError } from '../../shared/app-error.ts';
 import type { Credential } from '../callers/caller.ts';

@@ -1,6 +1,6 @@
-import { ENVELOPE_BYTES } from '../../http/connect/envelope.ts';
-import { isKnownVersion, VERSION_HEADER } from '../../http/connect/protocol-version.ts';
-import type { HttpExchange } from '../../http/http-exchange.ts';
+import { ENVELOPE_BYTES } from '../../http/connect/protocol/envelope.ts';
+import { isKnownVersion, VERSION_HEADER } from '../../http/connect/protocol/protocol-version.ts';
+import type { HttpExchange } from '../../http/exchange/http-exchange.ts';
 import { callHeadOf, callTypeOf, type PlainHead } from './call-head.ts';
 
 /** What the hot path adopts HTTP/1.1. */

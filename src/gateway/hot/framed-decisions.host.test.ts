@@ -1,9 +1,9 @@
 import http2 from 'node:http2';
 import { expect, onTestFinished, test } from 'vitest';
 import { callersOf } from '../../../test/support/callers.ts';
-import { BodyBudget } from '../../http/body-budget.ts';
-import { createHttpServer } from '../../http/http-server.ts';
-import { UNREAD_BYTES_MAX, UnreadAnswers } from '../../http/unread-answers.ts';
+import { BodyBudget } from '../../http/bodies/body-budget.ts';
+import { UNREAD_BYTES_MAX, UnreadAnswers } from '../../http/exchange/unread-answers.ts';
+import { createHttpServer } from '../../http/listener/http-server.ts';
 import type { ReadScope, ShardClient } from '../../protocol/shard-client.ts';
 import { FramedDecisions } from './framed-decisions.ts';
 

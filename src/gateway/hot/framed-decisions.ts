@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http2';
-import type { BodyDeadlines } from '../../http/body-deadlines.ts';
-import { BodyPool } from '../../http/body-pool.ts';
+import type { BodyDeadlines } from '../../http/bodies/body-deadlines.ts';
+import { BodyPool } from '../../http/bodies/body-pool.ts';
 import type { ConnectAdapter } from '../../http/connect/adapter-options.ts';
-import { isKnownVersion, VERSION_HEADER } from '../../http/connect/protocol-version.ts';
+import { isKnownVersion, VERSION_HEADER } from '../../http/connect/protocol/protocol-version.ts';
+import type { UnreadAnswers } from '../../http/exchange/unread-answers.ts';
 import type { Http2RequestStream } from '../../http/http2/request-stream.ts';
-import type { UnreadAnswers } from '../../http/unread-answers.ts';
 import type { CredentialSource } from '../callers/caller.ts';
 import { type PlainHead, callHeadOf, callTypeOf } from './call-head.ts';
 import { admitted, HOT_METHODS, type HotMethod } from './hot-methods.ts';

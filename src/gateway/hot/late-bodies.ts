@@ -1,4 +1,4 @@
-import type { BodyDeadlines, SlowBody } from '../../http/body-deadlines.ts';
+import type { BodyDeadlines, SlowBody } from '../../http/bodies/body-deadlines.ts';
 
 /** A call whose body may still be coming. */
 export interface AwaitedBody extends SlowBody {

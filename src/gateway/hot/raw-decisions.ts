@@ -1,6 +1,6 @@
-import { BodyPool } from '../../http/body-pool.ts';
+import { BodyPool } from '../../http/bodies/body-pool.ts';
 import type { ConnectAdapter } from '../../http/connect/adapter-options.ts';
-import type { HttpExchange } from '../../http/http-exchange.ts';
+import type { HttpExchange } from '../../http/exchange/http-exchange.ts';
 import type { RawScope, ShardClient } from '../../protocol/shard-client.ts';
 import type { AppError } from '../../shared/app-error.ts';
 import type { CredentialSource } from '../callers/caller.ts';

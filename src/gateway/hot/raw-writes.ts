@@ -1,6 +1,6 @@
 import type { ConnectAdapter, ConnectAdapterOptions } from '../../http/connect/adapter-options.ts';
-import { internalError } from '../../http/connect/call-errors.ts';
-import type { HttpExchange } from '../../http/http-exchange.ts';
+import { internalError } from '../../http/connect/protocol/call-errors.ts';
+import type { HttpExchange } from '../../http/exchange/http-exchange.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../../http/request-id.ts';
 import type { Credential, CredentialSource } from '../callers/caller.ts';
 import { mustRule } from '../callers/method-rules.ts';

@@ -1,5 +1,5 @@
 import { ConnectError } from '@connectrpc/connect';
-import { foreseenError } from '../../http/connect/call-errors.ts';
+import { foreseenError } from '../../http/connect/protocol/call-errors.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { codeNameOfReason, httpStatusOfReason } from '../connect/connect-error.ts';
 import { malformedMessage } from '../connect/malformed-message.ts';

@@ -1,8 +1,8 @@
 import { createContextValues, createHandlerContext } from '@connectrpc/connect';
 import { QueryService } from '../../gen/gatehouse/v1/query_service_pb.ts';
-import { kRequestId } from '../../http/connect/adapter-request-id.ts';
-import type { ConnectReason } from '../../http/connect/connect-reason.ts';
-import type { HttpExchange } from '../../http/http-exchange.ts';
+import { kRequestId } from '../../http/connect/protocol/adapter-request-id.ts';
+import type { ConnectReason } from '../../http/connect/protocol/connect-reason.ts';
+import type { HttpExchange } from '../../http/exchange/http-exchange.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../../http/request-id.ts';
 import type { OpenFgaStore } from '../../services/openfga/openfga-stores.ts';
 import { AppError } from '../../shared/app-error.ts';

@@ -1,6 +1,10 @@
 import type { DescMessage, MessageInitShape } from '@bufbuild/protobuf';
 import type { HandlerContext } from '@connectrpc/connect';
-import { encodeList, encodePages, SLICED_ITEMS_MIN } from '../../http/connect/encoded-answer.ts';
+import {
+  encodeList,
+  encodePages,
+  SLICED_ITEMS_MIN,
+} from '../../http/connect/messages/encoded-answer.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { RpcReason } from './rpc-reason.ts';
 

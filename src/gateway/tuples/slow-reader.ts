@@ -1,4 +1,4 @@
-import type { HttpExchange } from '../../http/http-exchange.ts';
+import type { HttpExchange } from '../../http/exchange/http-exchange.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { TuplesReason } from './tuples-reason.ts';
 

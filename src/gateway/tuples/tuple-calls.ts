@@ -1,7 +1,7 @@
 import { ConnectError } from '@connectrpc/connect';
 import type { CallFailure } from '../../http/connect/adapter-guard.ts';
-import { foreseenError } from '../../http/connect/call-errors.ts';
-import type { HttpExchange } from '../../http/http-exchange.ts';
+import { foreseenError } from '../../http/connect/protocol/call-errors.ts';
+import type { HttpExchange } from '../../http/exchange/http-exchange.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../../http/request-id.ts';
 import type { TupleExport } from '../../services/bulk/tuple-export.ts';
 import type { TupleImport } from '../../services/bulk/tuple-import.ts';

@@ -1,10 +1,10 @@
 import { create, toJsonString } from '@bufbuild/protobuf';
 import { ImportTuplesResponseSchema } from '../../gen/gatehouse/v1/tuple_service_pb.ts';
-import { streamedBodyOfExchange } from '../../http/connect/adapter-body.ts';
-import { ANSWER_JSON } from '../../http/connect/answer-json.ts';
-import { LineEnds } from '../../http/connect/unit-ends.ts';
+import { streamedBodyOfExchange } from '../../http/connect/messages/adapter-body.ts';
+import { LineEnds } from '../../http/connect/messages/unit-ends.ts';
+import { ANSWER_JSON } from '../../http/connect/protocol/answer-json.ts';
 import { mediaTypeOf } from '../../http/header-text.ts';
-import type { HttpServer } from '../../http/http-server.ts';
+import type { HttpServer } from '../../http/listener/http-server.ts';
 import { REQUEST_ID_HEADER } from '../../http/request-id.ts';
 import type { ExportTuplesRequest } from '../../services/bulk/tuple-export.ts';
 import type { ImportTuplesResult } from '../../services/bulk/tuple-import.ts';

@@ -1,18 +1,18 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import { Code, ConnectError, type ContextValues, type Interceptor } from '@connectrpc/connect';
 import { AppError } from '../../shared/app-error.ts';
-import { cancelled } from './adapter-body.ts';
-import { kRequestId } from './adapter-request-id.ts';
+import { kCallRecord } from './call-record.ts';
+import { cancelled } from './messages/adapter-body.ts';
+import { kRequestId } from './protocol/adapter-request-id.ts';
 import {
   deadlineExceeded,
   foreseenError,
   type MalformedError,
   outcomeUnknown,
-} from './call-errors.ts';
-import { kCallRecord } from './call-record.ts';
-import type { CallerPort } from './caller-port.ts';
-import type { ConnectErrors } from './connect-errors.ts';
-import { withReason } from './protocol-error.ts';
+} from './protocol/call-errors.ts';
+import type { CallerPort } from './protocol/caller-port.ts';
+import type { ConnectErrors } from './protocol/connect-errors.ts';
+import { withReason } from './protocol/protocol-error.ts';
 
 /** What the log learns of a failure that the caller is only reported "internal error" about. */
 export type CallFailure = {

@@ -2,16 +2,16 @@ import type { IncomingHttpHeaders } from 'node:http2';
 import type { Registry } from '@bufbuild/protobuf';
 import type { ConnectRouter, Interceptor } from '@connectrpc/connect';
 import type { DecodeLimits } from '../../decoding/decode-limits.ts';
-import type { BodyBudget } from '../body-budget.ts';
-import type { BodyDeadlines } from '../body-deadlines.ts';
-import type { HttpExchange } from '../http-exchange.ts';
+import type { BodyBudget } from '../bodies/body-budget.ts';
+import type { BodyDeadlines } from '../bodies/body-deadlines.ts';
+import type { HttpExchange } from '../exchange/http-exchange.ts';
+import type { UnreadAnswers } from '../exchange/unread-answers.ts';
 import type { Http2RequestStream } from '../http2/request-stream.ts';
-import type { UnreadAnswers } from '../unread-answers.ts';
 import type { CallFailure, ErrorPolicy } from './adapter-guard.ts';
-import type { MalformedError } from './call-errors.ts';
 import type { CallReport } from './call-record.ts';
-import type { Admitted, CallerPort } from './caller-port.ts';
-import type { ConnectErrors } from './connect-errors.ts';
+import type { MalformedError } from './protocol/call-errors.ts';
+import type { Admitted, CallerPort } from './protocol/caller-port.ts';
+import type { ConnectErrors } from './protocol/connect-errors.ts';
 
 export type ConnectAdapterOptions = {
   readonly routes: (router: ConnectRouter) => void;

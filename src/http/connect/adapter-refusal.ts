@@ -6,12 +6,12 @@ import {
 } from '@connectrpc/connect/protocol-connect';
 import { trailerFlag, trailerSerialize } from '@connectrpc/connect/protocol-grpc-web';
 import type { AppError } from '../../shared/app-error.ts';
-import { BytesBody } from './adapter-body.ts';
-import { ANSWER_JSON } from './answer-json.ts';
-import type { ConnectErrors } from './connect-errors.ts';
-import { isConnectStream, isGrpc, isGrpcWeb } from './content-types.ts';
-import { grpcTrailerOf } from './grpc-trailer.ts';
-import type { UniversalResponse } from './universal.ts';
+import { BytesBody } from './messages/adapter-body.ts';
+import { ANSWER_JSON } from './protocol/answer-json.ts';
+import type { ConnectErrors } from './protocol/connect-errors.ts';
+import { isConnectStream, isGrpc, isGrpcWeb } from './protocol/content-types.ts';
+import { grpcTrailerOf } from './protocol/grpc-trailer.ts';
+import type { UniversalResponse } from './protocol/universal.ts';
 
 const endStream = createEndStreamSerialization(ANSWER_JSON);
 

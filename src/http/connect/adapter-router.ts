@@ -19,16 +19,16 @@ import { createHandlerFactory as createConnectFactory } from '@connectrpc/connec
 import { createHandlerFactory as createGrpcFactory } from '@connectrpc/connect/protocol-grpc';
 import { createHandlerFactory as createGrpcWebFactory } from '@connectrpc/connect/protocol-grpc-web';
 import { AppError } from '../../shared/app-error.ts';
-import { gzipCompression } from './adapter-compression.ts';
 import { createGuard, type ErrorPolicy, rpcOf } from './adapter-guard.ts';
 import { createUnaryConnectHandler } from './adapter-unary.ts';
-import { ANSWER_JSON } from './answer-json.ts';
-import { putInBuilt } from './built-messages.ts';
 import { TIMEOUT_MS_MAX } from './call-timeouts.ts';
-import type { ConnectReason } from './connect-reason.ts';
-import { useGrpcTrailer } from './grpc-trailer.ts';
-import type { MessageDecoding } from './message-decoding.ts';
-import { knownVersionOnly } from './protocol-version.ts';
+import { gzipCompression } from './messages/adapter-compression.ts';
+import { putInBuilt } from './messages/built-messages.ts';
+import type { MessageDecoding } from './messages/message-decoding.ts';
+import { ANSWER_JSON } from './protocol/answer-json.ts';
+import type { ConnectReason } from './protocol/connect-reason.ts';
+import { useGrpcTrailer } from './protocol/grpc-trailer.ts';
+import { knownVersionOnly } from './protocol/protocol-version.ts';
 
 export type RouterOptions = {
   readonly policy: ErrorPolicy;

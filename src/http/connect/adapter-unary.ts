@@ -30,19 +30,19 @@ import {
   trailerMux,
 } from '@connectrpc/connect/protocol-connect';
 import { AppError } from '../../shared/app-error.ts';
-import { gunzipCounted } from '../gunzip-counted.ts';
-import { bodyTooLarge } from '../gunzip-limited.ts';
-import { BytesBody, WholeBody } from './adapter-body.ts';
+import { gunzipCounted } from '../bodies/gunzip-counted.ts';
+import { bodyTooLarge } from '../bodies/gunzip-limited.ts';
 import { outgoingError, rpcOf, untilAborted, type ErrorPolicy } from './adapter-guard.ts';
-import { ANSWER_JSON } from './answer-json.ts';
 import { TIMEOUT_MS_MAX } from './call-timeouts.ts';
-import { httpStatusOfCode } from './connect-errors.ts';
-import type { ConnectReason } from './connect-reason.ts';
-import { kDecompressed } from './counted-messages.ts';
-import { encodedJsonOf } from './encoded-answer.ts';
-import type { MessageDecoding } from './message-decoding.ts';
-import { assertKnownVersion } from './protocol-version.ts';
-import type { UniversalRequest, UniversalResponse } from './universal.ts';
+import { BytesBody, WholeBody } from './messages/adapter-body.ts';
+import { kDecompressed } from './messages/counted-messages.ts';
+import { encodedJsonOf } from './messages/encoded-answer.ts';
+import type { MessageDecoding } from './messages/message-decoding.ts';
+import { ANSWER_JSON } from './protocol/answer-json.ts';
+import { httpStatusOfCode } from './protocol/connect-errors.ts';
+import type { ConnectReason } from './protocol/connect-reason.ts';
+import { assertKnownVersion } from './protocol/protocol-version.ts';
+import type { UniversalRequest, UniversalResponse } from './protocol/universal.ts';
 
 type MethodSpec = Parameters<typeof invokeUnaryImplementation>[0];
 type HandlerContext = ReturnType<typeof createHandlerContext>;

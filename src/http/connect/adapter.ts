@@ -1,10 +1,14 @@
+/*
+ * Calls of Connect, gRPC and gRPC-Web flow through this folder, from an exchange or a stream to a method of a service and back. `http1-calls` and `http2-calls` take them, `service-calls`
+ * finds who calls, `adapter-router` the method. `messages/` reads and writes their bodies; `protocol/` has envelopes, codes and trailers.
+ */
 import type { ErrorPolicy } from './adapter-guard.ts';
 import type { ConnectAdapter, ConnectAdapterOptions } from './adapter-options.ts';
 import { createRouter, jsonOptionsOf } from './adapter-router.ts';
-import { OPEN_CALLERS } from './caller-port.ts';
 import { Http1Calls } from './http1-calls.ts';
 import { Http2Calls } from './http2-calls.ts';
-import { MessageDecoding } from './message-decoding.ts';
+import { MessageDecoding } from './messages/message-decoding.ts';
+import { OPEN_CALLERS } from './protocol/caller-port.ts';
 import { ServiceCalls } from './service-calls.ts';
 
 const WRITE_MAX_BYTES = 256 * 1_048_576;

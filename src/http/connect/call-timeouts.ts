@@ -1,4 +1,4 @@
-import { isGrpcFamily } from './content-types.ts';
+import { isGrpcFamily } from './protocol/content-types.ts';
 
 const CONNECT_TIMEOUT = 'connect-timeout-ms';
 const GRPC_TIMEOUT = 'grpc-timeout';

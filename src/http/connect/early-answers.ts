@@ -4,10 +4,10 @@ import { AppError } from '../../shared/app-error.ts';
 import type { ErrorPolicy } from './adapter-guard.ts';
 import { refusal } from './adapter-refusal.ts';
 import type { CallRecord } from './call-record.ts';
-import type { Admitted } from './caller-port.ts';
-import type { ConnectReason } from './connect-reason.ts';
-import { isGrpc, UNARY_TYPES_TEXT } from './content-types.ts';
-import type { UniversalResponse } from './universal.ts';
+import type { Admitted } from './protocol/caller-port.ts';
+import type { ConnectReason } from './protocol/connect-reason.ts';
+import { isGrpc, UNARY_TYPES_TEXT } from './protocol/content-types.ts';
+import type { UniversalResponse } from './protocol/universal.ts';
 
 /** What is known of a call by its first lines. */
 export type CallHead = {

@@ -1,14 +1,14 @@
 import type { IncomingHttpHeaders } from 'node:http2';
 import type { AppError } from '../../shared/app-error.ts';
+import { type HostGuard, hostRefused } from '../exchange/host-guard.ts';
 import { headerText } from '../header-text.ts';
 import type { HostAllowList } from '../host-allow-list.ts';
-import { type HostGuard, hostRefused } from '../host-guard.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../request-id.ts';
-import { respondToExchange } from './adapter-http1.ts';
-import { refuseStream } from './adapter-http2.ts';
 import { refusal } from './adapter-refusal.ts';
-import type { ConnectErrors } from './connect-errors.ts';
-import { isGrpc } from './content-types.ts';
+import { respondToExchange } from './messages/adapter-http1.ts';
+import { refuseStream } from './messages/adapter-http2.ts';
+import type { ConnectErrors } from './protocol/connect-errors.ts';
+import { isGrpc } from './protocol/content-types.ts';
 
 /**
  * Refuses what is not addressed to `hosts` as permission_denied, in the protocol of the call. `onIncident` is notified of

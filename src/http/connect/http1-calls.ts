@@ -1,18 +1,18 @@
 import type { UniversalHandler } from '@connectrpc/connect/protocol';
 import { AppError } from '../../shared/app-error.ts';
-import type { HttpExchange } from '../http-exchange.ts';
+import type { HttpExchange } from '../exchange/http-exchange.ts';
+import type { CallHead } from './early-answers.ts';
 import {
   cancelled,
   streamedBodyOfExchange,
   WholeBody,
   wholeBodyOfExchange,
-} from './adapter-body.ts';
-import { respondToExchange } from './adapter-http1.ts';
-import { internalError } from './call-errors.ts';
-import type { Admitted } from './caller-port.ts';
-import type { CallHead } from './early-answers.ts';
+} from './messages/adapter-body.ts';
+import { respondToExchange } from './messages/adapter-http1.ts';
+import { internalError } from './protocol/call-errors.ts';
+import type { Admitted } from './protocol/caller-port.ts';
+import type { UniversalRequest } from './protocol/universal.ts';
 import { isReadWhole, type ServiceCalls } from './service-calls.ts';
-import type { UniversalRequest } from './universal.ts';
 
 /** Calls that come by HTTP/1.1. */
 export class Http1Calls {

@@ -1,21 +1,21 @@
 import type { IncomingHttpHeaders } from 'node:http2';
 import type { UniversalHandler } from '@connectrpc/connect/protocol';
 import { AppError } from '../../shared/app-error.ts';
-import type { BodyDeadlines } from '../body-deadlines.ts';
-import { bodyTooLarge } from '../gunzip-limited.ts';
+import type { BodyDeadlines } from '../bodies/body-deadlines.ts';
+import { bodyTooLarge } from '../bodies/gunzip-limited.ts';
 import { headerText, pathOfTarget } from '../header-text.ts';
 import type { Http2RequestStream } from '../http2/request-stream.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../request-id.ts';
-import { cancelled, streamedBodyOfStream, WholeBody } from './adapter-body.ts';
-import { headersFromHttp2, refuseStream, respondToStream } from './adapter-http2.ts';
-import { internalError } from './call-errors.ts';
 import { setTimeLeft } from './call-timeouts.ts';
-import type { Admitted, HeaderOf } from './caller-port.ts';
 import type { CallHead } from './early-answers.ts';
-import { ENVELOPE_BYTES } from './envelope.ts';
+import { cancelled, streamedBodyOfStream, WholeBody } from './messages/adapter-body.ts';
+import { headersFromHttp2, refuseStream, respondToStream } from './messages/adapter-http2.ts';
+import { WholeStream } from './messages/whole-stream.ts';
+import { internalError } from './protocol/call-errors.ts';
+import type { Admitted, HeaderOf } from './protocol/caller-port.ts';
+import { ENVELOPE_BYTES } from './protocol/envelope.ts';
+import type { UniversalRequest } from './protocol/universal.ts';
 import { isReadWhole, type ServiceCalls } from './service-calls.ts';
-import type { UniversalRequest } from './universal.ts';
-import { WholeStream } from './whole-stream.ts';
 
 /** Calls that come by HTTP/2. */
 export class Http2Calls {

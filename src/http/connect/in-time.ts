@@ -1,6 +1,6 @@
 import type { DescService } from '@bufbuild/protobuf';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
-import { deadlineExceeded } from './call-errors.ts';
+import { deadlineExceeded } from './protocol/call-errors.ts';
 
 type UnaryHandler = (request: unknown, context: HandlerContext) => unknown;
 

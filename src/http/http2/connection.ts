@@ -6,13 +6,13 @@ import {
   SETTINGS_PER_FRAME_MAX,
   WINDOW_BYTES,
 } from './connection-options.ts';
-import { FrameCutter, type FrameSink, uint32At } from './frame-cutter.ts';
+import { FrameCutter, type FrameSink, uint32At } from './frames/frame-cutter.ts';
+import * as h2 from './frames/protocol.ts';
+import { ownSettings, readSettings, SETTING_BYTES } from './frames/settings.ts';
 import { HeaderBlocks } from './header-blocks.ts';
 import { OpenStreams, type StreamsOwner } from './open-streams.ts';
-import * as h2 from './protocol.ts';
 import { ReadTurns } from './read-turns.ts';
 import { SendSide } from './send-side.ts';
-import { ownSettings, readSettings, SETTING_BYTES } from './settings.ts';
 import { StallWatch } from './stall-watch.ts';
 
 /**

@@ -5,8 +5,8 @@ import {
   CONTINUATIONS_MAX,
   FIELDS_MAX,
 } from './connection-options.ts';
-import type { HeaderField } from './header-field.ts';
-import { type HeaderListLimits, HpackDecoder } from './hpack-decoder.ts';
+import type { HeaderField } from './hpack/header-field.ts';
+import { type HeaderListLimits, HpackDecoder } from './hpack/hpack-decoder.ts';
 import { type RequestHead, requestHeadOf } from './request-head.ts';
 
 /** What a HEADERS frame says of its block. */

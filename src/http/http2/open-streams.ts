@@ -8,11 +8,11 @@ import {
   RESET_RATE,
   WINDOW_BYTES,
 } from './connection-options.ts';
-import { uint32At } from './frame-cutter.ts';
+import { uint32At } from './frames/frame-cutter.ts';
+import * as h2 from './frames/protocol.ts';
 import type { BlockHead, HeaderBlocks } from './header-blocks.ts';
 import { KnownStreams } from './known-streams.ts';
 import { OwnStream, type StreamCarrier, type UnreadBytes } from './own-stream.ts';
-import * as h2 from './protocol.ts';
 import type { ReadTurns } from './read-turns.ts';
 import { ReceiveWindow } from './receive-window.ts';
 import { areTrailers, type RequestHead } from './request-head.ts';

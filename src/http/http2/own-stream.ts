@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import type { OutgoingHttpHeaders } from 'node:http2';
-import { CANCEL, ENHANCE_YOUR_CALM, FRAME_BYTES_MAX, NO_ERROR } from './protocol.ts';
+import { CANCEL, ENHANCE_YOUR_CALM, FRAME_BYTES_MAX, NO_ERROR } from './frames/protocol.ts';
 import type { Http2RequestStream } from './request-stream.ts';
 
 /** What a stream asks of its connection for its answer. */

@@ -1,6 +1,6 @@
 import { UNREAD_BYTES_MAX, WINDOW_BYTES, WINDOW_STEP_BYTES } from './connection-options.ts';
+import { WINDOW_UPDATE } from './frames/protocol.ts';
 import type { OwnStream } from './own-stream.ts';
-import { WINDOW_UPDATE } from './protocol.ts';
 import type { SendSide } from './send-side.ts';
 
 /** What the peer may send on the whole connection (RFC 9113 section 5.2), and when it may send more. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { HeaderField } from './header-field.ts';
+import { HeaderField } from './hpack/header-field.ts';
 import { requestHeadOf } from './request-head.ts';
 
 const HEAD: readonly (readonly [string, string])[] = [

@@ -1,5 +1,5 @@
 import { DEBUG_ASSERTIONS } from '../../shared/assert.ts';
-import { FieldKind, type HeaderField } from './header-field.ts';
+import { FieldKind, type HeaderField } from './hpack/header-field.ts';
 import type { Http2Headers } from './request-stream.ts';
 
 /** What the fields of a request say of it. */

@@ -6,10 +6,10 @@ import {
   FAREWELL_MS,
   OUTPUT_BYTES_MAX,
 } from './connection-options.ts';
-import { FrameOutput } from './frame-output.ts';
-import { encodeHead } from './hpack-encoder.ts';
+import { FrameOutput } from './frames/frame-output.ts';
+import { DATA, END_STREAM, GOAWAY, WINDOW_FIRST } from './frames/protocol.ts';
+import { encodeHead } from './hpack/hpack-encoder.ts';
 import type { OwnStream, StreamSender } from './own-stream.ts';
-import { DATA, END_STREAM, GOAWAY, WINDOW_FIRST } from './protocol.ts';
 
 const GOAWAY_BYTES = 8;
 const NONE: readonly OwnStream[] = [];

@@ -1,6 +1,6 @@
-import { internalError } from '../../http/connect/call-errors.ts';
-import type { HttpExchange } from '../../http/http-exchange.ts';
-import type { HttpServer } from '../../http/http-server.ts';
+import { internalError } from '../../http/connect/protocol/call-errors.ts';
+import type { HttpExchange } from '../../http/exchange/http-exchange.ts';
+import type { HttpServer } from '../../http/listener/http-server.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../../http/request-id.ts';
 import { bearerToken } from '../../http/service-tokens.ts';
 import { AppError } from '../../shared/app-error.ts';

@@ -3,7 +3,7 @@ import {
   type MalformedMessage,
   namedInJson,
   problemTextOf,
-} from '../../http/connect/call-errors.ts';
+} from '../../http/connect/protocol/call-errors.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { invalidField } from '../core/invalid-field.ts';
 import { unknownEnumIn } from './unknown-enum.ts';

@@ -1,5 +1,5 @@
 import { Code } from '@connectrpc/connect';
-import { createConnectErrors } from '../../http/connect/connect-errors.ts';
+import { createConnectErrors } from '../../http/connect/protocol/connect-errors.ts';
 import type { ErrorReason } from '../model/notify-reason.ts';
 
 /** The only mapping from the reasons that this service uses to Connect codes. */

@@ -1,5 +1,5 @@
-import type { HttpExchange } from '../../http/http-exchange.ts';
-import type { HttpServer } from '../../http/http-server.ts';
+import type { HttpExchange } from '../../http/exchange/http-exchange.ts';
+import type { HttpServer } from '../../http/listener/http-server.ts';
 import { METRICS_CONTENT_TYPE } from '../../observability/metric-store.ts';
 
 const JSON_TYPE = 'application/json';

@@ -1,4 +1,8 @@
-import { type Admitted, type CallerPort, OPEN_CALLERS } from '../../http/connect/caller-port.ts';
+import {
+  type Admitted,
+  type CallerPort,
+  OPEN_CALLERS,
+} from '../../http/connect/protocol/caller-port.ts';
 import type { Authenticator } from '../../http/service-tokens.ts';
 import { AppError } from '../../shared/app-error.ts';
 

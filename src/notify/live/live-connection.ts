@@ -1,5 +1,5 @@
-import type { HttpExchange } from '../../http/http-exchange.ts';
-import { encodeSseEvent } from '../../http/sse-stream.ts';
+import type { HttpExchange } from '../../http/exchange/http-exchange.ts';
+import { encodeSseEvent } from '../../http/exchange/sse-stream.ts';
 import type { NotifyLog, StreamIdentity } from '../core/event-log.ts';
 import type { StreamGrant } from '../model/stream-order.ts';
 import type { EndReason, LiveMetrics } from './live-metrics.ts';

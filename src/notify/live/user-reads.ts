@@ -1,4 +1,4 @@
-import { encodeSseEvent } from '../../http/sse-stream.ts';
+import { encodeSseEvent } from '../../http/exchange/sse-stream.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
 import type { UserKey, Notification } from '../model/notification.ts';
 

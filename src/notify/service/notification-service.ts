@@ -1,6 +1,6 @@
 import type { Environment } from '../../config/load-options.ts';
-import { BodyBudget } from '../../http/body-budget.ts';
-import { createHttpServer, type HttpServer } from '../../http/http-server.ts';
+import { BodyBudget } from '../../http/bodies/body-budget.ts';
+import { createHttpServer, type HttpServer } from '../../http/listener/http-server.ts';
 import { plainTextWarning } from '../../http/plain-text-warning.ts';
 import { BackgroundLoops } from '../../observability/background-loops.ts';
 import { eventLogOf, type Logger } from '../../observability/logger.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { HttpExchange } from '../../http/http-exchange.ts';
+import type { HttpExchange } from '../../http/exchange/http-exchange.ts';
 
 const JSON_TYPE = 'application/json';
 /** Characters of a digest that make an entity tag: 128 bits. */

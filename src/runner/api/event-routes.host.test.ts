@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { EventClient } from '../../../test/support/event-client.ts';
-import { createHttpServer } from '../../http/http-server.ts';
+import { createHttpServer } from '../../http/listener/http-server.ts';
 import { EventHub, type EventHubOptions } from '../events/event-hub.ts';
 import type { Step, WorkflowRun } from '../model/run.ts';
 import { Access } from './access.ts';

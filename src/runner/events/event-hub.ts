@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { HttpExchange } from '../../http/http-exchange.ts';
+import type { HttpExchange } from '../../http/exchange/http-exchange.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { EventPublisher, RunnerEvent } from '../model/events.ts';
 import { FrameBatch, piecesOf, plainFrame } from './event-frames.ts';

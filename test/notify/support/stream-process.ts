@@ -1,4 +1,4 @@
-import { createHttpServer } from '../../../src/http/http-server.ts';
+import { createHttpServer } from '../../../src/http/listener/http-server.ts';
 import { addClientRoutes } from '../../../src/notify/api/client-routes.ts';
 import { createNotifyLog } from '../../../src/notify/core/event-log.ts';
 import { FairGate } from '../../../src/notify/core/fair-gate.ts';

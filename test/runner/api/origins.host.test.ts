@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { globSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createHttpServer } from '../../../src/http/http-server.ts';
+import { createHttpServer } from '../../../src/http/listener/http-server.ts';
 import { Access } from '../../../src/runner/api/access.ts';
 import { serveApi } from '../../../src/runner/api/api-server.ts';
 import { EVENTS_PATH } from '../../../src/runner/api/event-routes.ts';

@@ -1,0 +1,151 @@
+/*
+ * Chunks of requests flow into this folder, whole bodies out of it. `body-intake` gathers one, `body-budget` counts the bytes of all, `body-deadlines` ends slow ones, `body-pool` lends
+ * memory. `gunzip-*` unpack within the same bounds.
+ */
+import { AppError } from '../../shared/app-error.ts';
+import type { HttpReason } from '../http-reason.ts';
+import { type BodyBudget, type BodyHold, type HeldBody } from './body-budget.ts';
+import type { BodyLease, BodyPool } from './body-pool.ts';
+import { PieceGatherer } from './piece-gatherer.ts';
+
+type BodyIntakeOptions = {
+  readonly bytesMax: number;
+  /** Bytes beyond the limit that are read and thrown away, so that the answer can be delivered. */
+  readonly discardBytesMax: number;
+  readonly budget: BodyBudget;
+  readonly owner: string;
+  /** Where long bodies of a known length are put together, so that their memory is used again. */
+  readonly pool: BodyPool | undefined;
+  /** Of the header content-length, 0 where it is absent. */
+  readonly declaredBytes: number;
+  /** The body was cut to make place for others. Called within a call of somebody else. */
+  readonly onCut: (error: AppError) => void;
+};
+
+/** Once this part of a declared body has come, it has memory for the whole. */
+const DECLARED_PART = 2;
+/** Pieces of a body beside one for each 16 bytes: each costs as much as some hundred bytes do. */
+const PIECES_SPARE = 1_024;
+const BYTES_A_PIECE = 16;
+
+/**
+ * One body that is wanted whole and comes in several pieces, or is long. `more`: it goes on; `whole`: `takeWhole` has it;
+ * `refused`: `refusal` says why, null where it is longer than `bytesMax`.
+ */
+export class BodyIntake implements HeldBody {
+  refusal: AppError | null = null;
+  readonly #options: BodyIntakeOptions;
+  readonly #hold: BodyHold;
+  readonly #gatherer = new PieceGatherer();
+  #lease: BodyLease | null = null;
+  #state: 'gathering' | 'discarding' | 'over' = 'gathering';
+  #size = 0;
+  #pieces = 0;
+
+  constructor(options: BodyIntakeOptions) {
+    this.#options = options;
+    this.#hold = options.budget.open(options.owner, this);
+  }
+
+  /** Copies what it keeps of `chunk`. Nothing happens any more once it was whole or refused. */
+  add(chunk: Uint8Array, isLast: boolean): 'more' | 'whole' | 'refused' {
+    if (this.#state === 'over') return 'more';
+    this.#size += chunk.length;
+    this.#pieces += 1;
+    const { bytesMax, discardBytesMax } = this.#options;
+    if (this.#state === 'gathering' && this.#size > bytesMax) this.#discard(null);
+    if (this.#pieces > PIECES_SPARE + this.#size / BYTES_A_PIECE) {
+      this.#options.budget.counts.refused.crumbs += 1;
+      this.#discard(inCrumbs());
+      return this.#refused();
+    }
+    if (this.#state === 'gathering') this.#keep(chunk, isLast);
+    if (this.#state === 'discarding') {
+      return isLast || this.#size > bytesMax + discardBytesMax ? this.#refused() : 'more';
+    }
+    if (!isLast) return 'more';
+    this.#state = 'over';
+    return 'whole';
+  }
+
+  /** The whole body, once. What it takes stays held until `release`. */
+  takeWhole(): { readonly bytes: Uint8Array; readonly lease: BodyLease | null } {
+    const lease = this.#lease;
+    this.#lease = null;
+    if (lease !== null) return { bytes: lease.bytes, lease };
+    return { bytes: this.#gatherer.take(this.#size), lease: null };
+  }
+
+  /** Copies what came to `whole`, which has room for all; it stays counted until `release`. */
+  copyTo(whole: Uint8Array): void {
+    this.#state = 'over';
+    this.#hold.set(this.#gatherer.capacity, false);
+    this.#gatherer.moveTo(whole);
+  }
+
+  /** Counts against `owner` from now on. Errors: BODY_MEMORY_EXHAUSTED; nothing is held then. */
+  moveTo(owner: string): AppError | null {
+    const full = this.#hold.moveTo(owner);
+    if (full !== null) this.#drop();
+    return full;
+  }
+
+  cutForCapacity(error: AppError): void {
+    this.#drop();
+    this.#options.onCut(error);
+  }
+
+  /** The call is over. Idempotent. */
+  release(): void {
+    this.#hold.release();
+    this.#gatherer.clear();
+    this.#state = 'over';
+  }
+
+  #keep(chunk: Uint8Array, isLast: boolean): void {
+    if (!isLast) this.#leaseWhole();
+    const before = this.#size - chunk.length;
+    if (this.#lease !== null && this.#size <= this.#lease.bytes.length) {
+      this.#lease.bytes.set(chunk, before);
+    } else this.#gatherer.add(chunk);
+    const leased = this.#lease?.bytes.buffer.byteLength ?? 0;
+    const full = this.#hold.set(this.#gatherer.capacity + leased, !isLast);
+    if (full !== null) this.#discard(full);
+  }
+
+  /** What is declared is copied to where it belongs; only a client that sends has memory taken for it. */
+  #leaseWhole(): void {
+    const { pool, declaredBytes, bytesMax } = this.#options;
+    if (this.#lease !== null || pool === undefined || declaredBytes > bytesMax) return;
+    if (this.#size > declaredBytes || this.#size * DECLARED_PART < declaredBytes) return;
+    this.#lease = pool.takeLarge(declaredBytes);
+    this.#gatherer.moveTo(this.#lease.bytes);
+  }
+
+  #discard(refusal: AppError | null): void {
+    this.refusal = refusal;
+    this.#state = 'discarding';
+    this.#hold.release();
+    this.#gatherer.clear();
+    this.#lease?.release();
+    this.#lease = null;
+  }
+
+  #refused(): 'refused' {
+    this.#state = 'over';
+    return 'refused';
+  }
+
+  #drop(): void {
+    this.#discard(null);
+    this.#state = 'over';
+  }
+}
+
+function inCrumbs(): AppError {
+  return new AppError<HttpReason>(
+    'BODY_IN_CRUMBS',
+    `the body comes in pieces that are shorter than ${BYTES_A_PIECE} bytes on the average`,
+    { limit_bytes_a_piece: String(BYTES_A_PIECE) },
+  );
+}

@@ -1,0 +1,125 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import {
+  create,
+  type DescMessage,
+  type Message,
+  type MessageInitShape,
+  type MessageShape,
+  toBinary,
+  toJsonString,
+} from '@bufbuild/protobuf';
+import { ANSWER_JSON } from '../protocol/answer-json.ts';
+
+/** Encoding stops for other work after this long. */
+const SLICE_MS = 2;
+/** Items between two looks at the clock. */
+const ITEMS_PER_CHUNK = 64;
+/** Shorter lists are left to the adapter, which encodes at once. */
+export const SLICED_ITEMS_MIN = 256;
+
+const WIRE_LENGTH_DELIMITED = 2;
+const encodedJson = new WeakMap<Message, Uint8Array>();
+
+/** The JSON text of an answer that was encoded before, or undefined. O(1). */
+export function encodedJsonOf(message: Message): Uint8Array | undefined {
+  return encodedJson.get(message);
+}
+
+/** How an answer with one long repeated field is put together from chunks of that field. */
+type ListForm<Desc extends DescMessage, Item> = {
+  readonly desc: Desc;
+  /** What the answer holds besides, with that field empty; absent: nothing. */
+  readonly rest?: MessageInitShape<Desc> | undefined;
+  /** The message that holds these items and nothing else. */
+  readonly messageOf: (items: readonly Item[]) => MessageInitShape<Desc>;
+  /** Whether the caller gets JSON. */
+  readonly isJson: boolean;
+};
+
+/**
+ * The answer of a long list, encoded in slices of 2 ms with the event loop turning in between; the
+ * adapter then only copies bytes. The field must be number 1, repeated, of strings or messages.
+ * O(items).
+ */
+export async function encodeList<Desc extends DescMessage, Item>(
+  answer: ListForm<Desc, Item> & { readonly items: readonly Item[] },
+): Promise<MessageShape<Desc>> {
+  return await encodePages({ ...answer, pages: [answer.items] });
+}
+
+/** As `encodeList`, for a list that comes page by page: memory holds a page and the encoded bytes. */
+export async function encodePages<Desc extends DescMessage, Item>(
+  answer: ListForm<Desc, Item> & {
+    readonly pages: Iterable<readonly Item[]> | AsyncIterable<readonly Item[]>;
+  },
+): Promise<MessageShape<Desc>> {
+  const encoder = new ListEncoder(answer);
+  for await (const page of answer.pages) await encoder.add(page);
+  return encoder.finish();
+}
+
+/**
+ * In binary the chunks travel as unknown fields, which are written as they stand: a repeated field
+ * may come in any number of parts.
+ */
+class ListEncoder<Desc extends DescMessage, Item> {
+  readonly #answer: ListForm<Desc, Item>;
+  readonly #chunks: Uint8Array[] = [];
+  #around: readonly [string, string] | undefined;
+  #sliceEndMs = performance.now() + SLICE_MS;
+
+  constructor(answer: ListForm<Desc, Item>) {
+    this.#answer = answer;
+  }
+
+  /** Encodes more items; other work gets its turn in between. */
+  async add(items: readonly Item[]): Promise<void> {
+    const { desc, messageOf, isJson } = this.#answer;
+    for (let at = 0; at < items.length; at += ITEMS_PER_CHUNK) {
+      const message = create(desc, messageOf(items.slice(at, at + ITEMS_PER_CHUNK)));
+      this.#chunks.push(isJson ? this.#elementsOf(message) : toBinary(desc, message));
+      if (performance.now() < this.#sliceEndMs) continue;
+      await nextTurn();
+      this.#sliceEndMs = performance.now() + SLICE_MS;
+    }
+  }
+
+  /** What lies between the brackets of a chunk's list; around it a chunk looks as an empty one does. */
+  #elementsOf(chunk: MessageShape<Desc>): Uint8Array {
+    const { desc, messageOf } = this.#answer;
+    this.#around ??= aroundList(toJsonString(desc, create(desc, messageOf([])), ANSWER_JSON));
+    const [start, end] = this.#around;
+    return Buffer.from(toJsonString(desc, chunk, ANSWER_JSON).slice(start.length, -end.length));
+  }
+
+  /** The message that stands for everything added; once. */
+  finish(): MessageShape<Desc> {
+    const { desc, messageOf, isJson, rest } = this.#answer;
+    const whole = create(desc, rest ?? messageOf([]));
+    if (isJson) {
+      const [start, end] = aroundList(toJsonString(desc, whole, ANSWER_JSON));
+      const parts: Uint8Array[] = [Buffer.from(start)];
+      this.#chunks.forEach((chunk, index) => {
+        if (index > 0) parts.push(COMMA);
+        parts.push(chunk);
+      });
+      encodedJson.set(whole, Buffer.concat([...parts, Buffer.from(end)]));
+    } else {
+      // The first byte of each chunk is the tag, which the writer of unknown fields adds.
+      whole.$unknown = this.#chunks.map((chunk) => ({
+        no: 1,
+        wireType: WIRE_LENGTH_DELIMITED,
+        data: chunk.subarray(1),
+      }));
+    }
+    return whole;
+  }
+}
+
+const COMMA = Buffer.from(',');
+
+/** A message whose first list is empty, cut within that list. */
+function aroundList(text: string): readonly [string, string] {
+  const at = text.indexOf('[]') + 1;
+  return [text.slice(0, at), text.slice(at)];
+}

@@ -1,0 +1,137 @@
+import type { AppError } from '../../../shared/app-error.ts';
+import type { BodyBudget, BodyHold, HeldBody } from '../../bodies/body-budget.ts';
+import { PieceGatherer } from '../../bodies/piece-gatherer.ts';
+import type { UnitEnds } from './unit-ends.ts';
+
+/** Whole units held for a reader that is slower than its client, before the client is held back. */
+const AHEAD_BYTES = 65_536;
+
+export type StreamedBodyOptions = {
+  readonly ends: UnitEnds;
+  readonly budget: BodyBudget;
+  /** Whose body it is by now. */
+  readonly owner: () => string;
+  /** Aborted, with its reason, when the client has gone. */
+  readonly signal: AbortSignal;
+  /** Holds the client back, and lets it go on. */
+  readonly pause: () => void;
+  readonly resume: () => void;
+};
+
+/**
+ * A request body that is read as it comes, for one reader. It gets whole units alone, as many as there are, in one piece: however small the
+ * pieces are in which they come, nobody looks at a part of a unit twice. What is held counts against the budget of all bodies, and
+ * so does what was given last, until the reader asks for more: then nothing is left of what it made of it.
+ */
+export class StreamedBody implements AsyncIterable<Uint8Array>, HeldBody {
+  readonly #options: StreamedBodyOptions;
+  readonly #gatherer = new PieceGatherer();
+  readonly #hold: BodyHold;
+  /** Of what is held: bytes of whole units. */
+  #wholeBytes = 0;
+  #givenBytes = 0;
+  #isComplete = false;
+  #isOver = false;
+  #isPaused = false;
+  #failure: unknown = null;
+  #wake: (() => void) | null = null;
+
+  constructor(options: StreamedBodyOptions) {
+    this.#options = options;
+    this.#hold = options.budget.open(options.owner(), this);
+    const { signal } = options;
+    signal.addEventListener('abort', () => this.#fail(signal.reason), { once: true });
+  }
+
+  came(chunk: Uint8Array): void {
+    if (this.#isOver || this.#failure !== null || chunk.length === 0) return;
+    const end = this.#options.ends.endIn(chunk);
+    this.#gatherer.add(chunk);
+    if (end > 0) this.#wholeBytes = this.#gatherer.length - (chunk.length - end);
+    this.#count();
+    if (!this.#isPaused && this.#wholeBytes >= AHEAD_BYTES) {
+      this.#isPaused = true;
+      this.#options.pause();
+    }
+    this.#wake?.();
+  }
+
+  ended(): void {
+    this.#isComplete = true;
+    this.#wake?.();
+  }
+
+  cutForCapacity(error: AppError): void {
+    this.#fail(error);
+  }
+
+  /** Nobody reads it any more. Idempotent. */
+  release(): void {
+    this.#isOver = true;
+    this.#drop();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
+    try {
+      for (;;) {
+        this.#givenBytes = 0;
+        this.#count();
+        if (this.#failure !== null) throw this.#failure;
+        const count = this.#isComplete ? this.#gatherer.length : this.#wholeBytes;
+        if (count > 0) yield this.#given(count);
+        else if (this.#isComplete) return;
+        else await this.#more();
+      }
+    } finally {
+      this.release();
+    }
+  }
+
+  #given(count: number): Uint8Array {
+    const bytes = this.#gatherer.take(count);
+    this.#wholeBytes = 0;
+    this.#givenBytes = bytes.buffer.byteLength;
+    this.#count();
+    if (this.#failure !== null) throw this.#failure;
+    return bytes;
+  }
+
+  async #more(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve;
+      // Some of it may come within this call.
+      this.#goOn();
+    });
+    this.#wake = null;
+  }
+
+  #goOn(): void {
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
+    this.#options.resume();
+  }
+
+  /** Only while the reader waits is it the client's turn. */
+  #count(): void {
+    if (this.#failure !== null) return;
+    const isAwaited = this.#givenBytes === 0 && this.#wholeBytes === 0 && !this.#isComplete;
+    const full =
+      this.#hold.moveTo(this.#options.owner()) ??
+      this.#hold.set(this.#gatherer.capacity + this.#givenBytes, isAwaited);
+    if (full !== null) this.#fail(full);
+  }
+
+  #fail(error: unknown): void {
+    this.#failure ??= error;
+    this.#drop();
+    this.#wake?.();
+  }
+
+  /** What still comes is thrown away. */
+  #drop(): void {
+    this.#gatherer.clear();
+    this.#wholeBytes = 0;
+    this.#hold.release();
+    this.#goOn();
+  }
+}

@@ -1,0 +1,323 @@
+import http from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import net from 'node:net';
+import type { HeaderFields } from '../exchange/header-fields.ts';
+import type { RawResponse } from '../exchange/raw-message.ts';
+import { statusLine } from '../exchange/response-head.ts';
+import { HEADER_BYTES_MAX, type HttpLimits } from '../http-limits.ts';
+import { descriptorOf, type SocketPeek } from '../socket-peek.ts';
+import { NodeRequest, NodeResponse } from './node-message.ts';
+import { PROBLEMS, refusalOf, type RefusedStatus, statusOfError } from './node-refusal.ts';
+import { refusedMessageBody } from './refused-message.ts';
+
+export type NodeListenerOptions = {
+  readonly limits: HttpLimits;
+  readonly fields: HeaderFields;
+  /** Null where the system calls cannot be had. */
+  readonly peek: SocketPeek | null;
+  /** Takes a request whose fields were read. */
+  readonly take: (res: RawResponse, request: NodeRequest) => void;
+  readonly onIncident: (event: string, detail: string) => void;
+};
+
+/** The request that is being answered. */
+type Current = {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly raw: NodeResponse;
+};
+
+type Waiting = { readonly request: IncomingMessage; readonly begin: () => void };
+
+type Connection = {
+  readonly socket: net.Socket;
+  /** Requests behind one that is not answered, in order. */
+  readonly waiting: Waiting[];
+  /** A request is being answered, or its turn has come. */
+  isBusy: boolean;
+  current: Current | null;
+  /** Answered before its body had come, which is thrown away. */
+  discarded: IncomingMessage | null;
+  /** Nothing more is taken. */
+  isRefused: boolean;
+  /** Writes what is refused, once the requests before it have their answers. */
+  refusal: (() => void) | null;
+  sinceMs: number;
+  /** Bytes that wait for the client, and since when they are as many. */
+  queuedBytes: number;
+  queuedSinceMs: number;
+  /** The time until which its last answer may be read, or a body that nobody wants may end; 0: there is none. */
+  untilMs: number;
+};
+
+/** Requests that wait behind unanswered ones: on a connection, and on all of them. */
+const WAITING_MAX = 100;
+const WAITING_TOTAL_MAX = 10_000;
+const TICK_MS_MAX = 1_000;
+const TICK_MS_MIN = 5;
+const TICKS_PER_LIMIT = 8;
+/** The time that a client has to read its last answer. */
+const LINGER_MS = 2_000;
+/** An answer of which the client takes nothing for so long is given up. */
+const STALL_MS = 10_000;
+/** Closed for new ones at the limit of connections, where they were idle for so long. */
+const EVICTABLE_MS = 10_000;
+const EVICTED_AT_ONCE = 64;
+
+/**
+ * HTTP/1 on node:http, for connections whose first head uWebSockets.js would not read as others do, and for all where that has no binary: HTTP/1.0, bodies in
+ * chunks, targets in absolute form, several requests at once, and what is malformed, which is answered 400. It costs a multiple of the CPU.
+ */
+export class NodeListener {
+  readonly #options: NodeListenerOptions;
+  readonly #server: http.Server;
+  readonly #connections = new Map<net.Socket, Connection>();
+  readonly #tickMs: number;
+  readonly #into = Buffer.allocUnsafeSlow(1);
+  #waitingCount = 0;
+  #timer: NodeJS.Timeout | null = null;
+  #evictedMs = 0;
+
+  constructor(options: NodeListenerOptions) {
+    const { http1IdleMs, sniffTimeoutMs } = options.limits;
+    this.#options = options;
+    const shortest = Math.min(http1IdleMs, sniffTimeoutMs) / TICKS_PER_LIMIT;
+    this.#tickMs = Math.ceil(Math.min(TICK_MS_MAX, Math.max(TICK_MS_MIN, shortest)));
+    this.#server = http.createServer(
+      {
+        maxHeaderSize: HEADER_BYTES_MAX,
+        // A missing Host is refused with the others.
+        requireHostHeader: false,
+        insecureHTTPParser: false,
+        keepAliveTimeout: http1IdleMs,
+        headersTimeout: sniffTimeoutMs,
+        // Bodies have deadlines of their own.
+        requestTimeout: 0,
+        connectionsCheckingInterval: this.#tickMs,
+      },
+      (request, response) => this.#arrived(request, response),
+    );
+    // Checks of head times begin with it; the server is handed its connections.
+    this.#server.emit('listening');
+    this.#server.on('checkExpectation', (request, response) => this.#arrived(request, response));
+    // Whoever asks for a tunnel is refused one.
+    this.#server.on('connect', (_request, socket: net.Socket) => {
+      const connection = this.#connections.get(socket);
+      if (connection !== undefined) this.#refuse(connection, 405);
+    });
+    this.#server.on('timeout', (socket: net.Socket) => this.#closeIfIdle(socket));
+    this.#server.on('clientError', (error: NodeJS.ErrnoException, socket: net.Socket) =>
+      this.#failed(error, socket),
+    );
+  }
+
+  get connectionCount(): number {
+    return this.#connections.size;
+  }
+
+  /** Adopts a connection whose bytes are still unread. */
+  takeDescriptor(fd: number): void {
+    const socket = new net.Socket({ fd, readable: true, writable: true, allowHalfOpen: true });
+    socket.setNoDelay(true);
+    this.takeSocket(socket);
+  }
+
+  /** The same for one that Node.js has accepted. */
+  takeSocket(socket: net.Socket): void {
+    const connection: Connection = {
+      socket,
+      waiting: [],
+      isBusy: false,
+      current: null,
+      discarded: null,
+      isRefused: false,
+      refusal: null,
+      sinceMs: performance.now(),
+      queuedBytes: 0,
+      queuedSinceMs: 0,
+      untilMs: 0,
+    };
+    this.#connections.set(socket, connection);
+    socket.once('close', () => {
+      this.#waitingCount -= connection.waiting.length;
+      this.#connections.delete(socket);
+    });
+    this.#server.emit('connection', socket);
+    socket.resume();
+    this.#schedule();
+  }
+
+  /** Makes room for new connections by closing some that are idle for long. Returns whether there were any. */
+  evictIdle(): boolean {
+    const nowMs = performance.now();
+    if (nowMs - this.#evictedMs < this.#tickMs) return false;
+    let evicted = 0;
+    for (const connection of this.#connections.values()) {
+      if (nowMs - connection.sinceMs < EVICTABLE_MS || !this.#closeIfIdle(connection.socket))
+        continue;
+      evicted += 1;
+      if (evicted === EVICTED_AT_ONCE) return true;
+    }
+    // The next look finds none sooner.
+    this.#evictedMs = nowMs;
+    return evicted > 0;
+  }
+
+  /** Closes connections on which nothing is asked, and nothing has arrived. */
+  closeIdle(): void {
+    for (const socket of this.#connections.keys()) this.#closeIfIdle(socket);
+  }
+
+  /** Drops all connections. */
+  destroy(): void {
+    for (const socket of this.#connections.keys()) socket.destroy();
+    this.#server.close();
+  }
+
+  #closeIfIdle(socket: net.Socket): boolean {
+    const connection = this.#connections.get(socket);
+    if (connection === undefined || connection.isBusy || connection.untilMs !== 0) return false;
+    if (socket.writableLength > 0) return false;
+    const fd = descriptorOf(socket);
+    const { peek } = this.#options;
+    if (peek !== null && fd >= 0 && peek.peek(fd, this.#into) > 0) return false;
+    socket.destroy();
+    return true;
+  }
+
+  #arrived(request: IncomingMessage, response: ServerResponse): void {
+    const connection = this.#connections.get(request.socket);
+    if (connection === undefined || connection.isRefused) return;
+    if (!connection.isBusy) return this.#begin(connection, request, response);
+    if (connection.waiting.length < WAITING_MAX && this.#waitingCount < WAITING_TOTAL_MAX) {
+      this.#waitingCount += 1;
+      const begin = (): void => this.#begin(connection, request, response);
+      connection.waiting.push({ request, begin });
+      return;
+    }
+    const detail = `${WAITING_MAX} requests wait on a connection, or ${WAITING_TOTAL_MAX} on all`;
+    this.#options.onIncident('pipelining_limit', detail);
+    connection.isRefused = true;
+    request.socket.destroy();
+  }
+
+  #begin(connection: Connection, request: IncomingMessage, response: ServerResponse): void {
+    const message = new NodeRequest(request);
+    const refused = refusalOf(message, request, this.#options.fields);
+    if (refused !== null) {
+      connection.isRefused = true;
+      this.#end(connection, ...refused);
+      return;
+    }
+    const raw = new NodeResponse(request, response, this.#options.limits);
+    connection.isBusy = true;
+    connection.current = { request, response, raw };
+    response.once('close', () => this.#answered(connection, request));
+    this.#options.take(raw, message);
+  }
+
+  #answered(connection: Connection, request: IncomingMessage): void {
+    const { socket } = connection;
+    connection.current = null;
+    connection.sinceMs = performance.now();
+    if (socket.destroyed || connection.refusal === DONE) return;
+    if (!request.complete) this.#discard(connection, request);
+    const next = connection.waiting.shift();
+    if (next === undefined) {
+      connection.isBusy = false;
+      connection.refusal?.();
+      return;
+    }
+    this.#waitingCount -= 1;
+    // Others have their turn.
+    setImmediate(() => {
+      if (socket.destroyed) return;
+      const { refusal } = connection;
+      // What turned out malformed never comes whole.
+      if (refusal === null || next.request.complete) next.begin();
+      else refusal();
+    });
+  }
+
+  /** Throws away the rest of a body that nobody wants, within limits. */
+  #discard(connection: Connection, request: IncomingMessage): void {
+    const { discardBytesMax, bodyTimeoutMs } = this.#options.limits;
+    let left = discardBytesMax;
+    connection.discarded = request;
+    connection.untilMs = connection.sinceMs + bodyTimeoutMs;
+    request.removeAllListeners('readable');
+    request.on('data', (chunk: Buffer) => {
+      left -= chunk.length;
+      if (left < 0) connection.socket.destroy();
+    });
+    request.once('end', () => {
+      if (connection.discarded !== request) return;
+      connection.discarded = null;
+      connection.untilMs = 0;
+    });
+    request.resume();
+  }
+
+  #failed({ code = '' }: NodeJS.ErrnoException, socket: net.Socket): void {
+    const connection = this.#connections.get(socket);
+    // Those that have the answer to what came before end by themselves.
+    if (connection?.isRefused === true) return;
+    const isMalformed = code.startsWith('HPE_') && socket.writable;
+    if (connection === undefined || !isMalformed) socket.destroy();
+    else this.#refuse(connection, statusOfError(code));
+  }
+
+  /** Refuses what is no message, or turns out to be none, once those before it have their answers. */
+  #refuse(connection: Connection, status: RefusedStatus): void {
+    const { current, socket } = connection;
+    connection.isRefused = true;
+    const isOfCurrent = current !== null && !current.request.complete;
+    if (connection.discarded?.complete === false || (isOfCurrent && current.response.headersSent)) {
+      // The request has its answer; another one would be taken for that of the next.
+      socket.destroySoon();
+    } else if (isOfCurrent) {
+      connection.refusal = DONE;
+      // It is answered, though not yet sent.
+      if (current.raw.giveHeld()) return;
+      current.raw.abort();
+      this.#end(connection, 400, PROBLEMS[400]);
+    } else if (connection.isBusy)
+      connection.refusal = () => this.#end(connection, status, PROBLEMS[status]);
+    else this.#end(connection, status, PROBLEMS[status]);
+  }
+
+  #end(connection: Connection, status: RefusedStatus, problem: string): void {
+    const body = refusedMessageBody(problem);
+    connection.discarded = null;
+    connection.untilMs = performance.now() + LINGER_MS;
+    connection.socket.end(
+      `HTTP/1.1 ${statusLine(status)}\r\ncontent-type: application/json\r\nconnection: close\r\n` +
+        `date: ${new Date().toUTCString()}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    );
+  }
+
+  #schedule(): void {
+    if (this.#timer !== null) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      const nowMs = performance.now();
+      for (const connection of this.#connections.values()) this.#check(connection, nowMs);
+      if (this.#connections.size > 0) this.#schedule();
+    }, this.#tickMs);
+    this.#timer.unref();
+  }
+
+  #check(connection: Connection, nowMs: number): void {
+    const { socket } = connection;
+    if (connection.untilMs !== 0 && nowMs > connection.untilMs) socket.destroy();
+    const handle = (socket as unknown as { _handle: { writeQueueSize?: number } | null })._handle;
+    const queued = (handle?.writeQueueSize ?? 0) + socket.writableLength;
+    if (queued !== connection.queuedBytes || queued === 0) {
+      connection.queuedBytes = queued;
+      connection.queuedSinceMs = nowMs;
+    } else if (nowMs - connection.queuedSinceMs > STALL_MS) socket.destroy();
+  }
+}
+
+/** The refusal is written. */
+const DONE = (): void => undefined;

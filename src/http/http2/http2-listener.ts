@@ -1,0 +1,102 @@
+/*
+ * Sockets flow into this folder, streams out of it: one for each request. `frames/` cuts bytes into frames and writes them, `hpack/` reads and writes heads. `connection`
+ * keeps the rules of a connection, `open-streams` those of its streams, `send-side` all that leaves. `own-stream` is a request and its answer.
+ */
+import type { Socket } from 'node:net';
+import type { BodyBudget } from '../bodies/body-budget.ts';
+import type { BodyDeadlines } from '../bodies/body-deadlines.ts';
+import type { HttpLimits } from '../http-limits.ts';
+import { Http2Connection } from './connection.ts';
+import type { Http2Headers, Http2RequestStream } from './request-stream.ts';
+import { CountedUnreadBytes } from './unread-bytes.ts';
+
+/** Takes one HTTP/2 request; `bodyDeadlines` cuts bodies that it expects whole. */
+export type Http2StreamHandler = (
+  stream: Http2RequestStream,
+  headers: Http2Headers,
+  bodyDeadlines: BodyDeadlines,
+) => void;
+
+export type Http2ListenerOptions = {
+  readonly onStream: Http2StreamHandler;
+  readonly limits: HttpLimits;
+  readonly bodyDeadlines: BodyDeadlines;
+  readonly bodyBudget: BodyBudget;
+  readonly onIncident: (event: string, detail: string) => void;
+};
+
+/** HTTP/2 without TLS on sockets that somebody else accepted; http2/connection.ts keeps the bounds. */
+export class Http2Listener {
+  readonly #connections = new Set<Http2Connection>();
+  readonly #options: Http2ListenerOptions;
+  #openStreamCount = 0;
+  #streamTotal = 0;
+  #isDraining = false;
+  #onDrained: (() => void) | null = null;
+
+  constructor(options: Http2ListenerOptions) {
+    this.#options = options;
+  }
+
+  /** Adopts a connection whose bytes are still unread. */
+  take(socket: Socket): void {
+    const { onStream, limits, bodyDeadlines, bodyBudget, onIncident } = this.#options;
+    const connection: Http2Connection = new Http2Connection(socket, {
+      streamsMax: limits.http2StreamsMax,
+      headerBytesMax: limits.http2HeaderBytesMax,
+      idleMs: limits.http2IdleMs,
+      handshakeMs: limits.http2HandshakeMs,
+      answerStallMs: limits.answerStallMs,
+      onStream: (stream, headers) => onStream(stream, headers, bodyDeadlines),
+      newUnread: (owner) => new CountedUnreadBytes(bodyBudget, owner),
+      onCount: (change) => this.#count(change),
+      onClose: () => this.#connections.delete(connection),
+      onIncident,
+    });
+    this.#connections.add(connection);
+    if (this.#isDraining) connection.askToGo();
+  }
+
+  get connectionCount(): number {
+    return this.#connections.size;
+  }
+
+  get openStreamCount(): number {
+    return this.#openStreamCount;
+  }
+
+  /** Streams of all connections since the start, ended ones too. */
+  get streamTotal(): number {
+    return this.#streamTotal;
+  }
+
+  /**
+   * Asks every client to go elsewhere, those that come from now on, too; streams on the way are still served
+   * (RFC 9113 section 6.8: a first GOAWAY that refuses nothing, the one that refuses a round trip later).
+   */
+  beginDrain(): void {
+    this.#isDraining = true;
+    for (const connection of this.#connections) connection.askToGo();
+  }
+
+  /** Refuses new streams; each connection closes when its last stream ends. */
+  closeGracefully(): void {
+    for (const connection of this.#connections) connection.close();
+  }
+
+  /** Drops all connections. */
+  destroy(): void {
+    for (const connection of this.#connections) connection.destroy();
+  }
+
+  /** Called when the last open stream has ended while draining. One listener. */
+  whenDrained(listener: () => void): void {
+    this.#onDrained = listener;
+  }
+
+  #count(change: 1 | -1): void {
+    this.#openStreamCount += change;
+    if (change === 1) this.#streamTotal += 1;
+    else if (this.#openStreamCount === 0) this.#onDrained?.();
+  }
+}

@@ -1,0 +1,71 @@
+import net from 'node:net';
+import { AppError } from '../../shared/app-error.ts';
+import type { HttpReason } from '../http-reason.ts';
+import { descriptorOf, loadSocketPeek } from '../socket-peek.ts';
+import { listenOn } from './sniffing-listener.ts';
+
+/** A socket that listens and that nobody here accepts from: it is for child processes. */
+export type HeldSocket = {
+  readonly fd: number;
+  readonly port: number;
+  /** Nobody new reaches it from now on, in whatever process; who has before still waits there. */
+  letNobodyIn(): void;
+  /** The port refuses once every process has closed its copy. */
+  close(): void;
+};
+
+/**
+ * `count` sockets on one port (0: a free one), among which the kernel spreads connections. They wait where nobody
+ * accepts, for as long as this process lives. Where the system cannot share a port, all are one socket.
+ * Errors: the system's (EADDRINUSE…); INTERNAL where descriptors cannot be had.
+ */
+export async function holdSockets(
+  host: string,
+  port: number,
+  count: number,
+): Promise<readonly HeldSocket[]> {
+  const first = await holdSocket(host, port, count > 1);
+  const held = [first];
+  try {
+    while (held.length < count) {
+      held.push(first.isShared ? await holdSocket(host, first.port, true) : first);
+    }
+    return held;
+  } catch (error) {
+    for (const socket of held) socket.close();
+    throw error;
+  }
+}
+
+async function holdSocket(
+  host: string,
+  port: number,
+  reusePort: boolean,
+): Promise<HeldSocket & { readonly isShared: boolean }> {
+  const peek = loadSocketPeek();
+  if (peek === null) {
+    throw new AppError<HttpReason>('INTERNAL', 'this platform cannot pass sockets to processes');
+  }
+  const server = net.createServer();
+  let isShared = reusePort;
+  await listenOn(server, { host, port, reusePort }).catch(async (error: NodeJS.ErrnoException) => {
+    if (!reusePort || (error.code !== 'ENOTSUP' && error.code !== 'EINVAL')) throw error;
+    isShared = false;
+    await listenOn(server, { host, port });
+  });
+  const bound = (server.address() as net.AddressInfo).port;
+  const fd = peek.duplicate(descriptorOf(server));
+  // Before the loop turns, so that nothing was accepted.
+  server.close();
+  if (fd < 0) throw new AppError<HttpReason>('INTERNAL', 'a listening socket cannot be kept');
+  peek.closeOnExec(fd);
+  let isOpen = true;
+  const close = (): void => {
+    if (isOpen) peek.close(fd);
+    isOpen = false;
+  };
+  const letNobodyIn = (): void => {
+    if (isOpen) peek.letNobodyIn(fd);
+  };
+  return { fd, port: bound, letNobodyIn, close, isShared };
+}

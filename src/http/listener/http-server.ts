@@ -1,0 +1,437 @@
+/*
+ * Connections flow through this folder, from the port to whoever reads them. `sniffing-listener` accepts one and looks at its first bytes, by `first-head` and
+ * `first-hello`. `http-server` hands it to ../http1 or ../http2, and finds the route of each request of HTTP/1 (`route-match`). `held-sockets` are ports that
+ * several processes share.
+ */
+import net from 'node:net';
+import { assert } from '../../shared/assert.ts';
+import type { CallStages } from '../../shared/stage-times.ts';
+import { BodyBudget } from '../bodies/body-budget.ts';
+import { BodyDeadlines } from '../bodies/body-deadlines.ts';
+import { HeaderFields } from '../exchange/header-fields.ts';
+import { guardedStreams, type HostGuard } from '../exchange/host-guard.ts';
+import { HttpExchange, type ExchangeHost } from '../exchange/http-exchange.ts';
+import type { RawResponse } from '../exchange/raw-message.ts';
+import { UNREAD_BYTES_MAX, UnreadAnswers } from '../exchange/unread-answers.ts';
+import { HTTP_LIMITS_DEFAULT, type HttpLimits } from '../http-limits.ts';
+import { NodeListener } from '../http1/node-listener.ts';
+import type { NodeRequest } from '../http1/node-message.ts';
+import { loadUws } from '../http1/uws-binary.ts';
+import { UwsListener, type UwsRoute } from '../http1/uws-listener.ts';
+import type { UwsRequest } from '../http1/uws-request.ts';
+import { type Http2StreamHandler, Http2Listener } from '../http2/http2-listener.ts';
+import { loadSocketPeek, type SocketPeek } from '../socket-peek.ts';
+import { RouteMatch } from './route-match.ts';
+import { SniffingListener, listenOn } from './sniffing-listener.ts';
+
+export type HttpHandler = (exchange: HttpExchange) => void;
+export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+/** The reader of messages of HTTP/1. */
+export type Http1Parser = 'uws' | 'node';
+/** Open connections, by who reads them. */
+export type Http1Counts = Readonly<Record<Http1Parser, number>>;
+
+export type HttpServerOptions = {
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+  /** Sockets that listen already, instead of `host` and `port`; see SniffingListener. */
+  readonly descriptors?: readonly number[] | undefined;
+  readonly limits?: Partial<HttpLimits> | undefined;
+  /** The reader of HTTP/1: uWebSockets.js where it has a binary and the first head is plain, or node:http alone. Default uws. */
+  readonly http1?: Http1Parser | undefined;
+  /** Serves HTTP/2 without TLS on the same port; absent = HTTP/1.1 only. */
+  readonly http2?:
+    | {
+        readonly onStream: Http2StreamHandler;
+      }
+    | undefined;
+  /** Tests only: false behaves as a platform on which no port can be shared. HTTP/2 has the next port there. */
+  readonly isPortShared?: boolean | undefined;
+  /** Of all request bodies of the process; default one of its own. */
+  readonly bodyBudget?: BodyBudget | undefined;
+  /** Notified of each request of HTTP/1.1 before its headers are read; absent where stages are not measured. */
+  readonly stages?: Pick<CallStages, 'arrived'> | undefined;
+  /** Where answers are held that nobody reads; absent: the listener has its own, of `UNREAD_BYTES_MAX`. */
+  readonly unread?: UnreadAnswers | undefined;
+  /** Absent: requests may be addressed to any name, and nothing is looked at. */
+  readonly hostGuard?: HostGuard | undefined;
+  /** Notified of what no request can be notified of: refused connections, broken HTTP/2 sessions. */
+  readonly onIncident?: ((event: string, detail: string) => void) | undefined;
+};
+
+/** A listener for one port. Routes are added before `listen`; `stop` is final and idempotent. */
+export interface HttpServer {
+  /** `pattern` is one of `/a`, `/a/:b` and `/a/*`. Other verbs on it answer 405. */
+  /** Where `needsHost` is false, requests without a Host (HTTP/1.0 alone has such) pass the guard: those of health checks. */
+  route(method: HttpMethod, pattern: string, handler: HttpHandler, needsHost?: boolean): void;
+  /** Takes every request that no route takes. */
+  fallback(handler: HttpHandler): void;
+  /** Errors: rejects with LISTEN error of the system as its cause (port taken, no right to it). */
+  listen(): Promise<{ readonly port: number; readonly http2Port: number }>;
+  /** From now on answers close their connection and HTTP/2 clients are sent away; all is served. */
+  beginDrain(): void;
+  /** Stops accepting, lets what is in flight end until `deadlineMs`, then closes everything. */
+  stop(deadlineMs: number): Promise<void>;
+  readonly isDraining: boolean;
+  /** Requests and streams not yet answered. */
+  readonly inFlightCount: number;
+  readonly connectionCount: number;
+  readonly http1Counts: Http1Counts;
+  /** Where its answers are held that nobody reads. */
+  readonly unread: UnreadAnswers;
+}
+
+/** A listener that is not yet bound. */
+export function createHttpServer(options: HttpServerOptions): HttpServer {
+  return new OwnHttpServer(options);
+}
+
+/** Nobody asked anything for this long: there is nothing left to read. */
+const QUIET_MS = 10;
+/** At least the round trip after which no client of HTTP/2 sends more on a connection that it was asked to leave. */
+const FAREWELL_MS = 500;
+const NO_DESCRIPTORS = `connections cannot be handed over on ${process.platform} ${process.arch}: koffi does not load`;
+const TLS = 'a client began TLS on a port of plain text';
+const TLS_WITH_HTTP2 = `${TLS}, and offered HTTP/2`;
+type Take = (exchange: HttpExchange) => void;
+type Route = { readonly method: HttpMethod | ''; readonly match: RouteMatch; readonly take: Take };
+/** Of one path without parameters: what takes each verb of it, and all others. */
+type FixedRoutes = { readonly byMethod: Map<HttpMethod, Take>; readonly others: Take };
+
+class OwnHttpServer implements HttpServer, ExchangeHost {
+  readonly #options: HttpServerOptions;
+  readonly #limits: HttpLimits;
+  readonly #http2: Http2Listener | null;
+  readonly #node: NodeListener;
+  /** Null before `listen`, and where node:http takes all of HTTP/1. */
+  #uws: UwsListener | null = null;
+  readonly headerFields = new HeaderFields();
+  readonly #routes: Route[] = [];
+  readonly #fixedRoutes = new Map<string, FixedRoutes>();
+  readonly #methodsOfPattern = new Map<string, Set<HttpMethod>>();
+  readonly bodyDeadlines: BodyDeadlines;
+  readonly bodyBudget: BodyBudget;
+  readonly unread: UnreadAnswers;
+  #fallback: HttpHandler = (exchange) => exchange.sendEmpty(404);
+  /** Null where no port can be shared. */
+  readonly #peek: SocketPeek | null;
+  #sniffing: SniffingListener | null = null;
+  /** In place of the sniffing listener: a port for each protocol. */
+  readonly #apart: net.Server[] = [];
+  #exchangeCount = 0;
+  #exchangeTotal = 0;
+  #isDraining = false;
+  #onIdle: (() => void) | null = null;
+  #stopping: Promise<void> | null = null;
+
+  constructor(options: HttpServerOptions) {
+    this.#options = options;
+    this.#limits = { ...HTTP_LIMITS_DEFAULT, ...options.limits };
+    this.bodyDeadlines = new BodyDeadlines(this.#limits.bodyTimeoutMs);
+    this.bodyBudget = options.bodyBudget ?? new BodyBudget();
+    this.unread =
+      options.unread ??
+      new UnreadAnswers({
+        bytesMax: UNREAD_BYTES_MAX,
+        stallMs: this.#limits.answerStallMs,
+        onDropped: (bytes, isStalled) => {
+          const event = isStalled ? 'answer_stalled' : 'answer_unread';
+          this.#incident(event, `an answer of ${bytes} bytes was not read`);
+        },
+      });
+    this.#peek = options.isPortShared === false ? null : loadSocketPeek();
+    this.#http2 = options.http2 === undefined ? null : this.#createHttp2(options.http2);
+    this.#node = new NodeListener({
+      limits: this.#limits,
+      fields: this.headerFields,
+      peek: this.#peek,
+      take: (res, request) => this.#take(res, request),
+      onIncident: (event, detail) => this.#incident(event, detail),
+    });
+    this.#http2?.whenDrained(() => this.#checkIdle());
+  }
+
+  #createHttp2(http2: NonNullable<HttpServerOptions['http2']>): Http2Listener {
+    const onIncident = (event: string, detail: string): void => this.#incident(event, detail);
+    const { bodyDeadlines, bodyBudget } = this;
+    const onStream = guardedStreams(http2.onStream, this.#options.hostGuard);
+    const options = { onStream, limits: this.#limits, bodyDeadlines, bodyBudget, onIncident };
+    return new Http2Listener(options);
+  }
+
+  get discardBytesMax(): number {
+    return this.#limits.discardBytesMax;
+  }
+
+  get isDraining(): boolean {
+    return this.#isDraining;
+  }
+
+  get inFlightCount(): number {
+    return this.#exchangeCount + (this.#http2?.openStreamCount ?? 0);
+  }
+
+  get connectionCount(): number {
+    const http2Count = this.#http2?.connectionCount ?? 0;
+    const { uws, node } = this.http1Counts;
+    return uws + node + http2Count + (this.#sniffing?.sniffingCount ?? 0);
+  }
+
+  get http1Counts(): Http1Counts {
+    return { uws: this.#uws?.connectionCount ?? 0, node: this.#node.connectionCount };
+  }
+
+  route(method: HttpMethod, pattern: string, handler: HttpHandler, needsHost = true): void {
+    let methods = this.#methodsOfPattern.get(pattern);
+    if (methods === undefined) this.#methodsOfPattern.set(pattern, (methods = new Set()));
+    assert(!methods.has(method), 'a route is registered once');
+    methods.add(method);
+    const named = this.#guarded(handler);
+    const guarded: Take = needsHost
+      ? named
+      : (exchange) => (this.headerFields.isNameless ? handler : named)(exchange);
+    this.#routes.push({ method, match: new RouteMatch(pattern), take: guarded });
+  }
+
+  fallback(handler: HttpHandler): void {
+    this.#fallback = handler;
+  }
+
+  async listen(): Promise<{ readonly port: number; readonly http2Port: number }> {
+    for (const [pattern, methods] of this.#methodsOfPattern) {
+      const allow = ['allow', [...methods].join(', ')];
+      const refuse = this.#guarded((exchange) => exchange.sendEmpty(405, allow));
+      this.#routes.push({ method: '', match: new RouteMatch(pattern), take: refuse });
+    }
+    const fallback = this.#guarded((exchange) => this.#fallback(exchange));
+    this.#routes.push({ method: '', match: new RouteMatch('/*'), take: fallback });
+    // The sort is stable, so that a verb of a pattern comes before its refusal.
+    this.#routes.sort((a, b) => a.match.rank - b.match.rank);
+    for (const { method, match, take } of this.#routes) this.#addFixed(method, match, take);
+    const peek = this.#peek;
+    if (peek === null) {
+      assert(
+        this.#options.descriptors === undefined,
+        'sockets are shared where they can be peeked at',
+      );
+      return this.#listenApart();
+    }
+    const uws = (this.#uws = await this.#openUws(peek));
+    this.#sniffing = new SniffingListener({
+      host: this.#options.host,
+      port: this.#options.port,
+      descriptors: this.#options.descriptors,
+      sniffingMax: this.#limits.sniffingMax,
+      sniffTimeoutMs: this.#limits.sniffTimeoutMs,
+      peek,
+      admits: () => this.#admits(),
+      onHttp1: (fd, isPlain) => (isPlain && uws !== null ? uws : this.#node).takeDescriptor(fd),
+      onTls: (fd, offersHttp2) => {
+        this.#incident('tls_refused', offersHttp2 ? TLS_WITH_HTTP2 : TLS);
+        this.#node.takeDescriptor(fd);
+      },
+      onHttp2: (socket) => {
+        if (this.#http2 === null) socket.destroy();
+        else this.#http2.take(socket);
+      },
+      onIncident: (event, detail) => this.#incident(event, detail),
+    });
+    const port = await this.#sniffing.listen();
+    return { port, http2Port: port };
+  }
+
+  beginDrain(): void {
+    if (this.#isDraining) return;
+    this.#isDraining = true;
+    this.#http2?.beginDrain();
+  }
+
+  stop(deadlineMs: number): Promise<void> {
+    this.#stopping ??= this.#stop(deadlineMs);
+    return this.#stopping;
+  }
+
+  exchangeBegan(): void {
+    this.#exchangeCount += 1;
+    this.#exchangeTotal += 1;
+  }
+
+  exchangeEnded(): void {
+    this.#exchangeCount -= 1;
+    if (this.#onIdle !== null) this.#checkIdle();
+  }
+
+  async #stop(deadlineMs: number): Promise<void> {
+    this.beginDrain();
+    if (deadlineMs > 0) await this.#sniffing?.finish();
+    else this.#sniffing?.close();
+    for (const server of this.#apart) server.close();
+    // Who heard only now that this is the end may have sent more meanwhile, which a closing session would refuse.
+    if (this.#http2 !== null) await this.#quietWithin(Math.min(deadlineMs, FAREWELL_MS));
+    this.#http2?.closeGracefully();
+    const untilMs = performance.now() + deadlineMs;
+    await this.#quietWithin(deadlineMs);
+    this.#closeIdle();
+    // What is with the kernel is lost where a socket is closed on a peer that still reads.
+    while (this.#openCount > 0 && performance.now() < untilMs) {
+      await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
+      this.#closeIdle();
+    }
+    this.#sniffing?.close();
+    if (this.inFlightCount > 0) {
+      this.#incident('drain_deadline', `${this.inFlightCount} requests were cut off`);
+    }
+    this.#http2?.destroy();
+    this.#node.destroy();
+    this.#uws?.destroy();
+  }
+
+  get #openCount(): number {
+    const http1Count = this.#node.connectionCount + (this.#uws?.closableCount ?? 0);
+    return http1Count + (this.#http2?.connectionCount ?? 0);
+  }
+
+  #closeIdle(): void {
+    this.#node.closeIdle();
+    // It names no connection that is busy.
+    if (this.#exchangeCount === 0) this.#uws?.closeIdle();
+  }
+
+  async #openUws(peek: SocketPeek): Promise<UwsListener | null> {
+    if (this.#options.http1 === 'node') return null;
+    const module = await loadUws((reason) => this.#incident('http1_on_node', reason));
+    if (module === null) return null;
+    return new UwsListener(module, {
+      limits: this.#limits,
+      fields: this.headerFields,
+      peek,
+      take: (res, request) => this.#take(res, request),
+      routes: this.#uwsRoutes(),
+    });
+  }
+
+  *#uwsRoutes(): Iterable<UwsRoute> {
+    for (const [path, { byMethod }] of this.#fixedRoutes) {
+      for (const [method, take] of byMethod) {
+        yield { method, path, take: (res, request) => take(this.#exchangeOf(res, request)) };
+      }
+    }
+  }
+
+  /** Idle, and still so after a moment: what has arrived on open connections may not have been read yet. */
+  async #quietWithin(timeMaxMs: number): Promise<void> {
+    const untilMs = performance.now() + timeMaxMs;
+    const leftMs = (): number => Math.max(0, untilMs - performance.now());
+    const total = (): number => this.#exchangeTotal + (this.#http2?.streamTotal ?? 0);
+    for (let before = -1; before !== total();) {
+      before = total();
+      await this.#idleWithin(leftMs());
+      if (leftMs() === 0) return;
+      await new Promise((resolve) => setTimeout(resolve, Math.min(QUIET_MS, leftMs())));
+    }
+    await this.#idleWithin(leftMs());
+  }
+
+  #idleWithin(deadlineMs: number): Promise<void> {
+    if (this.inFlightCount === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, deadlineMs);
+      this.#onIdle = () => {
+        clearTimeout(timer);
+        // The last answers are with the kernel after this turn; closing now could overtake them.
+        setImmediate(resolve);
+      };
+    });
+  }
+
+  #checkIdle(): void {
+    if (this.#onIdle === null || this.inFlightCount > 0) return;
+    const onIdle = this.#onIdle;
+    this.#onIdle = null;
+    onIdle();
+  }
+
+  #admits(): boolean {
+    if (this.connectionCount < this.#limits.connectionsMax) return true;
+    if (this.#node.evictIdle()) return true;
+    this.#incident('connection_limit', `${this.#limits.connectionsMax} connections are open`);
+    return false;
+  }
+
+  /** Without the system calls: node:http takes HTTP/1 on one port, HTTP/2 has the next. */
+  async #listenApart(): Promise<{ readonly port: number; readonly http2Port: number }> {
+    const { port: wanted, http1 } = this.#options;
+    const node = this.#node;
+    const port = await this.#listenFor((socket) => node.takeSocket(socket), wanted);
+    if (http1 !== 'node') this.#incident('http1_on_node', NO_DESCRIPTORS);
+    const http2 = this.#http2;
+    if (http2 === null) return { port, http2Port: port };
+    const next = wanted === 0 ? 0 : wanted + 1;
+    const http2Port = await this.#listenFor((socket) => http2.take(socket), next);
+    this.#incident('http2_port', `HTTP/2 is served on port ${http2Port}, not on ${port}`);
+    return { port, http2Port };
+  }
+
+  async #listenFor(take: (socket: net.Socket) => void, port: number): Promise<number> {
+    const server = net.createServer({ noDelay: true, pauseOnConnect: true }, (socket) => {
+      if (this.#admits()) take(socket);
+      else socket.destroy();
+    });
+    this.#apart.push(server);
+    await listenOn(server, { host: this.#options.host, port });
+    return (server.address() as net.AddressInfo).port;
+  }
+
+  #guarded(handler: HttpHandler): Take {
+    const { hostGuard } = this.#options;
+    if (hostGuard === undefined) return handler;
+    const { hosts, refuse } = hostGuard;
+    return (exchange) => {
+      if (hosts.accepts(exchange.header('host'), undefined)) handler(exchange);
+      else refuse(exchange);
+    };
+  }
+
+  #addFixed(method: HttpMethod | '', match: RouteMatch, take: Take): void {
+    if (match.rank !== 0) return;
+    const { pattern } = match;
+    const known = this.#fixedRoutes.get(pattern);
+    const byMethod = known?.byMethod ?? new Map<HttpMethod, Take>();
+    if (method !== '') byMethod.set(method, take);
+    this.#fixedRoutes.set(pattern, {
+      byMethod,
+      others: method === '' ? take : (known?.others ?? take),
+    });
+  }
+
+  /** Hot. Every request of HTTP/1 comes in here. What no route takes, as `*`, is the fallback's. */
+  #take(res: RawResponse, request: UwsRequest | NodeRequest): void {
+    const exchange = this.#exchangeOf(res, request);
+    const method = request.getCaseSensitiveMethod();
+    const fixed = this.#fixedRoutes.get(request.getUrl());
+    if (fixed !== undefined) {
+      (fixed.byMethod.get(method as HttpMethod) ?? fixed.others)(exchange);
+      return;
+    }
+    for (const route of this.#routes) {
+      if (route.match.rank === 0 || (route.method !== '' && route.method !== method)) continue;
+      const parameters = route.match.match(request.getUrl());
+      if (parameters === null) continue;
+      request.setParameters(parameters);
+      route.take(exchange);
+      return;
+    }
+    this.#guarded((one) => this.#fallback(one))(exchange);
+  }
+
+  #exchangeOf(res: RawResponse, request: UwsRequest | NodeRequest): HttpExchange {
+    this.#options.stages?.arrived();
+    return new HttpExchange(res, request, this);
+  }
+
+  #incident(event: string, detail: string): void {
+    this.#options.onIncident?.(event, detail);
+  }
+}
