@@ -109,7 +109,6 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
   }
 
   drop(): void {
-    // Unlike CANCEL it does not wait for the data that the caller does not take.
     this.#stream.close(ENHANCE_YOUR_CALM);
   }
 

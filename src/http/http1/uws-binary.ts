@@ -17,7 +17,7 @@ export type UwsRawResponse = Omit<RawResponse, 'onData' | 'getRemoteAddress'> & 
   getRemoteAddress(): ArrayBuffer;
 };
 
-type UwsRoutes = (
+type AddRoute = (
   pattern: string,
   handler: (res: UwsRawResponse, req: UwsRawRequest) => void,
 ) => unknown;
@@ -25,12 +25,12 @@ type UwsRoutes = (
 /** An app of uWebSockets.js, as far as the listener uses it. The setters are there in some builds only, and take seconds. */
 export type UwsApp = {
   /** Takes what no other route takes. */
-  readonly any: UwsRoutes;
-  readonly get: UwsRoutes;
-  readonly post: UwsRoutes;
-  readonly put: UwsRoutes;
-  readonly patch: UwsRoutes;
-  readonly del: UwsRoutes;
+  readonly any: AddRoute;
+  readonly get: AddRoute;
+  readonly post: AddRoute;
+  readonly put: AddRoute;
+  readonly patch: AddRoute;
+  readonly del: AddRoute;
   filter(handler: (res: UwsRawResponse, change: number) => void): unknown;
   adoptSocket(fd: number): unknown;
   close(): unknown;

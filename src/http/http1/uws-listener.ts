@@ -25,7 +25,7 @@ export type UwsListenerOptions = {
 
 type UwsHandler = (res: RawResponse, request: UwsRequest) => void;
 export type UwsRoute = {
-  readonly method: keyof typeof ADDER_OF;
+  readonly method: keyof typeof NAME_OF;
   readonly path: string;
   readonly take: UwsHandler;
 };
@@ -42,7 +42,7 @@ const IDLE_SECONDS_MAX = 900;
  */
 const UNSENT_BYTES = 131_072;
 const CLOSE = 'close';
-const ADDER_OF = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'del' } as const;
+const NAME_OF = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'del' } as const;
 const BARE: UwsAnswerForm = {
   isHead: false,
   hasBody: false,
@@ -76,7 +76,7 @@ export class UwsListener {
       this.connectionCount += change;
     });
     for (const { method, path, take } of options.routes) {
-      app[ADDER_OF[method]](path, (res, req) =>
+      app[NAME_OF[method]](path, (res, req) =>
         this.#arrived(res, this.#request.of(req, method), take),
       );
     }

@@ -25,7 +25,7 @@ export type Http2ListenerOptions = {
   readonly onIncident: (event: string, detail: string) => void;
 };
 
-/** HTTP/2 without TLS on sockets that somebody else accepted; http2/connection.ts keeps the bounds. */
+/** HTTP/2 without TLS on sockets that somebody else accepted. Bounds of a connection are in connection-options.ts. */
 export class Http2Listener {
   readonly #connections = new Set<Http2Connection>();
   readonly #options: Http2ListenerOptions;

@@ -42,7 +42,7 @@ type Range = { readonly first: number; readonly end: number };
  *
  * Invariants: I1 a page goes beyond the position it was asked for; I2 of what was committed when it was
  * asked for, a page leaves out nothing between that position and its `upTo`; I3 bounds are as new as the
- * moment they were asked for. (test/notify/user-reads.test.ts)
+ * moment they were asked for. (user-reads.test.ts)
  */
 export class UserReads {
   readonly #options: UserReadsOptions;

@@ -100,11 +100,7 @@ export function release(stream: Http2RequestStream): void {
   stream.resume();
   const wait = (): void => {
     if (stream.destroyed || stream.readableEnded) return;
-    const timer = setTimeout(() => {
-      stream.close(NO_ERROR);
-      // What a reader that stopped in the middle has left unread would keep it open.
-      setImmediate(() => stream.destroy());
-    }, LATE_BODY_MS);
+    const timer = setTimeout(() => stream.close(NO_ERROR), LATE_BODY_MS);
     stream.once('close', () => clearTimeout(timer));
   };
   if (stream.writableFinished) wait();

@@ -24,7 +24,6 @@ export class StreamAnswer implements UnreadAnswer {
   }
 
   drop(): void {
-    // Unlike CANCEL it does not wait for the data that the caller does not take.
     this.#stream.close(ENHANCE_YOUR_CALM);
   }
 
