@@ -50,9 +50,9 @@ inShort(describe.concurrent)('finding out the protocol', () => {
   });
 
   test.each([
-    [['h2', 'http/1.1'], 'a client began TLS on a port of plain text, and offered HTTP/2'],
-    [['http/1.1'], 'a client began TLS on a port of plain text'],
-  ])('TLS is refused in plain text and told of: %j', async (ALPNProtocols, detail) => {
+    [['h2', 'http/1.1'], ', and offered HTTP/2'],
+    [['http/1.1'], ''],
+  ])('TLS is refused in plain text and told of: %j', async (ALPNProtocols, offer) => {
     const incidents: [event: string, detail: string][] = [];
     const server = createHttpServer({
       host: '127.0.0.1',
@@ -63,7 +63,8 @@ inShort(describe.concurrent)('finding out the protocol', () => {
     const { port } = await server.listen();
     const client = tls.connect({ port, host: '127.0.0.1', ALPNProtocols });
     const [error] = (await once(client, 'error')) as [NodeJS.ErrnoException];
-    expect(error.code).toBe('ERR_SSL_WRONG_VERSION_NUMBER');
+    expect(error.code).toMatch(/^ERR_SSL_/);
+    const detail = `127.0.0.1 began TLS on port ${port}, which serves plain text${offer}`;
     expect(incidents).toEqual([['tls_refused', detail]]);
   });
 
@@ -107,6 +108,35 @@ inShort(describe.concurrent)('finding out the protocol', () => {
     expect((await waiting).status).toBe(200);
     await stopped;
     expect(target.server.connectionCount).toBe(0);
+  });
+
+  test('where the second port is taken neither is held', async (context) => {
+    const taken = net.createServer();
+    context.onTestFinished(() => void taken.close());
+    const first = net.createServer();
+    // Two ports in a row, the second of which is taken.
+    for (;;) {
+      await new Promise<void>((resolve) => first.listen(0, '127.0.0.1', resolve));
+      const { port } = first.address() as net.AddressInfo;
+      const isTaken = await new Promise<boolean>((resolve) => {
+        taken.once('error', () => resolve(false));
+        taken.listen(port + 1, '127.0.0.1', () => resolve(true));
+      });
+      await new Promise((resolve) => first.close(resolve));
+      if (!isTaken) continue;
+      const server = createHttpServer({
+        host: '127.0.0.1',
+        port,
+        isPortShared: false,
+        http2: { onStream: () => undefined },
+      });
+      await expect(server.listen()).rejects.toThrow(
+        `HTTP/2 has port ${port + 1} here, the next one: Error: listen EADDRINUSE`,
+      );
+      await expect(fetch(`http://127.0.0.1:${port}/`)).rejects.toThrow('fetch failed');
+      await server.stop(0);
+      return;
+    }
   });
 
   test('HTTP/1.1 alone is told of where it was asked for', async (context) => {

@@ -115,11 +115,12 @@ export class NodeListener {
     return this.#connections.size;
   }
 
-  /** Adopts a connection whose bytes are still unread. */
-  takeDescriptor(fd: number): void {
+  /** Adopts a connection whose bytes are still unread, and returns its socket. */
+  takeDescriptor(fd: number): net.Socket {
     const socket = new net.Socket({ fd, readable: true, writable: true, allowHalfOpen: true });
     socket.setNoDelay(true);
     this.takeSocket(socket);
+    return socket;
   }
 
   /** The same for one that Node.js has accepted. */

@@ -77,6 +77,9 @@ export class NodeRequest implements RawRequest {
   }
 }
 
+/** An answer waits for the rest of its request for so long at most: less than a drain lasts. */
+const HELD_MS_MAX = 10_000;
+
 /** Limits of the rest of a request that is answered before it has come whole, and ends the connection. */
 type DiscardLimits = Pick<HttpLimits, 'discardBytesMax' | 'bodyTimeoutMs'>;
 
@@ -191,7 +194,7 @@ export class NodeResponse implements RawResponse {
       if (!this.#response.headersSent) this.end(whole, true);
     };
     this.#held = end;
-    const timer = setTimeout(end, this.#limits.bodyTimeoutMs);
+    const timer = setTimeout(end, Math.min(HELD_MS_MAX, this.#limits.bodyTimeoutMs));
     request.removeAllListeners('readable').removeAllListeners('end');
     request.on('data', (chunk: Buffer) => {
       left -= chunk.length;

@@ -1,9 +1,8 @@
 /*
  * Connections flow through this folder, from the port to whoever reads them. `sniffing-listener` accepts one and looks at its first bytes, by `first-head` and
- * `first-hello`. `http-server` hands it to ../http1 or ../http2, and finds the route of each request of HTTP/1 (`route-match`). `held-sockets` are ports that
+ * `first-hello`, or `two-ports` where nobody can. `http-server` hands it to ../http1 or ../http2, and finds the route of each request of HTTP/1 (`route-match`). `held-sockets` are ports that
  * several processes share.
  */
-import net from 'node:net';
 import { assert } from '../../shared/assert.ts';
 import type { CallStages } from '../../shared/stage-times.ts';
 import { BodyBudget } from '../bodies/body-budget.ts';
@@ -22,7 +21,8 @@ import type { UwsRequest } from '../http1/uws-request.ts';
 import { type Http2StreamHandler, Http2Listener } from '../http2/http2-listener.ts';
 import { loadSocketPeek, type SocketPeek } from '../socket-peek.ts';
 import { RouteMatch } from './route-match.ts';
-import { SniffingListener, listenOn } from './sniffing-listener.ts';
+import { SniffingListener } from './sniffing-listener.ts';
+import { TwoPorts } from './two-ports.ts';
 
 export type HttpHandler = (exchange: HttpExchange) => void;
 export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -93,8 +93,6 @@ const QUIET_MS = 10;
 /** At least the round trip after which no client of HTTP/2 sends more on a connection that it was asked to leave. */
 const FAREWELL_MS = 500;
 const NO_DESCRIPTORS = `connections cannot be handed over on ${process.platform} ${process.arch}: koffi does not load`;
-const TLS = 'a client began TLS on a port of plain text';
-const TLS_WITH_HTTP2 = `${TLS}, and offered HTTP/2`;
 type Take = (exchange: HttpExchange) => void;
 type Route = { readonly method: HttpMethod | ''; readonly match: RouteMatch; readonly take: Take };
 /** Of one path without parameters: what takes each verb of it, and all others. */
@@ -118,8 +116,8 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
   /** Null where no port can be shared. */
   readonly #peek: SocketPeek | null;
   #sniffing: SniffingListener | null = null;
-  /** In place of the sniffing listener: a port for each protocol. */
-  readonly #apart: net.Server[] = [];
+  /** In place of the sniffing listener. */
+  #apart: TwoPorts | null = null;
   #exchangeCount = 0;
   #exchangeTotal = 0;
   #isDraining = false;
@@ -229,8 +227,10 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
       admits: () => this.#admits(),
       onHttp1: (fd, isPlain) => (isPlain && uws !== null ? uws : this.#node).takeDescriptor(fd),
       onTls: (fd, offersHttp2) => {
-        this.#incident('tls_refused', offersHttp2 ? TLS_WITH_HTTP2 : TLS);
-        this.#node.takeDescriptor(fd);
+        const { remoteAddress, localPort } = this.#node.takeDescriptor(fd);
+        const offer = offersHttp2 ? ', and offered HTTP/2' : '';
+        const detail = `${remoteAddress ?? ''} began TLS on port ${localPort ?? ''}, which serves plain text${offer}`;
+        this.#incident('tls_refused', detail);
       },
       onHttp2: (socket) => {
         if (this.#http2 === null) socket.destroy();
@@ -267,7 +267,7 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
     this.beginDrain();
     if (deadlineMs > 0) await this.#sniffing?.finish();
     else this.#sniffing?.close();
-    for (const server of this.#apart) server.close();
+    this.#apart?.close();
     // Who heard only now that this is the end may have sent more meanwhile, which a closing session would refuse.
     if (this.#http2 !== null) await this.#quietWithin(Math.min(deadlineMs, FAREWELL_MS));
     this.#http2?.closeGracefully();
@@ -362,26 +362,22 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
 
   /** Without the system calls: node:http takes HTTP/1 on one port, HTTP/2 has the next. */
   async #listenApart(): Promise<{ readonly port: number; readonly http2Port: number }> {
-    const { port: wanted, http1 } = this.#options;
+    const { host, port: wanted, http1 } = this.#options;
     const node = this.#node;
-    const port = await this.#listenFor((socket) => node.takeSocket(socket), wanted);
-    if (http1 !== 'node') this.#incident('http1_on_node', NO_DESCRIPTORS);
     const http2 = this.#http2;
-    if (http2 === null) return { port, http2Port: port };
-    const next = wanted === 0 ? 0 : wanted + 1;
-    const http2Port = await this.#listenFor((socket) => http2.take(socket), next);
-    this.#incident('http2_port', `HTTP/2 is served on port ${http2Port}, not on ${port}`);
-    return { port, http2Port };
-  }
-
-  async #listenFor(take: (socket: net.Socket) => void, port: number): Promise<number> {
-    const server = net.createServer({ noDelay: true, pauseOnConnect: true }, (socket) => {
-      if (this.#admits()) take(socket);
-      else socket.destroy();
+    this.#apart = new TwoPorts({
+      host,
+      port: wanted,
+      admits: () => this.#admits(),
+      onHttp1: (socket) => node.takeSocket(socket),
+      onHttp2: http2 === null ? null : (socket) => http2.take(socket),
     });
-    this.#apart.push(server);
-    await listenOn(server, { host: this.#options.host, port });
-    return (server.address() as net.AddressInfo).port;
+    const { port, http2Port } = await this.#apart.listen();
+    if (http1 !== 'node') this.#incident('http1_on_node', NO_DESCRIPTORS);
+    if (http2Port !== port) {
+      this.#incident('http2_port', `HTTP/2 is served on port ${http2Port}, not on ${port}`);
+    }
+    return { port, http2Port };
   }
 
   #guarded(handler: HttpHandler): Take {
