@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
+import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import {
   Denied,
   GatehouseClient,
@@ -319,6 +320,88 @@ test('HTTP/2 carries the same calls', async () => {
   const question = { ...fresh(), subject: 'ann' };
   await client.write([question]);
   expect(await client.check(question)).toBe(true);
+});
+
+/** Passes connections on to the service; the first `refused` ones are closed, as a listener at its limit does. */
+async function passOn(
+  refused: number,
+): Promise<{ readonly url: string; readonly cut: () => void }> {
+  const { hostname, port } = new URL(baseUrl);
+  const open = new Set<net.Socket>();
+  let accepted = 0;
+  const server = net.createServer((socket) => {
+    socket.on('error', () => undefined);
+    accepted += 1;
+    if (accepted <= refused) {
+      socket.once('data', () => socket.destroy());
+      return;
+    }
+    const service = net.connect(Number(port), hostname);
+    service.on('error', () => undefined);
+    socket.pipe(service).pipe(socket);
+    open.add(socket);
+    socket.once('close', () => {
+      open.delete(socket);
+      // What it still sends is read: the service sees an end, not a reset, which it would report.
+      service.resume();
+      service.end();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const cut = (): void => {
+    for (const socket of open) socket.destroy();
+  };
+  onTestFinished(() => {
+    cut();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as net.AddressInfo).port}`, cut };
+}
+
+test('over HTTP/2 a call whose connection is lost is made again', async () => {
+  const { url } = await passOn(2);
+  const client = new GatehouseClient({ baseUrl: url, token, transport: http2Transport });
+  expect(await client.check({ ...fresh(), subject: 'ann' })).toBe(false);
+  const never = await passOn(Infinity);
+  const lost = new GatehouseClient({ baseUrl: never.url, token, transport: http2Transport });
+  await expect(lost.check({ ...fresh(), subject: 'ann' })).rejects.toMatchObject({
+    code: 'unavailable',
+    reason: '',
+  });
+});
+
+test('over HTTP/2 a watch goes on over connections that are cut', async () => {
+  const { url, cut } = await passOn(0);
+  const client = new GatehouseClient({ baseUrl: url, token, transport: http2Transport });
+  const stop = new AbortController();
+  const seen: string[] = [];
+  const watching = (async () => {
+    for await (const { kind } of client.watch({ heartbeatSeconds: 1, signal: stop.signal })) {
+      if (kind.case !== 'changes') continue;
+      for (const { tuple } of kind.value.updates) seen.push(tuple?.objectId ?? '');
+    }
+  })();
+  const written: string[] = [];
+  const write = async (): Promise<void> => {
+    const tuple = { ...fresh(), subject: 'watched' };
+    await plain.write([tuple]);
+    written.push(tuple.objectId);
+  };
+  // It begins where it is when it has come.
+  await expect
+    .poll(async () => {
+      await write();
+      return seen.length;
+    })
+    .toBeGreaterThan(0);
+  const first = written.indexOf(seen[0] ?? '');
+  for (let n = 0; n < 5; n += 1) {
+    cut();
+    await write();
+    await expect.poll(() => seen).toEqual(written.slice(first));
+  }
+  stop.abort();
+  await watching;
 });
 
 test('a watch goes on over connections that break, each event once and in order', async () => {
