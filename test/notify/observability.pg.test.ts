@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { createNotifyMetrics } from '../../src/notify/service/metrics.ts';
@@ -20,6 +20,7 @@ import {
 } from './support/notify-process.ts';
 import { serveNotify } from './support/notify-service.ts';
 import { poll } from './support/poll.ts';
+import { UnreadStream } from './support/unread-stream.ts';
 import { startReceiver } from './support/webhook-receiver.ts';
 
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
@@ -38,16 +39,9 @@ inShort(test)('logs each named event with exactly its fields, one JSON object a 
   });
   const user = { tenant_id: '"\\{}', user_id: "'\\n[2J" };
   const url = new URL(await streamUrl(service, { ...user, device_type: 'ios' }));
-  const socket = connect(Number(url.port), url.hostname);
-  onTestFinished(() => {
-    socket.destroy();
-  });
-  socket.write(`GET ${url.pathname}${url.search} HTTP/1.1\r\nhost: x\r\n\r\n`);
+  const unread = new UnreadStream(service, url);
   await poll(() => service.events('stream_open')).toHaveLength(1);
-  while (service.events('event_queue_full').length === 0) {
-    const large = { ...user, body: 'x'.repeat(16_000) };
-    await Promise.all(Array.from({ length: 20 }, () => notify(service, large)));
-  }
+  await unread.dropSome(1, user);
   const receiver = await startReceiver((response) =>
     response.socket?.end('HTTP/1.1 200 \u0007\u001b[2J\r\nbad header\r\n\r\n'),
   );
@@ -56,7 +50,7 @@ inShort(test)('logs each named event with exactly its fields, one JSON object a 
   await mustCall(service, 'PutEndpoint', { endpoint: hook, ...secret });
   const failing = await notify(service, { channels: ['CHANNEL_WEBHOOK'], title: 'a secret title' });
   await poll(() => service.events('retry_failed')).toHaveLength(1);
-  socket.destroy();
+  unread.socket.destroy();
   await poll(() => service.events('stream_close')).toHaveLength(1);
   service.signal('SIGTERM');
   expect(await service.exited).toBe(0);
