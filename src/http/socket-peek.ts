@@ -16,12 +16,10 @@ export type SocketPeek = SocketOptions & {
    * Cost: one system call, about 50 ns an entry.
    */
   poll(polled: Int32Array, count: number): void;
-  /** A second descriptor of the same socket, or -1. */
+  /** A second descriptor of the same socket, or -1. Programs that this process starts inherit neither it nor one of `accept`: the connection would stay open for as long as they run. */
   duplicate(fd: number): number;
   /** The descriptor of a connection that waits at `listenFd`, which does not block; -1 when none does. */
   accept(listenFd: number): number;
-  /** Programs that this process starts do not inherit the descriptor. */
-  closeOnExec(fd: number): void;
   /** Closes a descriptor made by `duplicate` that nobody took. */
   close(fd: number): void;
 };
@@ -34,6 +32,8 @@ const MSG_PEEK = 2;
 const SOCK_NONBLOCK_CLOEXEC = 0x8_0800;
 const F_SETFD = 2;
 const FD_CLOEXEC = 1;
+/** POSIX.1-2008 fcntl; each system has a number of its own for it. */
+const F_DUPFD_CLOEXEC = process.platform === 'linux' ? 1030 : 67;
 
 /**
  * Binds the system calls, or returns null where they cannot be had (Windows, no binary of the FFI
@@ -52,7 +52,6 @@ export function loadSocketPeek(): SocketPeek | null {
 function bind(koffi: PeekLibrary): SocketPeek {
   const libc = koffi.load(null);
   const recv = libc.func('int64_t recv(int fd, _Out_ uint8_t *buf, size_t len, int flags)');
-  const dup = libc.func('int dup(int fd)');
   const isLinux = process.platform === 'linux';
   const nfds = isLinux ? 'unsigned long' : 'unsigned int';
   const poll = libc.func(`int poll(_Inout_ int32_t *fds, ${nfds} nfds, int timeout)`);
@@ -72,11 +71,12 @@ function bind(koffi: PeekLibrary): SocketPeek {
     poll: (polled, entries) => {
       poll(polled, entries, 0);
     },
-    duplicate: (fd) => dup(fd),
-    accept: (fd) =>
-      isLinux ? accept4(fd, null, null, SOCK_NONBLOCK_CLOEXEC) : accept4(fd, null, null),
-    closeOnExec: (fd) => {
-      fcntl(fd, F_SETFD, 'int', FD_CLOEXEC);
+    duplicate: (fd) => fcntl(fd, F_DUPFD_CLOEXEC, 'int', 0),
+    accept: (listenFd) => {
+      if (isLinux) return accept4(listenFd, null, null, SOCK_NONBLOCK_CLOEXEC);
+      const fd = accept4(listenFd, null, null);
+      if (fd >= 0) fcntl(fd, F_SETFD, 'int', FD_CLOEXEC);
+      return fd;
     },
     close: (fd) => {
       close(fd);

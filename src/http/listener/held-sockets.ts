@@ -58,7 +58,6 @@ async function holdSocket(
   // Before the loop turns, so that nothing was accepted.
   server.close();
   if (fd < 0) throw new AppError<HttpReason>('INTERNAL', 'a listening socket cannot be kept');
-  peek.closeOnExec(fd);
   let isOpen = true;
   const close = (): void => {
     if (isOpen) peek.close(fd);
