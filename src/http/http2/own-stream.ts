@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import type { OutgoingHttpHeaders } from 'node:http2';
-import { CANCEL, ENHANCE_YOUR_CALM, FRAME_BYTES_MAX, NO_ERROR } from './frames/protocol.ts';
+import { ENHANCE_YOUR_CALM, FRAME_BYTES_MAX, NO_ERROR } from './frames/protocol.ts';
 import type { Http2RequestStream } from './request-stream.ts';
 
 /** What a stream asks of its connection for its answer. */
@@ -164,10 +164,6 @@ export class OwnStream extends EventEmitter implements Http2RequestStream {
 
   close(code: number = NO_ERROR): void {
     if (!this.destroyed) this.#carrier.reset(this, code);
-  }
-
-  destroy(): void {
-    this.close(CANCEL);
   }
 
   override on(event: string | symbol, listener: (...args: never[]) => void): this {

@@ -31,7 +31,6 @@ export interface Http2RequestStream {
   sendTrailers(trailers: OutgoingHttpHeaders): void;
   /** Resets the stream with an error code of HTTP/2. */
   close(code?: number): void;
-  destroy(): unknown;
   /** Whose share of the memory for bodies what waits for a reader counts against; '' is nobody's. */
   bodyOwner: string;
   pause(): unknown;

@@ -63,8 +63,10 @@ export type HttpServerOptions = {
 
 /** A listener for one port. Routes are added before `listen`; `stop` is final and idempotent. */
 export interface HttpServer {
-  /** `pattern` is one of `/a`, `/a/:b` and `/a/*`. Other verbs on it answer 405. */
-  /** Where `needsHost` is false, requests without a Host (HTTP/1.0 alone has such) pass the guard: those of health checks. */
+  /**
+   * `pattern` is one of `/a`, `/a/:b` and `/a/*`. Other verbs on it answer 405.
+   * Where `needsHost` is false, requests without a Host (HTTP/1.0 alone has such) pass the guard: those of health checks.
+   */
   route(method: HttpMethod, pattern: string, handler: HttpHandler, needsHost?: boolean): void;
   /** Takes every request that no route takes. */
   fallback(handler: HttpHandler): void;
