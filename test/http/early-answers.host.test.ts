@@ -54,3 +54,26 @@ test.each(CASES)('$http1, $field, later: $isLater', async ({ http1, field, isLat
     expect(error).toBe('');
   }
 });
+
+test.each(['uws', 'node'] as const)(
+  '%s: of what follows an early answer that ends the connection no more is read than the limit',
+  async (http1) => {
+    const limits = { discardBytesMax: 100_000 };
+    const server = createHttpServer({ host: '127.0.0.1', port: 0, http1, limits });
+    onTestFinished(() => server.stop(0));
+    server.route('POST', '/now', (exchange) => exchange.send(403, 'text/plain', 'no'));
+    const { port } = await server.listen();
+    const socket = net.connect({ port, host: '127.0.0.1' });
+    onTestFinished(() => void socket.destroy());
+    let received = '';
+    socket.on('data', (bytes: Buffer) => (received += bytes.toString('latin1')));
+    socket.write(
+      'POST /now HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 4000000\r\n\r\n',
+    );
+    socket.write(Buffer.alloc(50_000, 'x'));
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(received, 'it waits for the rest').toBe('');
+    socket.write(Buffer.alloc(100_000, 'x'));
+    await waitFor(() => received.includes('HTTP/1.1 403'));
+  },
+);

@@ -59,8 +59,8 @@ test('those on which nothing is asked are ended, others are not', async () => {
   await expectOpen(asking);
 });
 
-test('another socket that has the number of a closed one is not ended', async () => {
-  const { peek, connect, sockets } = await start();
+/** A connection whose server's side has the number of one that was adopted, and closed. */
+async function renumbered({ peek, connect, sockets }: Awaited<ReturnType<typeof start>>) {
   const closed = await connect();
   sockets.add(closed.fd);
   const other = await connect();
@@ -69,21 +69,23 @@ test('another socket that has the number of a closed one is not ended', async ()
   const taken: number[] = [];
   while (!taken.includes(closed.fd)) taken.push(peek.duplicate(other.fd));
   onTestFinished(() => [other.fd, ...taken].forEach((fd) => peek.close(fd)));
+  return { ...other, fd: closed.fd };
+}
+
+test('another socket that has the number of a closed one is not ended', async () => {
+  const started = await start();
+  const { sockets } = started;
+  const other = await renumbered(started);
   sockets.endUnasked();
-  await expectOpen({ ...other, fd: closed.fd });
+  await expectOpen(other);
   expect(sockets.canEnd, 'it is forgotten').toBe(false);
 });
 
 test('a number that was adopted again is that of the last socket', async () => {
-  const { peek, connect, sockets } = await start();
-  const closed = await connect();
-  sockets.add(closed.fd);
-  const other = await connect();
-  peek.close(closed.fd);
-  const taken: number[] = [];
-  while (!taken.includes(closed.fd)) taken.push(peek.duplicate(other.fd));
-  onTestFinished(() => [other.fd, ...taken].forEach((fd) => peek.close(fd)));
-  sockets.add(closed.fd);
+  const started = await start();
+  const { sockets } = started;
+  const other = await renumbered(started);
+  sockets.add(other.fd);
   const ended = once(other.client.resume(), 'end');
   sockets.endUnasked();
   await ended;

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { HeaderFields } from '../exchange/header-fields.ts';
+import type { RawResponse } from '../exchange/raw-message.ts';
 import { HTTP_LIMITS_DEFAULT } from '../http-limits.ts';
 import type { SocketPeek } from '../socket-peek.ts';
 import type { UwsApp, UwsRawRequest, UwsRawResponse } from './uws-binary.ts';
@@ -7,8 +8,14 @@ import { UwsListener } from './uws-listener.ts';
 
 type Setters = Pick<UwsApp, 'setIdleTimeout' | 'setResponseTimeout'>;
 
-/** A build of uWebSockets.js that has `setters`; the head that it is given for the answer to one request. */
-function headOf(setters: Setters, http1IdleMs: number): string {
+type Taken = { readonly head: string; readonly corks: number };
+
+/** A build of uWebSockets.js that has `setters` and is given one request, which `take` answers: the head of the answer, and how often it was corked. */
+async function takenBy(
+  take: (res: RawResponse) => void,
+  setters: Setters = {},
+  http1IdleMs = 120_000,
+): Promise<Taken> {
   let handle: ((res: UwsRawResponse, req: UwsRawRequest) => void) | undefined;
   const app = {
     ...setters,
@@ -21,27 +28,41 @@ function headOf(setters: Setters, http1IdleMs: number): string {
       limits: { ...HTTP_LIMITS_DEFAULT, http1IdleMs },
       fields: new HeaderFields(),
       peek: {} as SocketPeek,
-      take: (res) => res.end('x'),
+      take,
       routes: [],
     },
   );
   expect(listener.connectionCount).toBe(0);
   let head = '';
+  let corks = 0;
+  const ended = Promise.withResolvers<void>();
   handle?.(
     {
       writeHeader: (name: string, value: string) => (head += `${name}: ${value}`),
-      end: () => undefined,
+      cork: (handler: () => void) => {
+        corks += 1;
+        handler();
+      },
+      end: () => ended.resolve(),
     } as unknown as UwsRawResponse,
     {
       forEach: (onField: (name: string, value: string) => void) => onField('host', 'x'),
       getCaseSensitiveMethod: () => 'GET',
     } as unknown as UwsRawRequest,
   );
-  return head;
+  await ended.promise;
+  return { head, corks };
 }
 
-test('a build without a setter: answers state what is safe, whatever is set', () => {
-  expect(headOf({}, 120_000)).toBe('keep-alive: timeout=8');
+const atOnce = (res: RawResponse): void => void res.cork(() => res.end('x'));
+
+test('an answer that is given while its request is taken is corked already, a later one is corked', async () => {
+  expect((await takenBy(atOnce)).corks).toBe(0);
+  expect((await takenBy((res) => setImmediate(() => atOnce(res)))).corks).toBe(1);
+});
+
+test('a build without a setter: answers state what is safe, whatever is set', async () => {
+  expect((await takenBy(atOnce)).head).toBe('keep-alive: timeout=8');
 });
 
 test.each([
@@ -50,15 +71,13 @@ test.each([
   [3_600_000, 900],
 ])(
   'a build that can set the idle time: %i ms are stated as %i s, and closed a step later',
-  (ms, seconds) => {
+  async (ms, seconds) => {
     const set: Record<string, number> = {};
-    const head = headOf(
-      {
-        setIdleTimeout: (value) => (set['idle'] = value),
-        setResponseTimeout: (value) => (set['response'] = value),
-      },
-      ms,
-    );
+    const setters: Setters = {
+      setIdleTimeout: (value) => (set['idle'] = value),
+      setResponseTimeout: (value) => (set['response'] = value),
+    };
+    const { head } = await takenBy(atOnce, setters, ms);
     expect(head).toBe(`keep-alive: timeout=${seconds}`);
     expect(set).toEqual({ idle: seconds + 4, response: seconds + 4 });
   },
