@@ -45,6 +45,11 @@ describe('values', () => {
     ['github.labels == fromJSON(toJSON(github.labels))', false],
     ["github.actor && 'yes' || 'no'", 'yes'],
     ["case(github.actor == 'mona', 1, 2)", 1],
+    ["CASE(true, 'one', fromJSON('x'), 'two', fromJSON(''))", 'one'],
+    ["case(false, fromJSON(''), true, 'two', fromJSON(''))", 'two'],
+    ["case(false, fromJSON(''), false, fromJSON(''), 'else')", 'else'],
+    ["case(github.missing != null, fromJSON(github.missing), fromJSON('[1]'))", [1]],
+    ["case(true, case(false, fromJSON(''), github.missing || 'in'), fromJSON(''))", 'in'],
   ])('%s', async (source, wanted) => {
     expect(await evaluateTemplate(expression(source), scopeOf({ github }))).toEqual(wanted);
   });
@@ -142,6 +147,8 @@ describe('errors carry the position and no value', () => {
   test.each([
     ["fromJSON('{not json}')", 'Error parsing JSON when evaluating fromJson'],
     ["fromJSON('')", 'empty input'],
+    ["case(true, fromJSON(''), 1)", 'empty input'],
+    ['case(github.x, 1, true, 2, 3)', 'case predicate must evaluate to a boolean value'],
     ["format('{0} {1}', 1)", 'references more arguments'],
     ['1 +', "Unexpected symbol: '+'"],
     ['unknown.x', "Unrecognized named-value: 'unknown'"],
