@@ -159,6 +159,7 @@ async function requestOf(
     workflow,
     job,
     contexts,
+    workflowContext: {},
     workspaceDir: projectDir,
     projectDir,
     jobDir,

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 
 const WORKFLOWS_FOLDER = join('.github', 'workflows');
-const REMOTE_PATH = /^([^/@]+\/[^/@]+)\/\.github\/workflows\/[^/@]+@(.+)$/;
+const REMOTE_PATH = /^([^/@]+\/[^/@]+)\/(\.github\/workflows\/[^/@]+)@(.+)$/;
 
 export type CalledWorkflowPlace = {
   /** Below the folder of the project, or of the remote ones. */
@@ -10,6 +10,16 @@ export type CalledWorkflowPlace = {
   readonly path: string;
   readonly isRemote: boolean;
 };
+
+/** Whose a workflow is by its path, with the file's path there; undefined for one of the project. */
+export function remoteOfWorkflow(
+  path: string,
+): { readonly repository: string; readonly file: string; readonly ref: string } | undefined {
+  const [, repository, file, ref] = REMOTE_PATH.exec(path) ?? [];
+  return repository === undefined || file === undefined || ref === undefined
+    ? undefined
+    : { repository, file, ref };
+}
 
 /**
  * Where a called workflow lies, relative to the project: below `.github/workflows` for `./` and `$/` of
@@ -21,9 +31,9 @@ export function locateCalledWorkflow(uses: string, from: string): CalledWorkflow
     return undefined;
   }
   const local = /^[.$]\/\.github\/workflows\/([^/\\@]+)$/.exec(uses)?.[1];
-  const [, ownRepo, ownRef] = REMOTE_PATH.exec(from) ?? [];
-  if (local !== undefined && ownRepo !== undefined && ownRef !== undefined) {
-    return locateRemote(ownRepo, local, ownRef);
+  const own = remoteOfWorkflow(from);
+  if (local !== undefined && own !== undefined) {
+    return locateRemote(own.repository, local, own.ref);
   }
   if (local !== undefined) {
     return {

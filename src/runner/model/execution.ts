@@ -18,6 +18,8 @@ export type JobRequest = {
   readonly workflow: Workflow;
   readonly job: StepsJobDefinition;
   readonly contexts: JobContexts;
+  /** `job.workflow_*`. */
+  readonly workflowContext: JsonObject;
   /** GITHUB_WORKSPACE: the job's own folder. */
   readonly workspaceDir: string;
   /** The files of the run, for actions/checkout; absent where the workspace is all there is. */

@@ -1,8 +1,11 @@
 import { basename } from 'node:path';
-import type { JsonObject, JsonValue, Trigger } from '../model/run.ts';
+import { remoteOfWorkflow } from '../language/called-workflow-path.ts';
+import type { JsonObject, JsonValue, NeededAction, Trigger } from '../model/run.ts';
 import type { Workflow } from '../model/workflow.ts';
 import type { ProjectIdentity, SchedulerOptions } from './scheduler-options.ts';
 import type { RunRequest } from './state/journal-records.ts';
+
+const COMMIT = /^[0-9a-f]{40}(?:[0-9a-f]{24})?$/;
 
 /** What the `github` context says of a run, whoever asks. */
 export type RunFacts = {
@@ -101,6 +104,37 @@ export function githubContext(facts: RunFacts): Readonly<Record<string, JsonValu
     workflow: facts.workflow,
     workflow_ref: `${identity.repository}/${facts.workflowPath}@${refPath}`,
     workflow_sha: trigger.sha,
+  };
+}
+
+/**
+ * `job.workflow_*`: the file that the job stands in, which a call makes another than the run's. Of another
+ * repository the ref is the one of the call; its commit is unknown where no fetch recorded it.
+ * Source: GitHub's documentation, "Contexts reference", job context.
+ */
+export function jobWorkflowContext(
+  github: JsonObject,
+  path: string,
+  actions: readonly NeededAction[],
+): JsonObject {
+  const remote = remoteOfWorkflow(path);
+  if (remote === undefined) {
+    const { repository = '', sha = '' } = github;
+    const ref = github['ref'] === '' ? sha : github['ref'];
+    return {
+      workflow_ref: `${String(repository)}/${path}@${String(ref)}`,
+      workflow_sha: sha,
+      workflow_repository: repository,
+      workflow_file_path: path,
+    };
+  }
+  const name = `${remote.repository}@${remote.ref}`;
+  const commit = actions.find((action) => action.name === name)?.commit;
+  return {
+    workflow_ref: path,
+    workflow_sha: commit ?? (COMMIT.test(remote.ref) ? remote.ref : ''),
+    workflow_repository: remote.repository,
+    workflow_file_path: remote.file,
   };
 }
 

@@ -12,7 +12,7 @@ import type { Workspace } from '../model/storage.ts';
 import type { StepsJobDefinition } from '../model/workflow.ts';
 import { checkoutUse } from './checkout-use.ts';
 import { enterGroup } from './enter-group.ts';
-import { githubContext } from './github-context.ts';
+import { githubContext, jobWorkflowContext } from './github-context.ts';
 import { foreignLabel } from './host-labels.ts';
 import { JOBS_FOLDER, trackingIdOf } from './job-leftovers.ts';
 import { JobReporter } from './job-report.ts';
@@ -253,6 +253,11 @@ function requestOf(
     jobName: matrixJob.name,
     workflow: matrixJob.scope.workflow,
     job: definition,
+    workflowContext: jobWorkflowContext(
+      parts.contexts.github,
+      matrixJob.scope.workflow.path,
+      recorder.live.run.actions ?? [],
+    ),
     ...parts,
     pushTarget: sandbox.pushTarget,
     env: facts.request.env,

@@ -1,7 +1,7 @@
 /** The command and runs, with actions from a git repository. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { temporaryDir, writeFiles } from '../../support/job-harness.ts';
 import { callCli } from '../cli/cli-process.ts';
@@ -42,6 +42,13 @@ function repository(dir: string, files: Readonly<Record<string, string>>): strin
 
 function composite(step: string): string {
   return `name: x\nruns: { using: composite, steps: [${step}] }\n`;
+}
+
+/** A workflow that is called, and says where it lies. */
+function saysWhere(word: string): string {
+  const parts = ['ref', 'sha', 'repository', 'file_path'];
+  const texts = parts.map((part) => `\${{ job.workflow_${part} }}`);
+  return `on: workflow_call\njobs: { c: { runs-on: x, steps: [{ run: "echo ${word} ${texts.join(' ')}" }] } }\n`;
 }
 
 test('before a run it is told once what is missing; fetched actions are recorded with it', async () => {
@@ -109,7 +116,8 @@ test('a run fetches what is missing when it is told to', async () => {
   const inner = repository(join(host, 'o/inner'), {
     'action.yml': composite('{ run: echo from inside, shell: bash }'),
     '.github/workflows/called.yml':
-      'on: workflow_call\njobs: { c: { runs-on: x, steps: [{ run: echo was called }] } }\n',
+      'on: workflow_call\njobs: { c: { uses: ./.github/workflows/below.yml } }\n',
+    '.github/workflows/below.yml': saysWhere('far'),
   });
   const project = temporaryDir();
   writeFiles(project, {
@@ -117,7 +125,8 @@ test('a run fetches what is missing when it is told to', async () => {
       'on: workflow_dispatch\njobs: { a: { runs-on: x, steps: [{ uses: ./local }] } }\n',
     'local/action.yml': composite('{ uses: o/inner@v1 }'),
     '.github/workflows/calls.yml':
-      'on: workflow_dispatch\njobs: { a: { uses: o/inner/.github/workflows/called.yml@v1 } }\n',
+      'on: workflow_dispatch\njobs: { a: { uses: o/inner/.github/workflows/called.yml@v1 }, b: { uses: ./.github/workflows/own.yml } }\n',
+    '.github/workflows/own.yml': saysWhere('near'),
   });
   const env = {
     RUNNER_ACTIONS_URL: `file://${host}`,
@@ -134,7 +143,15 @@ test('a run fetches what is missing when it is told to', async () => {
   ]);
   // A workflow of another repository, as well: what was fetched for the action has it.
   const called = await callCli(project, ['run', 'calls'], env);
-  expect(called.stdout).toContain('was called');
+  expect(called.code).toBe(0);
+  const far = 'o/inner/.github/workflows/below.yml@v1';
+  const [own, file, sha] = [
+    `local/${basename(project)}`,
+    '.github/workflows/own.yml',
+    '0'.repeat(40),
+  ];
+  expect(called.stdout).toContain(`far ${far} ${inner} o/inner .github/workflows/below.yml\n`);
+  expect(called.stdout).toContain(`near ${own}/${file}@${sha} ${sha} ${own} ${file}\n`);
 });
 
 test('what no job of the run uses is not missing', async () => {

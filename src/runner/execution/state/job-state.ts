@@ -64,8 +64,6 @@ export class JobState {
   readonly matchers = createMatcherSet();
   readonly repository: RepositoryPlace;
   readonly isDebug: boolean;
-  /** `job.workflow_*`. */
-  readonly workflowContext: JsonObject;
   readonly budget: LogBudget;
   /** The `runner` context. */
   readonly runner: Readonly<Record<string, string>>;
@@ -131,12 +129,6 @@ export class JobState {
     this.isDebug = parts.isDebug;
     const { github } = parts.request.contexts;
     const { repository, server_url: serverUrl } = github;
-    this.workflowContext = {
-      workflow_ref: github['workflow_ref'] ?? '',
-      workflow_sha: github['workflow_sha'] ?? '',
-      workflow_repository: repository ?? '',
-      workflow_file_path: parts.request.workflow.path,
-    };
     this.repository = {
       workspaceDir: parts.folders.workspace,
       name: typeof repository === 'string' ? repository : undefined,
@@ -212,7 +204,12 @@ export function scopeOf(
       github,
       env,
       steps: frame.steps,
-      job: { ...job.workflowContext, status: jobStatus(frame), services: {}, container: {} },
+      job: {
+        ...job.request.workflowContext,
+        status: jobStatus(frame),
+        services: {},
+        container: {},
+      },
       runner: job.runner,
     },
     status: statusOf(frame),

@@ -10,6 +10,7 @@ import {
   referenceIn,
   type RemoteReference,
 } from '../../language/action-reference.ts';
+import { remoteOfWorkflow } from '../../language/called-workflow-path.ts';
 import { usesInText } from '../../language/uses-in-document.ts';
 import type { ActionSupply, ActionUses } from '../../model/action-supply.ts';
 import type { NeededAction } from '../../model/run.ts';
@@ -116,9 +117,7 @@ export class ActionLibrary implements ActionSupply {
   ): Promise<Needs> {
     const walk = new Walk(this, treeDir, fetching, this.#options.isBuiltIn);
     for (const { uses, path } of needed) {
-      const [, repository, ref] =
-        /^([^/]+\/[^/]+)\/\.github\/workflows\/[^@]+@(.+)$/.exec(path) ?? [];
-      const own = repository === undefined || ref === undefined ? undefined : { repository, ref };
+      const own = remoteOfWorkflow(path);
       // The caller of a workflow that is here names its repository.
       if (own !== undefined) await walk.need({ kind: 'remote', ...own, path: '' }, 0);
       await walk.follow(uses, own, 0);
