@@ -217,7 +217,7 @@ jobs:
     );
   });
 
-  test('job timeout: the job fails, always() runs', async () => {
+  test('job timeout: the job is cancelled, always() runs', async () => {
     const job = await runJob(
       `
       - run: sleep 30
@@ -226,7 +226,7 @@ jobs:
     `,
       { request: { timeoutMs: 100 } },
     );
-    expect(job.outcome.conclusion).toBe('failure');
+    expect(job.outcome).toMatchObject({ conclusion: 'cancelled', hasTimedOut: true });
     expect(conclusions(job)).toEqual(['cancelled', 'success']);
     expect(job.annotations.some(({ message }) => message.includes('maximum execution time'))).toBe(
       true,

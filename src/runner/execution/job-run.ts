@@ -3,7 +3,7 @@ import { evaluateNumber, evaluateTemplate, evaluateText } from '../evaluation/ev
 import type { Supervisor } from '../host/process/supervision.ts';
 import { sweepProcesses } from '../host/process/sweep.ts';
 import type { CancelKind, JobOutcome, JobReport, JobRequest } from '../model/execution.ts';
-import type { Conclusion, JsonObject } from '../model/run.ts';
+import type { JsonObject } from '../model/run.ts';
 import type { StepDefinition } from '../model/workflow.ts';
 import { noContainers, preStageOf } from './actions/run-uses.ts';
 import { createFrame, createState, makeFolders, removeCommandFiles } from './job-setup.ts';
@@ -53,7 +53,7 @@ export class JobRun {
       return await this.#conclude(frame);
     } catch (error) {
       this.#report(error);
-      return { conclusion: this.#conclusion(true), outputs: {} };
+      return { ...this.#conclusion(true), outputs: {} };
     } finally {
       this.#isOver = true;
       for (const timer of this.#timers) clearTimeout(timer);
@@ -162,19 +162,21 @@ export class JobRun {
   async #conclude(frame: StepFrame): Promise<JobOutcome> {
     const { outputs, environmentUrl } = await this.#evaluateResults(frame);
     return {
-      conclusion: this.#conclusion(frame.hasFailure),
+      ...this.#conclusion(frame.hasFailure),
       outputs,
       ...(environmentUrl === undefined ? {} : { environmentUrl }),
     };
   }
 
-  #conclusion(hasFailure: boolean): Conclusion {
-    if (this.#job.hasTimedOut) return 'failure';
-    if (this.#job.isCancelled) return 'cancelled';
-    return hasFailure ? 'failure' : 'success';
+  #conclusion(hasFailure: boolean): Pick<JobOutcome, 'conclusion' | 'hasTimedOut'> {
+    if (this.#job.hasTimedOut) return { conclusion: 'cancelled', hasTimedOut: true };
+    if (this.#job.isCancelled) return { conclusion: 'cancelled' };
+    return { conclusion: hasFailure ? 'failure' : 'success' };
   }
 
-  async #evaluateResults(frame: StepFrame): Promise<Omit<JobOutcome, 'conclusion'>> {
+  async #evaluateResults(
+    frame: StepFrame,
+  ): Promise<Pick<JobOutcome, 'outputs' | 'environmentUrl'>> {
     const { masker, request } = this.#job;
     const scope = scopeOf(frame, frameEnv(frame));
     const outputs: Record<string, string> = {};

@@ -79,6 +79,8 @@ export type JobContexts = {
 export type JobOutcome = {
   /** Before the job's own `continue-on-error`, which the scheduler applies. */
   readonly conclusion: Conclusion;
+  /** It was cancelled since it took longer than it may: its run fails. */
+  readonly hasTimedOut?: boolean | undefined;
   /** Evaluated `outputs:`; those that hold a secret are left out, with a warning annotation. */
   readonly outputs: Readonly<Record<string, string>>;
   /** Evaluated `environment.url`. */
@@ -87,7 +89,7 @@ export type JobOutcome = {
 
 /**
  * `cancel`: SIGINT, 7.5 s, SIGTERM, 2.5 s, SIGKILL to the process group; `if: always()/cancelled()`
- * steps still run. `force`: SIGKILL now, no further step. `timeout`: as cancel, but the job fails.
+ * steps still run. `force`: SIGKILL now, no further step. `timeout`: as cancel, but the run fails.
  */
 export type CancelKind = 'cancel' | 'force' | 'timeout';
 

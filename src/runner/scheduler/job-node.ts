@@ -230,8 +230,8 @@ export class JobNode {
       matrixJobs.map(async (matrixJob) => {
         const result = await this.#runOneMatrixJob(matrixJob, permits);
         results.push(result);
-        const isFailing = result.result === 'failure' && strategy.isFailFast;
-        if (!isFailing || this.#context.kept.has(matrixJob.jobId)) return;
+        const isFailing = result.result === 'failure' || result.hasTimedOut === true;
+        if (!isFailing || !strategy.isFailFast || this.#context.kept.has(matrixJob.jobId)) return;
         for (const other of matrixJobs) other.cancellation.cancel('cancel', 'sibling');
       }),
     );

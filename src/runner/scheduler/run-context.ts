@@ -60,6 +60,7 @@ export type JobResult = {
   /** As the run and the jobs that need it see it. */
   readonly result: Conclusion;
   readonly outputs: Readonly<Record<string, string>>;
+  readonly hasTimedOut?: boolean | undefined;
 };
 
 /** One job of a node: the only one, or a matrix job of its matrix. */

@@ -134,7 +134,8 @@ async function startJob(
 }
 
 function hasFailed({ recorder }: RunContext, { jobId }: NodeJob): boolean {
-  return recorder.live.jobs.get(jobId)?.job.conclusion === 'failure';
+  const ended = recorder.live.jobs.get(jobId);
+  return ended?.job.conclusion === 'failure' || ended?.hasTimedOut === true;
 }
 
 function openWorkspace(
@@ -338,14 +339,15 @@ async function execute(
   const conclusion = isLogLost && outcome.conclusion === 'success' ? 'failure' : outcome.conclusion;
   const isForgiven = conclusion === 'failure' && settings.isContinuingOnError && !isLogLost;
   const result = isForgiven ? 'success' : conclusion;
-  const { outputs, environmentUrl } = outcome;
-  recorder.record({ type: 'job.completed', jobId, conclusion, result, outputs, environmentUrl });
+  const { outputs, environmentUrl, hasTimedOut } = outcome;
+  const ended = { conclusion, result, hasTimedOut, outputs, environmentUrl };
+  recorder.record({ type: 'job.completed', jobId, ...ended });
   if (environment?.isDeployment === true) {
     const run = runView(recorder.live);
     options.deployments.deploymentEnded(run, jobId, environment.name, environmentUrl);
   }
   assert(recorder.live.jobs.get(jobId)?.result === result, 'the job is completed');
-  return { result, outputs };
+  return { result, outputs, hasTimedOut };
 }
 
 /** What steps pushed stands in the project's repository before the job is seen to have ended. */

@@ -201,7 +201,7 @@ describe.skipIf(process.platform !== 'linux')('what a step leaves behind ends wi
       },
       'cancelled',
     ],
-    ['timed out', { request: { timeoutMs: 700 } }, 'failure'],
+    ['timed out', { request: { timeoutMs: 700 } }, 'cancelled'],
   ] as const)('a job that is %s leaves nothing', async (_, options, conclusion) => {
     const mark = `mark-${randomUUID()}`;
     const job = await supervised(

@@ -12,22 +12,71 @@ async function benchOf(jobs: string, more: Parameters<typeof createBench>[0] = {
   });
 }
 
-test('a job past its timeout fails; the one beside it does not notice', async () => {
+test('a job past its timeout is cancelled, its run fails; the one beside it does not notice', async () => {
+  const after = 'needs: slow, runs-on: x';
   await using bench = await benchOf(`
   slow:
     runs-on: ubuntu-latest
     timeout-minutes: 0.005
-    steps: [{ run: sleep 30 }, { run: echo never }]
+    steps:
+      - run: sleep 30
+      - run: echo never
+      - { if: failure(), run: echo never }
+      - { if: cancelled(), run: 'echo "job is \${{ job.status }}"' }
+      - { if: always(), run: echo always }
   quick:
     runs-on: ubuntu-latest
     steps: [{ run: echo ok }]
+  plain: { ${after}, steps: [{ run: echo never }] }
+  mends: { ${after}, if: failure(), steps: [{ run: echo never }] }
+  names: { ${after}, if: "failure('slow')", steps: [{ run: echo never }] }
+  tidies: { ${after}, if: cancelled(), steps: [{ run: echo never }] }
+  reports: { ${after}, if: always(), steps: [{ run: 'echo slow is \${{ needs.slow.result }}' }] }
 `);
   const run = await bench.run('w');
   expect(run).toMatchObject({ status: 'failed', conclusion: 'failure' });
-  expect(run.jobs.map((job) => job.conclusion)).toEqual(['failure', 'success']);
+  expect(Object.fromEntries(run.jobs.map((job) => [job.id, job.conclusion]))).toEqual({
+    slow: 'cancelled',
+    quick: 'success',
+    plain: 'skipped',
+    mends: 'skipped',
+    names: 'skipped',
+    tidies: 'skipped',
+    reports: 'success',
+  });
+  const [sleeps, ...others] = run.jobs[0]?.steps.map((step) => step.conclusion) ?? [];
+  expect(sleeps).toBe('cancelled');
+  expect(others).toEqual(['skipped', 'skipped', 'success', 'success']);
+  const log = await textOf(bench.service.logs(run.id, {}));
+  expect(log).toContain('job is cancelled');
+  expect(log).toContain('slow is cancelled');
   const errors = bench.errors(run.id);
   expect(errors[0]?.message).toContain('exceeded the maximum execution time');
   expect(new Set(errors.map(({ jobId }) => jobId))).toEqual(new Set(['slow']));
+  // What is kept of an earlier attempt has timed out still.
+  await bench.service.rerun(run.id, { job: 'quick' });
+  expect((await bench.events.completed(run.id, 2)).conclusion).toBe('failure');
+  const again = await bench.service.rerun(run.id, { failedOnly: true });
+  expect(again.jobs[0]).toMatchObject({ id: 'slow', status: 'queued', attempt: 3 });
+});
+
+test('a matrix job past its timeout ends its siblings; continue-on-error forgives failures alone', async () => {
+  await using bench = await benchOf(
+    `
+  t:
+    runs-on: ubuntu-latest
+    timeout-minutes: \${{ matrix.m }}
+    continue-on-error: \${{ matrix.m < 1 }}
+    strategy: { matrix: { m: [0.005, 5] } }
+    steps: [{ run: sleep 30 }]
+  after: { needs: t, if: always(), runs-on: x, steps: [{ run: 'echo t is \${{ needs.t.result }}' }] }
+`,
+    { limits: { jobsInProgressMax: 2 } },
+  );
+  const run = await bench.run('w');
+  expect(run.jobs.map((job) => job.conclusion)).toEqual(['cancelled', 'cancelled', 'success']);
+  expect(await textOf(bench.service.logs(run.id, {}))).toContain('t is cancelled');
+  expect(run.conclusion).toBe('failure');
 });
 
 test('fail-fast ends real processes of siblings, and their later steps', async () => {

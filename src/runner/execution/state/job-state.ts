@@ -94,7 +94,7 @@ export class JobState {
   /** The docker program, if it works; undefined before somebody asked. */
   docker: Promise<string | undefined> | undefined;
   cancelKind: CancelKind | undefined;
-  /** A timeout makes the job fail, even if it is killed later. */
+  /** A timeout makes the run fail, even if the job is killed later. */
   hasTimedOut = false;
   outputBytes = 0;
   /** Whether the workspace may hold something else than it began with. */

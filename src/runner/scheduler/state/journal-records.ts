@@ -68,6 +68,7 @@ export type JobEntry = {
   readonly job: Job;
   readonly node: string;
   readonly result?: Conclusion | undefined;
+  readonly hasTimedOut?: boolean | undefined;
 };
 
 /** A whole state as plain data. */
@@ -121,6 +122,8 @@ export type RunRecord = { readonly at: string } & (
       readonly conclusion: Conclusion;
       /** What the run and the jobs that need it see: success instead of failure under continue-on-error. */
       readonly result: Conclusion;
+      /** It took longer than it may. */
+      readonly hasTimedOut?: boolean | undefined;
       readonly outputs: Readonly<Record<string, string>>;
       readonly environmentUrl?: string | undefined;
     }

@@ -224,7 +224,13 @@ function completeJob(state: RunState, record: RecordOf<'job.completed'>): void {
       ? {}
       : { environment: { ...environment, url } }),
   };
-  state.jobs.set(job.id, { job, node: entry.node, result: record.result });
+  const { result, hasTimedOut } = record;
+  state.jobs.set(job.id, {
+    job,
+    node: entry.node,
+    result,
+    ...(hasTimedOut === true ? { hasTimedOut } : {}),
+  });
 }
 
 function rerun(state: RunState, record: RecordOf<'run.rerun'>): void {
@@ -310,7 +316,7 @@ function entryOf(
 }
 
 function replaceJob(state: RunState, entry: JobEntry, job: Job): void {
-  state.jobs.set(job.id, { job, node: entry.node, result: entry.result });
+  state.jobs.set(job.id, { ...entry, job });
 }
 
 function replaceStep(
@@ -339,8 +345,10 @@ function durationOf(
 
 /** The conclusion that follows from the jobs as they are (I7). */
 export function conclusionOf(state: RunState): Conclusion {
+  const entries = [...state.jobs.values()];
   return concludeRun(
-    Array.from(state.jobs.values(), (entry) => entry.result),
+    entries.map(({ result }) => result),
     state.run.cancelRequestedAt !== undefined,
+    entries.some(({ hasTimedOut }) => hasTimedOut === true),
   );
 }

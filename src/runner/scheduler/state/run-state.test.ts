@@ -62,11 +62,12 @@ const body: fc.Arbitrary<Body> = fc.oneof(
       return { type: 'jobs.planned', node, jobs: own.map(planned) };
     }),
   jobId.map((id): Body => ({ type: 'job.started', jobId: id, name: `started ${id}` })),
-  fc.tuple(jobId, conclusion).map(([id, each]): Body => ({
+  fc.tuple(jobId, conclusion, fc.boolean()).map(([id, each, isSlow]): Body => ({
     type: 'job.completed',
     jobId: id,
     conclusion: each,
     result: each,
+    ...(isSlow && each === 'cancelled' ? { hasTimedOut: true } : {}),
     outputs: {},
   })),
   fc.tuple(jobId, fc.uniqueArray(number, { minLength: 1 })).map(([id, numbers]): Body => ({
@@ -237,8 +238,10 @@ describe(`the state of a run (SEED=${SEED})`, () => {
     expect(plain(applyRecord(restored, again))).toBe(plain(applyRecord(state, again)));
   });
 
-  test('I7: cancel beats failure beats cancelled jobs beats success beats skipped', () => {
+  test('I7: cancel beats failure and timeout, which beat cancelled jobs, then success, then skipped', () => {
     expect(concludeRun(['success', 'failure'], true)).toBe('cancelled');
+    expect(concludeRun(['cancelled', 'success'], true, true)).toBe('cancelled');
+    expect(concludeRun(['cancelled', 'success'], false, true)).toBe('failure');
     expect(concludeRun(['success', 'cancelled', 'failure'], false)).toBe('failure');
     expect(concludeRun(['success', 'cancelled', 'skipped'], false)).toBe('cancelled');
     expect(concludeRun(['skipped', 'success'], false)).toBe('success');

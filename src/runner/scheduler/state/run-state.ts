@@ -15,8 +15,8 @@
  *     durationMs is their difference. [run-state.test.ts]
  * I6  attempt grows by one with each rerun, and no job's attempt is beyond the run's.
  *     [run-state.test.ts]
- * I7  The conclusion of a finished run follows from the results of its jobs and from whether cancel
- *     was asked for (concludeRun), but for a run that could not be started. [run-state.test.ts]
+ * I7  The conclusion of a finished run follows from the results of its jobs, and from whether one timed
+ *     out or cancel was asked for (concludeRun), but for a run that could not be started. [run-state.test.ts]
  * I8  Applying the records of a journal to nothing gives the state of the run that wrote them, for
  *     each prefix. Recovery is this. [run-state.test.ts]
  * I9  A refused record changes nothing. [run-state.test.ts]
@@ -96,14 +96,16 @@ export function runView(state: RunState): WorkflowRun {
 }
 
 /**
- * What a run comes to: cancelled when that was asked for, else the worst result of its jobs; skipped
- * when all were.
+ * What a run comes to: cancelled when that was asked for, a failure when a job timed out, else the worst
+ * result of its jobs; skipped when all were.
  */
 export function concludeRun(
   results: Iterable<Conclusion | undefined>,
   isCancelRequested: boolean,
+  hasTimedOut = false,
 ): Conclusion {
   if (isCancelRequested) return 'cancelled';
+  if (hasTimedOut) return 'failure';
   let worst: Conclusion = 'skipped';
   for (const result of results) {
     if (result === 'failure') return 'failure';
