@@ -339,6 +339,7 @@ export const ROOMS: ImportTable = {
     'runner/execution/steps',
     'runner/host/actions',
     'runner/host/process',
+    'runner/language',
     'runner/model',
     'runner/step-output',
   ],

@@ -2,9 +2,10 @@ import { AppError } from '../../shared/app-error.ts';
 import { evaluateNumber, evaluateTemplate, evaluateText } from '../evaluation/evaluate.ts';
 import type { Supervisor } from '../host/process/supervision.ts';
 import { sweepProcesses } from '../host/process/sweep.ts';
+import { stepsReferencedBy } from '../language/references.ts';
 import type { CancelKind, JobOutcome, JobReport, JobRequest } from '../model/execution.ts';
 import type { JsonObject } from '../model/run.ts';
-import type { StepDefinition } from '../model/workflow.ts';
+import type { StepDefinition, Template } from '../model/workflow.ts';
 import { noContainers, preStageOf } from './actions/run-uses.ts';
 import { createFrame, createState, makeFolders, removeCommandFiles } from './job-setup.ts';
 import type { ExecutorDependencies } from './state/dependencies.ts';
@@ -186,7 +187,7 @@ export class JobRun {
         const value = await evaluateText(template, scope);
         bytes += Buffer.byteLength(name) + Buffer.byteLength(value);
         if (masker.contains(value)) {
-          this.#job.annotate('warning', `Output '${name}' is left out, since it may hold a secret`);
+          this.#warnOfOutput(name, template);
         } else if (bytes > OUTPUT_BYTES_PER_JOB_MAX) {
           this.#job.annotate('error', `Output '${name}' is left out: all exceed 1 MiB`);
           frame.hasFailure = true;
@@ -199,6 +200,15 @@ export class JobRun {
       }
     }
     return { outputs, environmentUrl: await this.#environmentUrl(scope) };
+  }
+
+  /** Warns at the step that the output is of, as far as its template names one. */
+  #warnOfOutput(name: string, template: Template): void {
+    const ids = stepsReferencedBy(template);
+    const step = this.#known.find(({ id }) => id !== undefined && ids.has(id.toLowerCase()));
+    const empty = 'jobs that need it find it empty';
+    const message = `Output '${name}' is left out, since it may hold a secret: ${empty}`;
+    this.#job.annotate('warning', message, step?.number);
   }
 
   async #environmentUrl(scope: ReturnType<typeof scopeOf>): Promise<string | undefined> {

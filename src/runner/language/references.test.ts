@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { StepsJobDefinition, Workflow } from '../model/workflow.ts';
 import { readWorkflow } from './read-workflow.ts';
-import { scriptInjectionWarnings, secretsReferencedBy } from './references.ts';
+import { scriptInjectionWarnings, secretsOfRun, secretsReferencedBy } from './references.ts';
 
 async function jobFrom(
   lines: string,
@@ -31,6 +31,8 @@ test.each([
   ['- run: ${{ toJSON(secrets) }}', undefined],
   ['- run: ${{ secrets[github.ref] }}', undefined],
   ['- run: ${{ join(secrets.*) }}', undefined],
+  ['- run: ${{ (secrets).a }}', undefined],
+  ['- {uses: ./x, with: {a: "${{ secrets }}"}}', undefined],
 ])('secrets of %s', async (step, wanted) => {
   const { workflow, job } = await jobFrom(`      ${step}\n`);
   expect(secretsReferencedBy(workflow, job)).toEqual(wanted);
@@ -39,6 +41,33 @@ test.each([
 test("secrets of the workflow's env count for each job", async () => {
   const { workflow, job } = await jobFrom('      - run: x\n', '{A: "${{ secrets.w }}"}');
   expect(secretsReferencedBy(workflow, job)).toEqual(['W']);
+});
+
+test('secrets of a run are those of all its jobs, of called ones too', async () => {
+  const below = (text: string): Record<string, string> => ({ './.github/workflows/c.yml': text });
+  const head = 'on: push\njobs:\n';
+  const called =
+    'on: { workflow_call: { secrets: { far: { required: false } } } }\njobs: { x: { runs-on: x, steps: [{ run: "${{ secrets.far }}" }] } }\n';
+  const own = '  a: { runs-on: x, steps: [{ run: "${{ secrets.NEAR }}" }] }\n';
+  const call = '{ uses: ./.github/workflows/c.yml, secrets:';
+  for (const [text, wanted] of [
+    [own, ['NEAR']],
+    [`${own}  b: ${call} inherit }\n`, ['FAR', 'NEAR']],
+    [`  b: ${call} { far: "\${{ secrets.given }}" } }\n`, ['FAR', 'GIVEN']],
+    [`${own}  b: ${call} { far: "\${{ toJSON(secrets) }}" } }\n`, undefined],
+  ] as const) {
+    const files = below(called);
+    const source = { text: head + text, fileName: 'w.yml', path: '.github/workflows/w.yml' };
+    const { workflow, problems } = await readWorkflow(source, (uses) => {
+      const content = files[uses];
+      const path = '.github/workflows/c.yml';
+      return Promise.resolve(
+        content === undefined ? undefined : { text: content, fileName: 'c.yml', path },
+      );
+    });
+    expect(problems).toEqual([]);
+    expect(workflow && secretsOfRun(workflow)).toEqual(wanted);
+  }
 });
 
 test.each([

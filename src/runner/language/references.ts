@@ -25,13 +25,47 @@ export function secretsReferencedBy(
   if (job.kind === 'call' && job.secrets === 'inherit') {
     return undefined;
   }
+  return secretsNamedIn([...partsOfWorkflow(workflow), ...partsOfJob(job)]);
+}
+
+/** The same of these templates and conditions alone. */
+export function secretsNamedIn(parts: readonly ReferencePart[]): readonly string[] | undefined {
   const names = new Set<string>();
-  for (const { tree } of expressionsIn([...partsOfWorkflow(workflow), ...partsOfJob(job)])) {
+  for (const { tree } of expressionsIn(parts)) {
     if (!addSecrets(tree, names)) {
       return undefined;
     }
   }
   return [...names].toSorted();
+}
+
+/**
+ * Names of the secrets that any job of a run can read, those of called workflows included, upper-case and
+ * sorted; undefined when they cannot be known. `secrets: inherit` names none itself: the called jobs do.
+ */
+export function secretsOfRun(workflow: Workflow): readonly string[] | undefined {
+  const names = new Set<string>();
+  for (const job of workflow.jobs.values()) {
+    const isInherited = job.kind === 'call' && job.secrets === 'inherit';
+    const own = secretsReferencedBy(workflow, isInherited ? { ...job, secrets: undefined } : job);
+    const below = job.kind === 'call' ? secretsOfRun(job.called) : [];
+    if (own === undefined || below === undefined) return undefined;
+    for (const name of [...own, ...below]) names.add(name);
+  }
+  return [...names].toSorted();
+}
+
+/** Ids of the steps whose results a template reads by name, lower-case. */
+export function stepsReferencedBy(template: Template): ReadonlySet<string> {
+  const ids = new Set<string>();
+  for (const { tree } of expressionsIn([template])) {
+    walkExpression(tree, (node) => {
+      if (!(node instanceof IndexAccess) || !isContext(node.expr, 'steps')) return;
+      const id = literalIndex(node);
+      if (id !== undefined) ids.add(id.toLowerCase());
+    });
+  }
+  return ids;
 }
 
 function partsOfWorkflow(workflow: Workflow): readonly ReferencePart[] {

@@ -170,24 +170,33 @@ export interface SecretSource {
   }): Promise<Readonly<Record<string, string>>>;
   variablesFor(environment: string): Promise<Readonly<Record<string, string>>>;
   /**
-   * Every value that a job of this environment could have been given, named by it or not: all of them are
-   * hidden, wherever a step got them from. Never rejects; values that cannot be decrypted are left out.
+   * What a job of this environment (undefined: of any) that names these secrets hides, all when undefined: their
+   * values and the runner's own secrets. Never rejects; what cannot be decrypted is left out.
    */
-  masksFor?(environment: string): Promise<readonly string[]>;
+  masksFor?(
+    environment: string | undefined,
+    names: readonly string[] | undefined,
+  ): Promise<readonly string[]>;
   /** Environments that have a secret or a variable of their own. */
   environments(): Promise<readonly string[]>;
 }
 
-/** The ledger is notified of each job that names an environment. Never throws, never delays the job. */
+/**
+ * The ledger is notified of each job that names an environment. Never throws, never delays the job. `mask` hides
+ * the secrets of the run in what is recorded, since records leave the machine.
+ */
 export interface DeploymentRecorder {
-  deploymentStarted(run: WorkflowRun, jobId: string, environment: string): void;
+  deploymentStarted(run: WorkflowRun, jobId: string, environment: string, mask: TextMask): void;
   deploymentEnded(
     run: WorkflowRun,
     jobId: string,
     environment: string,
     url: string | undefined,
+    mask: TextMask,
   ): void;
 }
+
+export type TextMask = (text: string) => string;
 
 /** What git knows of the project, for events that are made here. Nothing of it is an error: what git does not say is undefined. */
 export interface ProjectHistory {

@@ -13,8 +13,9 @@ import { evaluateConcurrency } from './job-settings.ts';
 import { Omissions } from './omissions.ts';
 import type { FairPermits, Release } from './permits.ts';
 import { prepareActions } from './prepare-actions.ts';
-import type { RunContext, SecretProvider } from './run-context.ts';
+import { NO_SECRETS, type RunContext, type SecretProvider } from './run-context.ts';
 import { runGraph } from './run-graph.ts';
+import { RunMasks } from './run-masks.ts';
 import type { RunRecorder } from './run-recorder.ts';
 import type { SchedulerOptions } from './scheduler-options.ts';
 import { TOP } from './state/run-plan.ts';
@@ -265,7 +266,7 @@ export class ActiveRun {
       facts: this.#facts(),
       kept: this.#kept,
       variablesOf: (environment) => this.#variablesOf(environment),
-      givenSecrets: Object.values(this.#given),
+      masks: new RunMasks(options.secrets, this.#workflow, this.#given),
       annotate: (annotation) => this.annotate(annotation),
       warnedNodes: new Set(),
       workflow: this.#workflow,
@@ -317,11 +318,11 @@ export class ActiveRun {
     const { secrets } = this.#shared.options;
     const { runId } = this.recorder;
     // As GitHub does for a pull request from another repository.
-    if (this.recorder.live.request.fork !== undefined) return () => Promise.resolve({});
-    return async (request) => ({
-      ...(await secrets.secretsFor({ runId, ...request })),
-      ...namedOf(this.#given, request.names),
-    });
+    if (this.recorder.live.request.fork !== undefined) return () => Promise.resolve(NO_SECRETS);
+    return async (request) => {
+      const kept = await secrets.secretsFor({ runId, ...request });
+      return { byName: { ...kept, ...namedOf(this.#given, request.names) }, masks: [] };
+    };
   }
 
   /** Read once a run and environment: a run sees one state of them. */
@@ -343,8 +344,10 @@ export class ActiveRun {
     if (env === undefined) return;
     try {
       const names = secretsReferencedBy(this.#workflow, NO_JOB);
-      const secrets =
-        names?.length === 0 ? {} : await this.#secrets()({ jobId: '', environment: '', names });
+      const { byName: secrets } =
+        names?.length === 0
+          ? NO_SECRETS
+          : await this.#secrets()({ jobId: '', environment: '', names });
       const values = await evaluateTexts(env, {
         contexts: {
           github: githubContext({ ...this.#facts(), hasToken: false }),

@@ -1,19 +1,20 @@
 import { AppError } from '../../shared/app-error.ts';
 import { resolveCallInputs } from '../evaluation/call-inputs.ts';
 import { evaluateTemplate, evaluateText } from '../evaluation/evaluate.ts';
-import { secretsReferencedBy } from '../language/references.ts';
+import { secretsNamedIn } from '../language/references.ts';
 import type { JsonObject, JsonValue } from '../model/run.ts';
 import type { CallJobDefinition } from '../model/workflow.ts';
 import { groupKey } from './concurrency-groups.ts';
 import { enterGroup } from './enter-group.ts';
 import { evaluateConcurrency } from './job-settings.ts';
-import type {
-  JobResult,
-  NodeJob,
-  MatrixJobContexts,
-  RunContext,
-  SecretProvider,
-  WorkflowScope,
+import {
+  NO_SECRETS,
+  type JobResult,
+  type MatrixJobContexts,
+  type NodeJob,
+  type RunContext,
+  type SecretProvider,
+  type WorkflowScope,
 } from './run-context.ts';
 import { placeBelow } from './state/run-plan.ts';
 import { concludeRun } from './state/run-state.ts';
@@ -99,7 +100,10 @@ function completeCaller(context: RunContext, matrixJob: NodeJob): JobResult {
   return { result: 'cancelled', outputs };
 }
 
-/** `inherit`: the caller's own. A mapping: its values, which see the caller's secrets. None: none. */
+/**
+ * `inherit`: the caller's own. A mapping: its values, which see the caller's secrets; each job of the call
+ * hides them all, with the secrets they are made of. None: none.
+ */
 function secretsOfCall(
   matrixJob: NodeJob,
   definition: CallJobDefinition,
@@ -107,18 +111,19 @@ function secretsOfCall(
 ): SecretProvider {
   const { secrets: template } = definition;
   if (template === 'inherit') return matrixJob.scope.secrets;
-  if (template === undefined) return () => Promise.resolve({});
+  if (template === undefined) return () => Promise.resolve(NO_SECRETS);
   return async ({ jobId }) => {
-    const names = secretsReferencedBy(matrixJob.scope.workflow, definition);
+    const names = secretsNamedIn([template]);
     const own = await matrixJob.scope.secrets({ jobId, environment: '', names });
-    const secrets = withToken(own, contexts.github);
+    const secrets = withToken(own.byName, contexts.github);
     const value = await evaluateTemplate(template, { contexts: { ...contexts, secrets } });
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
       throw new AppError('INVALID_WORKFLOW', 'secrets: a mapping was expected');
     }
     const mapping: JsonObject = value as JsonObject;
     const texts = Object.entries(mapping).map(([name, each]) => [name, textOf(name, each)]);
-    return Object.fromEntries(texts) as Record<string, string>;
+    const byName = Object.fromEntries(texts) as Record<string, string>;
+    return { byName, masks: [...own.masks, ...Object.values(own.byName)] };
   };
 }
 

@@ -119,10 +119,11 @@ export function jobWorkflowContext(
 ): JsonObject {
   const remote = remoteOfWorkflow(path);
   if (remote === undefined) {
-    const { repository = '', sha = '' } = github;
-    const ref = github['ref'] === '' ? sha : github['ref'];
+    const sha = textIn(github, 'sha');
+    const ref = textIn(github, 'ref');
+    const repository = textIn(github, 'repository');
     return {
-      workflow_ref: `${String(repository)}/${path}@${String(ref)}`,
+      workflow_ref: `${repository}/${path}@${ref === '' ? sha : ref}`,
       workflow_sha: sha,
       workflow_repository: repository,
       workflow_file_path: path,

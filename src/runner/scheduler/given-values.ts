@@ -56,7 +56,7 @@ export async function openedSecrets(
   return JSON.parse(await sealer.open(contextOf(runId), sealed)) as GivenValues;
 }
 
-/** Those of `values` that `names` asks for; undefined: all. */
+/** Those of `values` that `names`, in upper case, asks for; undefined: all. */
 export function namedOf(values: GivenValues, names: readonly string[] | undefined): GivenValues {
   if (names === undefined) return values;
   return Object.fromEntries(Object.entries(values).filter(([name]) => names.includes(name)));

@@ -6,6 +6,7 @@ import type { ConcurrencyGroups } from './concurrency-groups.ts';
 import type { RunFacts } from './github-context.ts';
 import type { Omissions } from './omissions.ts';
 import type { FairPermits } from './permits.ts';
+import type { RunMasks } from './run-masks.ts';
 import type { RunRecorder } from './run-recorder.ts';
 import type { SchedulerOptions } from './scheduler-options.ts';
 import type { PlanPlace } from './state/run-plan.ts';
@@ -25,8 +26,8 @@ export type RunContext = {
   readonly kept: ReadonlySet<string>;
   /** The `vars` context. */
   readonly variablesOf: (environment: string) => Promise<JsonObject>;
-  /** Values of the secrets that came with the start: all jobs hide them. */
-  readonly givenSecrets: readonly string[];
+  /** Hides secrets in all that leaves the machine. */
+  readonly masks: RunMasks;
   readonly annotate: (annotation: Annotation) => void;
   /** Nodes of the graph that were notified that they check nothing out: not each of their matrix jobs is. */
   readonly warnedNodes: Set<string>;
@@ -36,12 +37,20 @@ export type RunContext = {
   readonly omissions: Omissions;
 };
 
-/** The values of secrets by name; only `names`, or all. */
+/** The secrets that a job gets; only `names`, or all. */
 export type SecretProvider = (request: {
   readonly jobId: string;
   readonly environment: string;
   readonly names: readonly string[] | undefined;
-}) => Promise<Readonly<Record<string, string>>>;
+}) => Promise<JobSecretValues>;
+
+export type JobSecretValues = {
+  readonly byName: Readonly<Record<string, string>>;
+  /** Hidden beside them: what they were made of. */
+  readonly masks: readonly string[];
+};
+
+export const NO_SECRETS: JobSecretValues = { byName: {}, masks: [] };
 
 /** The run's own workflow, or one that a job of it calls. */
 export type WorkflowScope = {

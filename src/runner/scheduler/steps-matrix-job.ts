@@ -5,8 +5,10 @@ import { AppError } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
 import { removeSmallTree } from '../../shared/small-tree.ts';
 import { secretsReferencedBy } from '../language/references.ts';
+import { literalText, valueOf } from '../language/template-access.ts';
 import type { JobExecution, JobOutcome, JobRequest } from '../model/execution.ts';
 import type { JobIsolation } from '../model/isolation.ts';
+import type { TextMask } from '../model/ports.ts';
 import type { Conclusion, JsonObject } from '../model/run.ts';
 import type { Workspace } from '../model/storage.ts';
 import type { StepsJobDefinition } from '../model/workflow.ts';
@@ -111,17 +113,18 @@ async function startJob(
 ): Promise<JobResult> {
   const environment = settings.environment?.name ?? '';
   const names = secretsReferencedBy(matrixJob.scope.workflow, definition);
-  const secrets = await matrixJob.scope.secrets({ jobId: matrixJob.jobId, environment, names });
-  // Also of those that the job does not name: a step may find them in a file or a program's output.
-  const kept = (await context.options.secrets.masksFor?.(environment)) ?? [];
-  const hidden = [...kept, ...context.givenSecrets];
+  const given = await matrixJob.scope.secrets({ jobId: matrixJob.jobId, environment, names });
+  const secrets = withToken(given.byName, contexts.github);
+  const kept = (await context.options.secrets.masksFor?.(environment, names)) ?? [];
+  const masks = [...Object.values(secrets).map(String), ...given.masks, ...kept];
+  context.masks.add(masks);
   const vars = environment === '' ? contexts.vars : await context.variablesOf(environment);
   const isolation = await isolationFor(context);
   let workspace: Workspace | undefined;
   let isKept = false;
   try {
     if (isolation === undefined) workspace = await openWorkspace(context, matrixJob, definition);
-    const parts = { contexts, vars, secrets, hidden, isolation, workspace };
+    const parts = { contexts, vars, secrets, masks, isolation, workspace };
     const result = await startIn(context, matrixJob, definition, settings, parts);
     const { keepWorkspaces } = context.options;
     isKept =
@@ -181,9 +184,8 @@ async function isolationFor(context: RunContext): Promise<JobIsolation | undefin
 type JobParts = {
   readonly contexts: MatrixJobContexts;
   readonly vars: JsonObject;
-  readonly secrets: Readonly<Record<string, string>>;
-  /** Values to hide, beside the secrets of the job. */
-  readonly hidden: readonly string[];
+  readonly secrets: JsonObject;
+  readonly masks: readonly string[];
   readonly isolation: JobIsolation | undefined;
   /** Undefined for a job that is kept apart, which has its own. */
   readonly workspace: Workspace | undefined;
@@ -194,7 +196,7 @@ async function startIn(
   matrixJob: NodeJob,
   definition: StepsJobDefinition,
   settings: JobSettings,
-  { contexts, vars, secrets, hidden, isolation, workspace }: JobParts,
+  { contexts, vars, secrets, masks, isolation, workspace }: JobParts,
 ): Promise<JobResult> {
   const path = isolation?.workspace ?? workspace?.path;
   assert(path !== undefined, 'a job has a workspace');
@@ -202,9 +204,8 @@ async function startIn(
     ...contexts,
     github: { ...contexts.github, job: definition.key, workspace: path },
     vars,
-    secrets: withToken(secrets, contexts.github),
+    secrets,
   };
-  const masks = [...Object.values(jobContexts.secrets).map(String), ...hidden];
   const folder = context.options.ids.uuid();
   const mark = join(context.options.projectDir, '.runner', JOBS_FOLDER, folder);
   const jobDir =
@@ -319,7 +320,8 @@ async function execute(
   });
   warnWithoutCheckout(context, matrixJob, request);
   if (environment?.isDeployment === true) {
-    options.deployments.deploymentStarted(runView(recorder.live), jobId, environment.name);
+    const mask = await maskOf(context, request.job);
+    options.deployments.deploymentStarted(runView(recorder.live), jobId, environment.name, mask);
   }
   const reporter = new JobReporter(context, jobId, matrixJob.scope.workflow.path);
   const execution = options.executor.execute(request, reporter);
@@ -343,11 +345,30 @@ async function execute(
   const ended = { conclusion, result, hasTimedOut, outputs, environmentUrl };
   recorder.record({ type: 'job.completed', jobId, ...ended });
   if (environment?.isDeployment === true) {
+    const mask = await maskOf(context, request.job);
     const run = runView(recorder.live);
-    options.deployments.deploymentEnded(run, jobId, environment.name, environmentUrl);
+    options.deployments.deploymentEnded(run, jobId, environment.name, environmentUrl, mask);
   }
   assert(recorder.live.jobs.get(jobId)?.result === result, 'the job is completed');
   return { result, outputs, hasTimedOut };
+}
+
+/**
+ * Hides the secrets of the run; where there are too many of them, the whole text. The name of the environment
+ * is shown where it stands in the file as it is: `production` is none for being the value of some secret.
+ */
+async function maskOf(
+  { masks, options }: RunContext,
+  { environment }: StepsJobDefinition,
+): Promise<TextMask> {
+  const written = literalText(valueOf(environment, 'name') ?? environment);
+  try {
+    const masker = await masks.masker();
+    return (text) => (text === written ? text : masker.mask(text));
+  } catch (error) {
+    options.report('runner.masks', error instanceof Error ? error : new Error(String(error)));
+    return () => '***';
+  }
 }
 
 /** What steps pushed stands in the project's repository before the job is seen to have ended. */

@@ -79,12 +79,17 @@ export class JobSecrets {
   }
 
   /**
-   * Every value that a job of this environment could be given, and the runner's own, which none is given.
-   * Never rejects; reports what it leaves out. Cost: decrypts each; a read for each file with keys.
+   * Every value of these names (all when undefined), that of an environment and the one of all that it hides, and
+   * the runner's own secrets. Never rejects; reports what it leaves out. Cost: decrypts each; a read for each file with keys.
    */
-  async masksFor(environment: string): Promise<readonly string[]> {
+  async masksFor(
+    environment: string | undefined,
+    names: readonly string[] | undefined,
+  ): Promise<readonly string[]> {
     const { local, process, ownSecrets } = this.#stores;
-    const values = new Set(process.values.values());
+    const isNamed = (name: string): boolean => names?.includes(name) ?? true;
+    const values = new Set<string>();
+    for (const [name, value] of process.values) if (isNamed(name)) values.add(value);
     for (const own of await Promise.allSettled(ownSecrets.map((find) => find()))) {
       if (own.status === 'fulfilled') for (const value of own.value) values.add(value);
       else this.#reportIncomplete(own.reason);
@@ -92,7 +97,7 @@ export class JobSecrets {
     try {
       await local.open();
       for (const entry of this.#entriesFor(environment)) {
-        if (entry.backend !== 'host') values.add(local.valueOf(entry));
+        if (entry.backend !== 'host' && isNamed(entry.name)) values.add(local.valueOf(entry));
       }
     } catch (error) {
       // What cannot be opened is given to no job either, which is then reported why.
@@ -124,8 +129,9 @@ export class JobSecrets {
     return [...stored, ...this.#stores.process.values.keys()];
   }
 
-  /** Those of the environment and of all. */
-  #entriesFor(environment: string): readonly LocalEntry[] {
+  /** Those of the environment and of all; undefined: of every one. */
+  #entriesFor(environment: string | undefined): readonly LocalEntry[] {
+    if (environment === undefined) return this.#stores.local.entries();
     const key = environmentKey(environment);
     return this.#stores.local
       .entries()

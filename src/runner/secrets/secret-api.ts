@@ -93,7 +93,10 @@ export type SecretStatus = {
  * Errors of all: BACKEND_UNAVAILABLE when a file does not verify or a key is missing, DISK_FULL, STORE_UNAVAILABLE.
  */
 export interface SecretService extends SecretSource {
-  masksFor(environment: string): Promise<readonly string[]>;
+  masksFor(
+    environment: string | undefined,
+    names: readonly string[] | undefined,
+  ): Promise<readonly string[]>;
   /** Sorted, each name once. Absent: of all environments. Errors: INVALID_NAME. */
   listNames(environment?: string): Promise<readonly string[]>;
   /** One entry for each backend that has the secret, by environment and name. Errors: INVALID_NAME. */

@@ -43,7 +43,7 @@ export async function createSecretService(options: SecretServiceOptions): Promis
     refreshVault: (actor) => synced.refreshVault(actor),
     secretsFor: (request) => jobs.secretsFor(request),
     variablesFor: (environment) => jobs.variablesFor(environment),
-    masksFor: (environment) => jobs.masksFor(environment),
+    masksFor: (environment, names) => jobs.masksFor(environment, names),
     status: () => statusOf({ ...stores, keySource: stores.masterKey.source }),
     audit: (query) => audit.query(query),
     close: async () => {

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
-import type { DeploymentRecorder, ProblemReporter } from '../model/ports.ts';
+import type { DeploymentRecorder, ProblemReporter, TextMask } from '../model/ports.ts';
 import type { WorkflowRun } from '../model/run.ts';
 import type { ErrorReason } from '../model/runner-reason.ts';
 import { openJsonlFile, type JsonlFile } from '../storage/jsonl-file.ts';
@@ -97,12 +97,12 @@ class FileDeploymentLedger implements DeploymentLedger {
     this.#dropOldest();
   }
 
-  deploymentStarted(run: WorkflowRun, jobId: string, environment: string): void {
+  deploymentStarted(run: WorkflowRun, jobId: string, environment: string, mask: TextMask): void {
     this.#safely(() => {
       if (!this.#isWatched(environment)) return;
       const status = jobOf(run, jobId)?.status === 'queued' ? 'pending' : 'in_progress';
       const known = this.#records.get(deploymentId(run, jobId, environment));
-      this.#store(recordOfRun(run, jobId, environment, status, this.#now(), known));
+      this.#store(recordOfRun(run, jobId, environment, status, this.#now(), known, mask));
     });
   }
 
@@ -111,14 +111,15 @@ class FileDeploymentLedger implements DeploymentLedger {
     jobId: string,
     environment: string,
     url: string | undefined,
+    mask: TextMask,
   ): void {
     this.#safely(() => {
       const known = this.#records.get(deploymentId(run, jobId, environment));
       // What was begun is ended, also when the settings have changed meanwhile.
       if (known === undefined && !this.#isWatched(environment)) return;
       const status = statusOfEnd(run, jobId);
-      const record = recordOfRun(run, jobId, environment, status, this.#now(), known);
-      this.#store(url === undefined || url === '' ? record : { ...record, url });
+      const record = recordOfRun(run, jobId, environment, status, this.#now(), known, mask);
+      this.#store(url === undefined || url === '' ? record : { ...record, url: mask(url) });
     });
   }
 

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { TextMask } from '../model/ports.ts';
 import type { Conclusion, Job, WorkflowRun } from '../model/run.ts';
 import { objectOf } from './cache-entry.ts';
 
@@ -57,7 +58,7 @@ export function deploymentId(run: WorkflowRun, jobId: string, environment: strin
   return `dpl-${createHash('sha256').update(text).digest('hex').slice(0, 24)}`;
 }
 
-/** The deployment as `run` says it now. `createdAt` and the mirror are those of `known`. */
+/** The deployment as `run` says it now, what jobs can have made behind `mask`. `createdAt` and the mirror are those of `known`. */
 export function recordOfRun(
   run: WorkflowRun,
   jobId: string,
@@ -65,6 +66,7 @@ export function recordOfRun(
   status: DeploymentStatus,
   now: string,
   known: DeploymentRecord | undefined,
+  mask: TextMask,
 ): DeploymentRecord {
   const kept = run.jobs.filter((job, index) => index < JOBS_MAX || job.id === jobId);
   return {
@@ -73,13 +75,13 @@ export function recordOfRun(
     workflow: run.workflow,
     jobId,
     status,
-    environment,
+    environment: mask(environment),
     ref: run.trigger.ref,
     sha: run.trigger.sha,
     ...(known?.url === undefined ? {} : { url: known.url }),
     jobs: kept.map(({ id, name, conclusion, durationMs }) => ({
       id,
-      name,
+      name: mask(name),
       ...(conclusion === undefined ? {} : { conclusion }),
       ...(durationMs === undefined ? {} : { durationMs }),
     })),

@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import type { TextMask } from '../../../src/runner/model/ports.ts';
+import type { WorkflowRun } from '../../../src/runner/model/run.ts';
 import { createBench, secretsFrom, textOf } from '../support/scheduler-bench.ts';
 import { ScriptedExecutor } from '../support/scripted-executor.ts';
 
@@ -175,6 +177,64 @@ jobs:
   expect((await any.run('w')).jobs.map((job) => job.conclusion)).toEqual(
     Array.from({ length: 5 }, () => 'success'),
   );
+});
+
+test('what is told of a deployment hides the secrets of the whole run, of all environments', async () => {
+  const asked: unknown[] = [];
+  const source = secretsFrom({ '': { HERE: 'the-here', UNNAMED: 'unnamed' } });
+  const told: string[] = [];
+  const tell = (run: WorkflowRun, environment: string, mask: TextMask): void => {
+    const texts = [environment, ...run.jobs.map(({ name }) => name), 'unnamed'];
+    told.push(texts.map(mask).join(' | '));
+  };
+  await using bench = await createBench({
+    executor: new ScriptedExecutor(),
+    secrets: {
+      ...source,
+      masksFor: (environment, names) => {
+        asked.push([environment, names]);
+        const all = { HERE: 'the-here', FAR: environment === undefined ? 'the-far' : '' };
+        const found = Object.entries(all).filter(([name]) => names?.includes(name) ?? true);
+        return Promise.resolve(found.map(([, value]) => value));
+      },
+    },
+    overrides: {
+      sealer: {
+        seal: (_context, value) => Promise.resolve({ salt: '', value }),
+        open: (_context, { value }) => Promise.resolve(value),
+      },
+      deployments: {
+        deploymentStarted: (run, _jobId, environment, mask) => tell(run, environment, mask),
+        deploymentEnded: (run, _jobId, environment, _url, mask) => tell(run, environment, mask),
+      },
+    },
+    workflows: {
+      'w.yml': `
+on: workflow_dispatch
+jobs:
+  deploy:
+    runs-on: x
+    name: deploy the-far made-of-the-here
+    environment: { name: "for-\${{ 'given-1' }}" }
+    steps: [{ run: ok }]
+  plain: { needs: deploy, runs-on: x, environment: the-far, steps: [{ run: ok }] }
+  other: { needs: deploy, runs-on: x, steps: [{ run: "say \${{ secrets.here }}" }] }
+  call: { needs: deploy, uses: ./.github/workflows/called.yml, secrets: { MADE: "made-of-\${{ secrets.HERE }}" } }
+`,
+      'called.yml': `
+on: { workflow_call: { secrets: { MADE: { required: true } } } }
+jobs: { x: { runs-on: x, steps: [{ run: "say \${{ secrets.far }} \${{ secrets.given }}" }] } }
+`,
+    },
+  });
+  const { run } = await bench.service.start({ workflow: 'w', secrets: { given: 'given-1' } });
+  await bench.events.completed(run.id);
+  // No job names the last of them; the environment's name of the second stands in the file.
+  const names = 'deploy *** made-of-*** | plain | other | call / x | unnamed';
+  const [one, two] = [`for-*** | ${names}`, `the-far | ${names}`];
+  expect(told).toEqual([one, one, two, two]);
+  expect(asked).toContainEqual([undefined, ['FAR', 'GIVEN', 'HERE']]);
+  expect(asked).toContainEqual(['for-given-1', []]);
 });
 
 test('a token only for those who declare permissions, and masked', async () => {

@@ -35,6 +35,10 @@ function runOf(id: string, jobs: readonly Job[] = [jobOf('deploy')], attempt = 1
   };
 }
 
+function plain(text: string): string {
+  return text;
+}
+
 async function withLog(log: object, options: FixtureOptions = {}): Promise<Fixture> {
   const fixture = await createFixture(options);
   const { owner, repo } = fixture.host;
@@ -64,12 +68,12 @@ describe('the ledger', () => {
   test('appends a line for each change, and shows each deployment once, newest first', async () => {
     const fixture = await withLog({});
     const { deployments } = fixture.sync;
-    deployments.deploymentStarted(runOf('r1'), 'deploy', 'staging');
+    deployments.deploymentStarted(runOf('r1'), 'deploy', 'staging', plain);
     fixture.clock.ms += 1000;
-    deployments.deploymentStarted(runOf('r2'), 'deploy', 'production');
+    deployments.deploymentStarted(runOf('r2'), 'deploy', 'production', plain);
     fixture.clock.ms += 1000;
     const ended = runOf('r1', [jobOf('build', 'success'), jobOf('deploy', 'success')]);
-    deployments.deploymentEnded(ended, 'deploy', 'staging', 'https://staging.example.com');
+    deployments.deploymentEnded(ended, 'deploy', 'staging', 'https://staging.example.com', plain);
     await deployments.flush();
     const shown = deployments.query({});
     expect(shown.map(({ runId, status }) => [runId, status])).toEqual([
@@ -108,7 +112,7 @@ describe('the ledger', () => {
     const { deployments } = sync;
     for (const [index, environment] of ['a', 'b', 'a', 'a'].entries()) {
       const run = runOf(`r${index}`, [jobOf('deploy', index === 2 ? 'failure' : 'success')]);
-      deployments.deploymentEnded(run, 'deploy', environment, undefined);
+      deployments.deploymentEnded(run, 'deploy', environment, undefined, plain);
     }
     const ids = (query: Parameters<typeof deployments.query>[0]): readonly string[] =>
       deployments.query(query).map(({ runId }) => runId);
@@ -121,28 +125,29 @@ describe('the ledger', () => {
   test('an attempt is a deployment of its own; cancelled and skipped jobs deployed nothing', async () => {
     const { sync } = await withLog({});
     const { deployments } = sync;
-    deployments.deploymentStarted(runOf('r1'), 'deploy', 'a');
+    deployments.deploymentStarted(runOf('r1'), 'deploy', 'a', plain);
     deployments.deploymentEnded(
       runOf('r1', [jobOf('deploy', 'failure')]),
       'deploy',
       'a',
       undefined,
+      plain,
     );
     const second = { ...jobOf('deploy', 'skipped'), attempt: 2 };
-    deployments.deploymentEnded(runOf('r1', [second], 2), 'deploy', 'a', undefined);
+    deployments.deploymentEnded(runOf('r1', [second], 2), 'deploy', 'a', undefined, plain);
     expect(deployments.query({}).map(({ status }) => status)).toEqual(['cancelled', 'failure']);
   });
 
   test('keeps to the settings, but ends what it began', async () => {
     const fixture = await withLog({ environments: ['production'] });
     const { sync, host } = fixture;
-    sync.deployments.deploymentStarted(runOf('r1'), 'deploy', 'staging');
-    sync.deployments.deploymentStarted(runOf('r2'), 'deploy', 'production');
+    sync.deployments.deploymentStarted(runOf('r1'), 'deploy', 'staging', plain);
+    sync.deployments.deploymentStarted(runOf('r2'), 'deploy', 'production', plain);
     const { owner, repo } = host;
     await sync.putConfig({ host: { owner, repo }, deploymentLog: { enabled: false } });
     const ended = runOf('r2', [jobOf('deploy', 'success')]);
-    sync.deployments.deploymentEnded(ended, 'deploy', 'production', undefined);
-    sync.deployments.deploymentStarted(runOf('r3'), 'deploy', 'production');
+    sync.deployments.deploymentEnded(ended, 'deploy', 'production', undefined, plain);
+    sync.deployments.deploymentStarted(runOf('r3'), 'deploy', 'production', plain);
     expect(sync.deployments.query({}).map(({ runId, status }) => [runId, status])).toEqual([
       ['r2', 'success'],
     ]);
@@ -150,8 +155,8 @@ describe('the ledger', () => {
 
   test('ends deployments of runs that are over when it is told of them', async () => {
     const fixture = await withLog({});
-    fixture.sync.deployments.deploymentStarted(runOf('r1'), 'deploy', 'a');
-    fixture.sync.deployments.deploymentStarted(runOf('r2'), 'deploy', 'a');
+    fixture.sync.deployments.deploymentStarted(runOf('r1'), 'deploy', 'a', plain);
+    fixture.sync.deployments.deploymentStarted(runOf('r2'), 'deploy', 'a', plain);
     await fixture.sync.deployments.flush();
     const sync = await fixture.restart();
     sync.deployments.settleOrphans((runId) => runId === 'r2');
@@ -164,7 +169,7 @@ describe('the ledger', () => {
 
   test('a line that a crash tore and lines that are none are reported and left out', async () => {
     const fixture = await withLog({});
-    fixture.sync.deployments.deploymentStarted(runOf('r1'), 'deploy', 'a');
+    fixture.sync.deployments.deploymentStarted(runOf('r1'), 'deploy', 'a', plain);
     await fixture.sync.deployments.flush();
     const path = join(fixture.stateDir, 'deployments.jsonl');
     const whole = (await readFile(path, 'utf8')).trimEnd();
@@ -176,7 +181,7 @@ describe('the ledger', () => {
       'jsonl.line_unreadable',
     ]);
     expect(sync.deployments.query({})).toHaveLength(1);
-    sync.deployments.deploymentStarted(runOf('r2'), 'deploy', 'a');
+    sync.deployments.deploymentStarted(runOf('r2'), 'deploy', 'a', plain);
     await sync.deployments.flush();
     const again = await fixture.restart();
     expect(again.deployments.query({}).map(({ runId }) => runId)).toEqual(['r2', 'r1']);
@@ -186,7 +191,7 @@ describe('the ledger', () => {
     const fixture = await withLog({});
     const { deployments } = fixture.sync;
     await fixture.sync.close();
-    deployments.deploymentStarted(runOf('r1'), 'deploy', 'a');
+    deployments.deploymentStarted(runOf('r1'), 'deploy', 'a', plain);
     expect(fixture.problems).toMatchObject([{ event: 'deployments.record_failed' }]);
   });
 });
@@ -196,12 +201,18 @@ describe('the mirror', () => {
     const fixture = await withLog({ issueNumber: 1 });
     const { sync, host } = fixture;
     host.state.addIssue();
-    sync.deployments.deploymentStarted(runOf('r1'), 'deploy', 'staging');
+    sync.deployments.deploymentStarted(runOf('r1'), 'deploy', 'staging', plain);
     await mirrored(fixture);
     expect(host.state.comments).toHaveLength(1);
     fixture.clock.ms += 1000;
     const ended = runOf('r1', [jobOf('deploy', 'success')]);
-    sync.deployments.deploymentEnded(ended, 'deploy', 'staging', 'https://staging.example.com/');
+    sync.deployments.deploymentEnded(
+      ended,
+      'deploy',
+      'staging',
+      'https://staging.example.com/',
+      plain,
+    );
     await mirrored(fixture);
     expect(host.state.comments).toHaveLength(1);
     const [record] = sync.deployments.query({});
@@ -219,6 +230,23 @@ describe('the mirror', () => {
     expect(comment?.body).toContain("| `Job ¦ deploy @mona 'x'` | success | 1.5 |");
   });
 
+  test('shows no secret of the run: not in names, environment or URL', async () => {
+    const fixture = await withLog({ issueNumber: 1, environments: ['for-hush'] });
+    const { sync, host } = fixture;
+    host.state.addIssue();
+    const mask = (text: string): string => text.replaceAll('hush', '***');
+    const run = runOf('r1', [{ ...jobOf('deploy', 'success'), name: 'deploy hush' }]);
+    // The settings name the environment as it is.
+    sync.deployments.deploymentStarted(run, 'deploy', 'for-hush', mask);
+    sync.deployments.deploymentEnded(run, 'deploy', 'for-hush', 'https://a.test/?t=hush', mask);
+    await mirrored(fixture);
+    expect(sync.deployments.query({})).toMatchObject([
+      { environment: 'for-***', url: 'https://a.test/?t=***', jobs: [{ name: 'deploy ***' }] },
+    ]);
+    expect(JSON.stringify([host.state.comments, await linesOf(fixture)])).not.toContain('hush');
+    expect(host.state.comments[0]?.body).toContain('### Deployment to `for-***`: ✅ success');
+  });
+
   test('a comment whose answer was lost is found again by its marker, not made twice', async () => {
     const fixture = await withLog({ issueNumber: 1 });
     const { sync, host } = fixture;
@@ -233,7 +261,7 @@ describe('the mirror', () => {
       });
     }
     host.plan({ match: /POST .*comments/, losesAnswer: true });
-    sync.deployments.deploymentStarted(runOf('r1'), 'deploy', 'staging');
+    sync.deployments.deploymentStarted(runOf('r1'), 'deploy', 'staging', plain);
     await mirrored(fixture);
     expect(host.state.comments).toHaveLength(121);
     expect(fixture.problems).toMatchObject([{ event: 'deployments.mirror_failed' }]);
@@ -247,7 +275,7 @@ describe('the mirror', () => {
     const fixture = await withLog({ issueNumber: 1 });
     const { sync, host } = fixture;
     host.state.addIssue();
-    sync.deployments.deploymentStarted(runOf('r1'), 'deploy', 'staging');
+    sync.deployments.deploymentStarted(runOf('r1'), 'deploy', 'staging', plain);
     await mirrored(fixture);
     const first = host.state.comments.pop();
     host.state.comments.push({ ...first, id: 5, body: `> ${first?.body}` } as never);
@@ -256,6 +284,7 @@ describe('the mirror', () => {
       'deploy',
       'staging',
       undefined,
+      plain,
     );
     await mirrored(fixture);
     expect(host.state.comments).toHaveLength(2);
@@ -268,7 +297,7 @@ describe('the mirror', () => {
     const { sync, host, waits } = fixture;
     host.state.addIssue();
     host.plan({ match: /comments/, status: 502, times: 6 });
-    sync.deployments.deploymentStarted(runOf('r1'), 'deploy', 'staging');
+    sync.deployments.deploymentStarted(runOf('r1'), 'deploy', 'staging', plain);
     expect(host.requests).toEqual([]);
     await mirrored(fixture);
     expect(host.state.comments).toHaveLength(1);
@@ -278,7 +307,7 @@ describe('the mirror', () => {
   test('a refusal is kept on the record, and tried again after a restart', async () => {
     const fixture = await withLog({ issueNumber: 9 });
     const { sync, host } = fixture;
-    sync.deployments.deploymentStarted(runOf('r1'), 'deploy', 'staging');
+    sync.deployments.deploymentStarted(runOf('r1'), 'deploy', 'staging', plain);
     await mirrored(fixture);
     expect(sync.deployments.query({})[0]?.mirror).toEqual({
       issueNumber: 9,
@@ -300,11 +329,11 @@ describe('the mirror', () => {
     const { sync, host } = fixture;
     host.state.addIssue();
     for (let index = 0; index < 20; index++) {
-      sync.deployments.deploymentStarted(runOf('r1'), 'deploy', `env-${index % 4}`);
+      sync.deployments.deploymentStarted(runOf('r1'), 'deploy', `env-${index % 4}`, plain);
     }
     for (let index = 0; index < 4; index++) {
       const ended = runOf('r1', [jobOf('deploy', 'success')]);
-      sync.deployments.deploymentEnded(ended, 'deploy', `env-${index}`, undefined);
+      sync.deployments.deploymentEnded(ended, 'deploy', `env-${index}`, undefined, plain);
     }
     await mirrored(fixture);
     expect(host.state.comments).toHaveLength(4);
@@ -323,7 +352,7 @@ describe('the mirror', () => {
         go = resolve;
       }),
     });
-    fixture.sync.deployments.deploymentStarted(runOf('r1'), 'deploy', 'staging');
+    fixture.sync.deployments.deploymentStarted(runOf('r1'), 'deploy', 'staging', plain);
     await expect.poll(() => host.requests.length, { timeout: 20_000 }).toBe(1);
     const sync = await fixture.restart();
     go();
@@ -337,9 +366,9 @@ describe('the mirror', () => {
 
   test('is off without an issue, and without a token', async () => {
     const off = await withLog({ issueNumber: 0 });
-    off.sync.deployments.deploymentStarted(runOf('r1'), 'deploy', 'a');
+    off.sync.deployments.deploymentStarted(runOf('r1'), 'deploy', 'a', plain);
     const poor = await withLog({ issueNumber: 1 }, { settings: { hostToken: undefined } });
-    poor.sync.deployments.deploymentStarted(runOf('r1'), 'deploy', 'a');
+    poor.sync.deployments.deploymentStarted(runOf('r1'), 'deploy', 'a', plain);
     for (const { sync, host } of [off, poor]) {
       await sync.deployments.flush();
       expect(sync.deployments.query({})).toHaveLength(1);

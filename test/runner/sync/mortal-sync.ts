@@ -28,6 +28,7 @@ for (let number = 0; ; number++) {
     },
     'deploy',
     'staging',
+    (text) => text,
   );
   await sync.deployments.flush();
   process.stdout.write(`deployment ${id}\n`);

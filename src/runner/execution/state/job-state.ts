@@ -146,12 +146,13 @@ export class JobState {
     return this.cancelKind !== undefined;
   }
 
-  /** An annotation of the job itself. */
-  annotate(level: AnnotationLevel, message: string): void {
+  /** An annotation of the job itself, or one of a step that has ended. */
+  annotate(level: AnnotationLevel, message: string, stepNumber?: number): void {
     this.report.annotate({
       level,
       message: this.masker.mask(message).slice(0, ANNOTATION_CHARACTERS_MAX),
       jobId: this.request.jobId,
+      ...(stepNumber === undefined ? {} : { stepNumber }),
     });
   }
 }
