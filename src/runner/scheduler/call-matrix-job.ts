@@ -70,11 +70,13 @@ export async function runCallMatrixJob(
       hasToken: contexts.github['token'] !== '' || called.permissions !== undefined,
       heldGroups: held,
     });
+    const ended = [...results.values()];
     return {
       result: concludeRun(
-        Array.from(results.values(), (each) => each.result),
+        ended.map((each) => each.result),
         false,
       ),
+      hasTimedOut: ended.some((each) => each.hasTimedOut === true),
       outputs: await outputsOf(context, matrixJob, definition, results, { github, vars, inputs }),
     };
   } finally {

@@ -231,11 +231,18 @@ export class JobNode {
         const result = await this.#runOneMatrixJob(matrixJob, permits);
         results.push(result);
         const isFailing = result.result === 'failure' || result.hasTimedOut === true;
-        if (!isFailing || !strategy.isFailFast || this.#context.kept.has(matrixJob.jobId)) return;
+        if (!isFailing || !strategy.isFailFast || this.#isKept(matrixJob.jobId)) return;
         for (const other of matrixJobs) other.cancellation.cancel('cancel', 'sibling');
       }),
     );
     return summaryOf(results);
+  }
+
+  /** Whether nothing of a matrix job runs again; the jobs of a call have ids below its own. */
+  #isKept(jobId: string): boolean {
+    const { kept, recorder } = this.#context;
+    const ids = [...recorder.live.jobs.keys()].filter((id) => isAtOrBelow(id, jobId));
+    return ids.length > 0 && ids.every((id) => kept.has(id));
   }
 
   async #runOneMatrixJob(matrixJob: NodeJob, permits: FairPermits): Promise<JobResult> {
@@ -348,5 +355,6 @@ function summaryOf(results: readonly JobResult[]): JobResult {
     results.map((each) => each.result),
     false,
   );
-  return { result, outputs: Object.fromEntries(outputs) };
+  const hasTimedOut = results.some((each) => each.hasTimedOut === true);
+  return { result, outputs: Object.fromEntries(outputs), hasTimedOut };
 }

@@ -79,6 +79,58 @@ test('a matrix job past its timeout ends its siblings; continue-on-error forgive
   expect(run.conclusion).toBe('failure');
 });
 
+test('a call whose job passes its timeout ends the siblings of its matrix, as the job would', async () => {
+  await using bench = await createBench({
+    limits: { jobsInProgressMax: 2 },
+    workflows: {
+      'w.yml': `on: workflow_dispatch
+jobs:
+  c:
+    strategy: { matrix: { m: [0.005, 5] } }
+    uses: ./.github/workflows/outer.yml
+    with: { m: "\${{ matrix.m }}" }
+`,
+      'outer.yml': `on: { workflow_call: { inputs: { m: { type: number } } } }
+jobs: { b: { uses: ./.github/workflows/inner.yml, with: { m: "\${{ inputs.m }}" } } }
+`,
+      'inner.yml': `on: { workflow_call: { inputs: { m: { type: number } } } }
+jobs:
+  a: { runs-on: x, timeout-minutes: "\${{ inputs.m }}", steps: [{ run: sleep 20 }] }
+`,
+    },
+  });
+  const run = await bench.run('w');
+  expect(run.jobs.map(({ id, conclusion }) => [id, conclusion])).toEqual([
+    ['c:1/b/a', 'cancelled'],
+    ['c:2/b/a', 'cancelled'],
+  ]);
+  expect(run.conclusion).toBe('failure');
+});
+
+test('a call that failed before does not end the sibling that runs again', async () => {
+  await using bench = await createBench({
+    workflows: {
+      'w.yml': `on: workflow_dispatch
+jobs:
+  c:
+    strategy: { matrix: { m: [1, 2] } }
+    uses: ./.github/workflows/inner.yml
+    with: { m: "\${{ matrix.m }}" }
+`,
+      'inner.yml': `on: { workflow_call: { inputs: { m: { type: number } } } }
+jobs: { a: { runs-on: x, steps: [{ run: '[ \${{ inputs.m }} = 2 ] || exit 1' }] } }
+`,
+    },
+  });
+  const run = await bench.run('w');
+  await bench.service.rerun(run.id, { job: 'c:2/a' });
+  const again = await bench.events.completed(run.id, 2);
+  expect(again.jobs.map(({ id, conclusion }) => [id, conclusion])).toEqual([
+    ['c:1/a', 'failure'],
+    ['c:2/a', 'success'],
+  ]);
+});
+
 test('fail-fast ends real processes of siblings, and their later steps', async () => {
   await using bench = await benchOf(
     `
