@@ -140,7 +140,10 @@ class App {
     if (this.#chosenJob !== undefined) return this.#chosenJob;
     const shown = view.run.jobs.find(({ id }) => id === this.#shownJob);
     const next = jobToShow(view.run);
-    const isNews = next?.conclusion === 'failure' || next?.status === 'in_progress';
+    const isNews =
+      next?.conclusion === 'failure' ||
+      (view.run.conclusion === 'failure' && next?.conclusion === 'cancelled') ||
+      next?.status === 'in_progress';
     const isBusy = shown?.status === 'in_progress' || shown?.conclusion === 'failure';
     if (shown === undefined || (isNews && !isBusy)) this.#shownJob = next?.id;
     return this.#shownJob;

@@ -14,12 +14,17 @@ export type RunRendering = {
   readonly tails?: ReadonlyMap<number, readonly string[]> | undefined;
 };
 
-/** The job to show when nobody chose one: one that failed, else one that runs, else the first that ran. */
+/**
+ * The job to show when nobody chose one: one that failed, else one that runs, else of a run that failed one
+ * that was cancelled, as one that timed out is, else the first that ran.
+ */
 export function jobToShow(run: WorkflowRun): Job | undefined {
   const { jobs } = run;
+  const hasFailed = run.conclusion === 'failure';
   return (
     jobs.find(({ conclusion }) => conclusion === 'failure') ??
     jobs.find(({ status }) => status === 'in_progress') ??
+    jobs.find(({ conclusion }) => hasFailed && conclusion === 'cancelled') ??
     jobs.find(({ startedAt }) => startedAt !== undefined) ??
     jobs[0]
   );
