@@ -1,6 +1,11 @@
-import { Cron } from 'croner';
+import { CRON_CHARACTERS_MAX } from './limits.ts';
+import { firstInstantOf, wallTimeOf } from './local-time.ts';
 
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
 const INTERVAL_MINUTES_MIN = 5;
+/** The longest wait for a date that exists: 29 February over a century that is no leap year. */
+const WAIT_YEARS_MAX = 8;
 const MONTHS = 'jan feb mar apr may jun jul aug sep oct nov dec'.split(' ');
 const WEEKDAYS = 'sun mon tue wed thu fri sat'.split(' ');
 
@@ -13,88 +18,155 @@ const FIELDS: readonly CronField[] = [
   { min: 0, max: 6, names: WEEKDAYS },
 ];
 
+/** The values of each field, in order. */
+type CronTimes = {
+  readonly minutes: readonly number[];
+  readonly hours: readonly number[];
+  readonly days: readonly number[];
+  readonly months: readonly number[];
+  readonly weekdays: readonly number[];
+  /** One of the two that is `*` says nothing of the day; where both say something, either is enough. */
+  readonly isAnyDay: boolean;
+  readonly isAnyWeekday: boolean;
+};
+
 /**
  * What is wrong with a schedule: five fields of numbers, names of months and weekdays, lists, ranges and
- * steps; at most one run every five minutes. Source: GitHub's documentation of `on.schedule`.
+ * steps (`20/15`: from 20 to the end of the field), no step beyond the number of values, 1,000 characters in
+ * all. Source: GitHub's documentation of `on.schedule`.
  */
 export function cronProblem(cron: string): string | undefined {
-  const parts = cron.trim().split(/ +/);
-  const isValid =
-    parts.length === FIELDS.length &&
-    FIELDS.every((field, index) => isField(parts[index] ?? '', field));
-  return isValid
-    ? undefined
-    : "Invalid cron expression. Expected format: '* * * * *' (minute hour day month weekday)";
-}
-
-/** What is wrong with a time zone of the IANA database. */
-export function timezoneProblem(timezone: string): string | undefined {
-  try {
-    const { timeZone } = new Intl.DateTimeFormat('en', { timeZone: timezone }).resolvedOptions();
-    return timeZone === '' ? `Unknown time zone '${timezone}'` : undefined;
-  } catch {
-    return `Unknown time zone '${timezone}'`;
+  if (cron.length > CRON_CHARACTERS_MAX) {
+    return `Invalid cron expression: it has more than ${CRON_CHARACTERS_MAX} characters`;
   }
+  return cronTimes(cron) === undefined
+    ? "Invalid cron expression. Expected format: '* * * * *' (minute hour day month weekday)"
+    : undefined;
 }
 
 /**
  * The first time after `after` at which a schedule is due, in UTC unless it has a time zone; undefined
- * when there is none. A schedule of more often than every five minutes is due at full fives only, as
- * GitHub runs it. The cron must be valid.
+ * when there is none, as on 30 February. A schedule of more often than every five minutes is due at full
+ * fives only, as GitHub runs it. Each local time is due once: one that the clock skips when the clock
+ * goes on again, one that it repeats the first time. Errors: RangeError where cron or zone are invalid.
  */
 export function nextScheduledTime(
   schedule: { readonly cron: string; readonly timezone?: string | undefined },
   after: Date,
 ): Date | undefined {
-  const cron = new Cron(schedule.cron.trim(), {
-    timezone: schedule.timezone ?? 'UTC',
-    mode: '5-part',
-    paused: true,
-  });
-  const next = cron.nextRun(after);
-  if (next === null || !isTooFrequent(schedule.cron)) {
-    return next ?? undefined;
-  }
-  const step = INTERVAL_MINUTES_MIN * 60_000;
-  const earliest = new Date(Math.floor(after.getTime() / step + 1) * step);
-  // Due at the first full five minutes from the next time on.
-  return new Date(Math.max(earliest.getTime(), Math.ceil(next.getTime() / step) * step));
+  const times = cronTimes(schedule.cron);
+  if (times === undefined) throw new RangeError(`Invalid cron expression '${schedule.cron}'`);
+  const interval = isTooFrequent(times) ? INTERVAL_MINUTES_MIN * MINUTE_MS : 1;
+  // What came since the last full five is due at the next one.
+  const afterMs = Math.floor(after.getTime() / interval) * interval;
+  const next = nextTime(times, schedule.timezone, afterMs);
+  return next === undefined ? undefined : new Date(Math.ceil(next / interval) * interval);
 }
 
-/** Whether two runs would lie less than five minutes apart. */
-function isTooFrequent(cron: string): boolean {
-  const minutes = new Cron(cron.trim(), { timezone: 'UTC', mode: '5-part', paused: true });
-  const [first, second] = minutes.nextRuns(2, new Date('2024-01-01T00:00:00Z'));
-  return (
-    first !== undefined &&
-    second !== undefined &&
-    second.getTime() - first.getTime() < INTERVAL_MINUTES_MIN * 60_000
+function nextTime(
+  times: CronTimes,
+  timezone: string | undefined,
+  afterMs: number,
+): number | undefined {
+  if (timezone === undefined) return nextWallTime(times, afterMs);
+  let wall = nextWallTime(times, wallTimeOf(afterMs, timezone));
+  while (wall !== undefined) {
+    const time = firstInstantOf(wall, timezone);
+    if (time > afterMs) return time;
+    // In an hour that the clock repeats: this one came before.
+    wall = nextWallTime(times, wall);
+  }
+  return undefined;
+}
+
+/** The first minute after `wallMs` that matches; both as if the local clock were UTC's. */
+function nextWallTime(times: CronTimes, wallMs: number): number | undefined {
+  const from = Math.floor(wallMs / MINUTE_MS) * MINUTE_MS + MINUTE_MS;
+  const start = new Date(from);
+  const [year, firstMonth] = [start.getUTCFullYear(), start.getUTCMonth()];
+  for (let month = firstMonth; month <= firstMonth + 12 * WAIT_YEARS_MAX; month += 1) {
+    if (!times.months.includes((month % 12) + 1)) continue;
+    const end = Date.UTC(year, month + 1, 1);
+    for (let day = Date.UTC(year, month, 1); day < end; day += DAY_MS) {
+      const time = day + DAY_MS <= from ? undefined : nextOfDay(times, day, from);
+      if (time !== undefined) return time;
+    }
+  }
+  return undefined;
+}
+
+function nextOfDay(times: CronTimes, day: number, from: number): number | undefined {
+  if (!isDay(times, new Date(day))) return undefined;
+  for (const hour of times.hours) {
+    for (const minute of times.minutes) {
+      const time = day + (hour * 60 + minute) * MINUTE_MS;
+      if (time >= from) return time;
+    }
+  }
+  return undefined;
+}
+
+function isDay({ days, weekdays, isAnyDay, isAnyWeekday }: CronTimes, date: Date): boolean {
+  const isInMonth = days.includes(date.getUTCDate());
+  const isInWeek = weekdays.includes(date.getUTCDay());
+  return isAnyDay || isAnyWeekday ? isInMonth && isInWeek : isInMonth || isInWeek;
+}
+
+/** Whether two runs would lie less than five minutes apart, in one hour or from one to the next. */
+function isTooFrequent({ minutes, hours }: CronTimes): boolean {
+  const hasNextHour = hours.some((hour) => hours.includes((hour + 1) % 24));
+  const following = [...minutes.slice(1), hasNextHour ? (minutes[0] ?? 0) + 60 : Infinity];
+  return minutes.some(
+    (minute, index) => (following[index] ?? Infinity) - minute < INTERVAL_MINUTES_MIN,
   );
 }
 
-function isField(text: string, field: CronField): boolean {
-  return text.split(',').every((part) => isPart(part, field));
+/** undefined where the text is no schedule. */
+function cronTimes(cron: string): CronTimes | undefined {
+  if (cron.length > CRON_CHARACTERS_MAX) return undefined;
+  const texts = cron.trim().split(/ +/);
+  const values = FIELDS.map((field, index) => valuesOf(texts[index] ?? '', field));
+  const [minutes, hours, days, months, weekdays] = values;
+  if (texts.length !== FIELDS.length) return undefined;
+  if (!minutes || !hours || !days || !months || !weekdays) return undefined;
+  const isAnyDay = texts[2] === '*';
+  const isAnyWeekday = texts[4] === '*';
+  return { minutes, hours, days, months, weekdays, isAnyDay, isAnyWeekday };
 }
 
-function isPart(text: string, field: CronField): boolean {
-  const [range = '', step, ...rest] = text.split('/');
-  if (rest.length > 0 || (step !== undefined && !(/^\d+$/.test(step) && Number(step) > 0))) {
-    return false;
+function valuesOf(text: string, field: CronField): readonly number[] | undefined {
+  const found = new Set<number>();
+  for (const part of text.split(',')) {
+    const range = rangeOf(part, field);
+    if (range === undefined) return undefined;
+    for (let value = range.from; value <= range.to; value += range.step) found.add(value);
   }
-  if (range === '*') {
-    return true;
-  }
+  return [...found].toSorted((a, b) => a - b);
+}
+
+function rangeOf(
+  part: string,
+  field: CronField,
+): { readonly from: number; readonly to: number; readonly step: number } | undefined {
+  const { min, max } = field;
+  const [range = '', stepText, ...rest] = part.split('/');
+  const step = stepText === undefined ? 1 : wholeNumber(stepText);
+  if (rest.length > 0 || !(step > 0 && step <= max - min + 1)) return undefined;
+  if (range === '*') return { from: min, to: max, step };
   const [first = '', last, ...more] = range.split('-');
   const from = numberOf(first, field);
-  const to = last === undefined ? from : numberOf(last, field);
-  return more.length === 0 && from !== undefined && to !== undefined && from <= to;
+  const end = last === undefined ? from : numberOf(last, field);
+  if (more.length > 0 || from === undefined || end === undefined || from > end) return undefined;
+  return { from, to: last === undefined && stepText !== undefined ? max : end, step };
 }
 
-function numberOf(text: string, field: CronField): number | undefined {
-  const name = field.names.indexOf(text.toLowerCase());
-  if (name >= 0) {
-    return name + field.min;
-  }
-  const value = /^\d{1,2}$/.test(text) ? Number(text) : Number.NaN;
-  return value >= field.min && value <= field.max ? value : undefined;
+function numberOf(text: string, { min, max, names }: CronField): number | undefined {
+  const name = names.indexOf(text.toLowerCase());
+  const value = name >= 0 ? name + min : wholeNumber(text);
+  return value >= min && value <= max ? value : undefined;
+}
+
+/** NaN for anything but digits. */
+function wholeNumber(text: string): number {
+  return /^\d+$/.test(text) ? Number(text) : Number.NaN;
 }

@@ -23,6 +23,8 @@ export const CALLED_FILES_MAX = 50;
 export const INPUTS_MAX = 25;
 export const INPUTS_CHARACTERS_MAX = 65_535;
 export const MATRIX_JOBS_MAX = 256;
+/** Characters of one `cron`: all values of all fields are 356. */
+export const CRON_CHARACTERS_MAX = 1_000;
 /** Workflow files of one project. */
 export const WORKFLOW_FILES_MAX = 1_000;
 

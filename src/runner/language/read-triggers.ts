@@ -5,11 +5,12 @@ import type {
   WorkflowInput,
   WorkflowTrigger,
 } from '../model/workflow.ts';
-import { cronProblem, timezoneProblem } from './cron.ts';
+import { cronProblem } from './cron.ts';
 import { isNumberText } from './dispatch-inputs.ts';
 import { filterPattern } from './filter-pattern.ts';
 import { identifierProblem } from './identifiers.ts';
 import { INPUTS_MAX } from './limits.ts';
+import { timezoneProblem } from './local-time.ts';
 import type { ProblemList } from './problems.ts';
 import {
   entriesOf,

@@ -12,7 +12,9 @@ export function workflowInfo(file: WorkflowFile, now: Date): WorkflowInfo {
     needs: job.needs,
   }));
   const inputs = workflow?.dispatchInputs;
-  const schedules = schedulesOf(workflow, now);
+  const unclear: FileProblem[] = [];
+  const schedules = schedulesOf(workflow, now, unclear);
+  const warnings = [...missing, ...unclear];
   return {
     name,
     fileName,
@@ -22,7 +24,7 @@ export function workflowInfo(file: WorkflowFile, now: Date): WorkflowInfo {
     ...(inputs === undefined || inputs.size === 0 ? {} : { inputs: Object.fromEntries(inputs) }),
     ...(schedules.length === 0 ? {} : { schedules }),
     ...(problems.length === 0 ? {} : { errors: problems.map(shown) }),
-    ...(missing.length === 0 ? {} : { warnings: missing.map(shown) }),
+    ...(warnings.length === 0 ? {} : { warnings: warnings.map(shown) }),
   };
 }
 
@@ -30,11 +32,22 @@ function shown({ message, line, column, file }: FileProblem): WorkflowInfoError 
   return { message, line, col: column, file };
 }
 
-function schedulesOf(workflow: Workflow | undefined, now: Date): readonly WorkflowSchedule[] {
+/** A next time that cannot be found is a problem of its file, which keeps no other from being listed. */
+function schedulesOf(
+  workflow: Workflow | undefined,
+  now: Date,
+  problems: FileProblem[],
+): readonly WorkflowSchedule[] {
   const crons = workflow?.triggers.flatMap((trigger) => trigger.crons ?? []) ?? [];
   return crons.map((schedule) => {
     const { cron, timezone } = schedule;
-    return { cron, timezone, nextAt: nextScheduledTime(schedule, now)?.toISOString() };
+    try {
+      return { cron, timezone, nextAt: nextScheduledTime(schedule, now)?.toISOString() };
+    } catch (error) {
+      const message = `The next time of '${cron}' cannot be found: ${String(error)}`;
+      problems.push({ line: 1, column: 1, message });
+      return { cron, timezone };
+    }
   });
 }
 

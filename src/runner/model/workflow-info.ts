@@ -32,6 +32,6 @@ export type WorkflowInfo = {
   readonly inputs?: Readonly<Record<string, WorkflowInput>>;
   readonly schedules?: readonly WorkflowSchedule[];
   readonly errors?: readonly WorkflowInfoError[];
-  /** What fails some of its jobs. */
+  /** What fails some of its jobs, or a schedule whose next time cannot be found. */
   readonly warnings?: readonly WorkflowInfoError[];
 };

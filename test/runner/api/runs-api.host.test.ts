@@ -70,6 +70,10 @@ const FILES = {
   '.github/workflows/gated.yml': GATED,
   '.github/workflows/fail.yml': FAIL,
   '.github/workflows/broken.yml': 'on: push\njobs:\n  a:\n    runs-on: x\n    stepz: []\n',
+  '.github/workflows/beyond.yml':
+    "on: { schedule: [{ cron: '*/90 * * * *' }] }\njobs: {a: {runs-on: x, steps: [{run: ls}]}}\n",
+  '.github/workflows/quarters.yml':
+    "on: { schedule: [{ cron: '20/15 * * * *' }] }\njobs: {a: {runs-on: x, steps: [{run: ls}]}}\n",
   '.github/workflows/not-yaml.yml': 'a: [1\nb: }\n',
   '.github/workflows/twin-1.yml':
     'name: Twin\non: push\njobs: {a: {runs-on: x, steps: [{run: ls}]}}\n',
@@ -177,6 +181,7 @@ describe('starting a run', () => {
     [{ workflow: 'Twin' }, '409 ambiguous_workflow'],
     [{ workflow: 'broken' }, '422 invalid_workflow'],
     [{ workflow: 'not-yaml' }, '422 invalid_workflow'],
+    [{ workflow: 'beyond', event: 'schedule' }, '422 invalid_workflow'],
     [{ workflow: 'ci', inputs: { nobody: 'x' } }, '422 invalid_inputs'],
     [{ workflow: 'ci', inputs: { loud: 'maybe' } }, '422 invalid_inputs'],
     [{ workflow: 'ci', inputs: { level: 'mid' } }, '422 invalid_inputs'],
@@ -545,7 +550,11 @@ describe('the surface', () => {
   });
 
   test('workflows are listed with their problems, never dropped', async () => {
-    type Info = { fileName: string; errors?: { line: number; col: number; message: string }[] };
+    type Info = {
+      fileName: string;
+      errors?: { line: number; col: number; message: string }[];
+      schedules?: { nextAt: string }[];
+    };
     const list = (await (await fetch(`${url}/api/workflows`)).json()) as Info[];
     expect(list.map(({ fileName }) => fileName).sort()).toEqual(
       Object.keys(FILES)
@@ -573,6 +582,19 @@ describe('the surface', () => {
       message: expect.stringContaining('stepz') as string,
     });
     expect(byName.get('not-yaml.yml')?.errors?.length).toBeGreaterThan(0);
+    expect(byName.get('beyond.yml')?.errors?.[0]).toMatchObject({ line: 1, col: 26 });
+    const page = await fetch(`${url}/`);
+    expect([page.status, await page.text()]).toEqual([
+      200,
+      expect.stringContaining('quarters.yml'),
+    ]);
+    for (const name of ['beyond.yml', 'quarters.yml']) {
+      const one = await fetch(`${url}/workflows/${name}`);
+      expect([one.status, (await fetch(`${url}/api/workflows/${name}`)).status]).toEqual([
+        200, 200,
+      ]);
+    }
+    expect(byName.get('quarters.yml')?.schedules?.[0]?.nextAt).toMatch(/:(?:20|35|50):00\.000Z$/);
   });
 
   test('a workflow shows its document as written, an invalid one too', async () => {

@@ -82,6 +82,8 @@ jobs:
         run: echo "\${{ matrix.node }} \${{ matrix.os }} \${{ vars.PLACE }} \${#G} \${#I} \${#F}"
   lone: { runs-on: ubuntu-latest, steps: [{ run: echo lone }] }
 `;
+const scheduled = (cron: string): string =>
+  `on: { schedule: [{ cron: '${cron}' }] }\njobs: { a: { runs-on: x, steps: [{ run: ls }] } }\n`;
 const BROKEN = 'on: push\njobs:\n  a:\n    runs-on: x\n    stepz: []\n';
 
 function project(isGit = false, whenDone?: WhenDone): string {
@@ -94,6 +96,8 @@ function project(isGit = false, whenDone?: WhenDone): string {
       '.github/workflows/stubborn.yml': STUBBORN,
       '.github/workflows/event.yml': EVENT,
       '.github/workflows/broken.yml': BROKEN,
+      '.github/workflows/beyond.yml': scheduled('0 */30 * * *'),
+      '.github/workflows/quarters.yml': scheduled('20/15 * * * *'),
       '.github/workflows/parts.yml': PARTS,
     },
     isGit,
@@ -434,6 +438,13 @@ inShort(describe)('what was recorded', { timeout: 120_000 }, () => {
     expect(list.stdout).toMatch(
       /parts\.yml .*\n {4}30 5 \* \* \* Asia\/Tokyo {2}next \d{4}-\d\d-\d\d 20:30 UTC\n/,
     );
+    expect(list.stdout).toContain('    beyond.yml:1:26: Invalid cron expression.');
+    expect(list.stdout).toMatch(/ {4}20\/15 \* \* \* \* {2}next \S+ \d\d:(?:20|35|50) UTC\n/);
+    for (const more of [['-n'], ['-q']]) {
+      const args = ['run', 'beyond', '--event', 'schedule', ...more];
+      const { code, stderr } = await callCli(workspace, args);
+      expect([code, stderr]).toEqual([2, expect.stringContaining('Invalid cron expression')]);
+    }
     expect((await callCli(workspace, ['-l'])).stdout).toBe(list.stdout);
     const empty = await callCli(workspace, ['runs']);
     expect(empty.stdout).toBe('There are no runs.\n');

@@ -49,23 +49,33 @@ export class Schedule {
     clearTimeout(this.#timer);
   }
 
-  /** Starts what was due since the last look. Never rejects. */
+  /**
+   * Starts what was due since the last look. A workflow that fails costs itself alone: the others start,
+   * then the look counts as failed. Never rejects.
+   */
   async look(): Promise<void> {
     const after = new Date(this.#lookedAtMs);
     const nowMs = this.#clock.nowMs();
     this.#lookedAtMs = nowMs;
     await reportedRun(this.#loop, async () => {
+      const failures: unknown[] = [];
       for (const { fileName, workflow } of await this.#catalog.list()) {
         for (const trigger of workflow?.triggers ?? []) {
           if (trigger.event !== EVENT) continue;
           for (const schedule of trigger.crons ?? []) {
-            const next = nextScheduledTime(schedule, after);
-            if (next !== undefined && next.getTime() <= nowMs && !this.#isStopped) {
-              await this.#startOne(fileName, schedule.cron);
+            try {
+              const next = nextScheduledTime(schedule, after);
+              if (next !== undefined && next.getTime() <= nowMs && !this.#isStopped) {
+                await this.#startOne(fileName, schedule.cron);
+              }
+            } catch (error) {
+              failures.push(error);
             }
           }
         }
       }
+      if (failures.length > 1) throw new AggregateError(failures, failures.map(String).join('; '));
+      if (failures.length === 1) throw failures[0];
     });
   }
 
