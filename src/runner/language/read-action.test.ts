@@ -73,11 +73,17 @@ test('a Docker action', () => {
   });
 });
 
+test('a composite action may have no step, as on GitHub', () => {
+  const { action, problems } = readAction('runs: {using: composite, steps: []}', 'a/action.yml');
+  expect([action?.runs, problems]).toEqual([{ kind: 'composite', steps: [] }, []]);
+});
+
 test.each([
   ['name: x', '1:1 Required property is missing: runs'],
   ['runs: {using: python, main: x}', "1:15 Unexpected value 'python'"],
   ['runs: {using: node20}', '1:7 '],
   ['runs: {using: composite}', '1:7 '],
+  ['runs: {using: composite, steps: }', "1:33 Unexpected value ''"],
   ['runs: {using: composite, steps: [{run: x}]}', '1:34 Required property is missing: shell'],
   ['runs: {using: composite, steps: [{uses: x}]}', '1:41 Expected format'],
   [

@@ -12,6 +12,7 @@ import { readSteps } from './read-steps.ts';
 import {
   entriesOf,
   hasExpression,
+  itemsOf,
   jsonFromTemplate,
   literalText,
   presentValueOf,
@@ -29,7 +30,10 @@ export type PendingCall = CommonParts & {
   readonly usesAt: Template['at'];
 };
 
-/** One entry of `jobs:`. Its schema was checked. */
+/**
+ * One entry of `jobs:`. Its schema was checked, which is GitHub's and lets a job without steps pass; their
+ * service refuses it.
+ */
 export function readJob(entry: Entry, problems: ProblemList): StepsJobDefinition | PendingCall {
   const { name: key, at, value } = entry;
   const problem = identifierProblem(key);
@@ -61,6 +65,13 @@ export function readJob(entry: Entry, problems: ProblemList): StepsJobDefinition
       secrets: secrets?.kind === 'literal' ? 'inherit' : secrets,
     };
   }
+  const steps = get('steps');
+  if (itemsOf(steps).length === 0) {
+    problems.add(
+      at,
+      `The job '${key}' has nothing to do: give it steps, or uses with a workflow to call`,
+    );
+  }
   const runsOn = valueOf(value, 'runs-on') ?? { kind: 'literal', value: '', at };
   checkRunnerGroup(runsOn, problems);
   checkImage(get('container'), problems);
@@ -80,7 +91,7 @@ export function readJob(entry: Entry, problems: ProblemList): StepsJobDefinition
     container: get('container'),
     services: get('services'),
     outputs: new Map(entriesOf(get('outputs')).map((output) => [output.name, output.value])),
-    steps: readSteps(get('steps'), STEP_IF, problems),
+    steps: readSteps(steps, STEP_IF, problems),
   };
 }
 

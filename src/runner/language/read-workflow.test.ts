@@ -57,8 +57,10 @@ async function problemsOf(
   );
 }
 
-const job = (lines: string): string =>
-  `on: push\njobs:\n  a:\n    runs-on: x\n${lines.replaceAll(/^(?=.)/gm, '    ')}\n`;
+const job = (lines: string): string => {
+  const all = /^steps:/m.test(lines) ? lines : `${lines}\nsteps: [{run: ls}]`;
+  return `on: push\njobs:\n  a:\n    runs-on: x\n${all.replaceAll(/^(?=.)/gm, '    ')}\n`;
+};
 const steps = (lines: string): string => job(`steps:\n${lines.replaceAll(/^(?=.)/gm, '  ')}`);
 
 describe('a workflow', () => {
@@ -94,7 +96,7 @@ jobs:
     if: \${{ always() }}
     runs-on: {group: g, labels: [x]}
     environment: {name: prod, url: https://x, deployment: false}
-    steps: []
+    steps: [{run: ls}]
 `);
     expect(workflow).toMatchObject({
       name: 'CI',
@@ -146,17 +148,17 @@ jobs:
 
   test('`on` stays a key, anchors work, merge keys do not', async () => {
     const { document, problems } = await read(
-      'on: push\nenv: &e {a: b}\njobs:\n  a: {runs-on: x, env: *e}\n',
+      'on: push\nenv: &e {a: b}\njobs:\n  a: {runs-on: x, env: *e, steps: [{run: ls}]}\n',
     );
     expect(problems).toEqual([]);
     expect(document).toEqual({
       on: 'push',
       env: { a: 'b' },
-      jobs: { a: { 'runs-on': 'x', env: { a: 'b' } } },
+      jobs: { a: { 'runs-on': 'x', env: { a: 'b' }, steps: [{ run: 'ls' }] } },
     });
-    expect(await problemsOf('on: push\n<<: {a: b}\njobs: {a: {runs-on: x}}')).toEqual([
-      "2:1 Unexpected value '<<'",
-    ]);
+    expect(
+      await problemsOf('on: push\n<<: {a: b}\njobs: {a: {runs-on: x, steps: [{run: ls}]}}'),
+    ).toEqual(["2:1 Unexpected value '<<'"]);
   });
 
   test('parallel steps', async () => {
@@ -196,35 +198,39 @@ describe('problems', () => {
       'name: x',
       ['1:1 Required property is missing: on', '1:1 Required property is missing: jobs'],
     ],
-    ['unknown event', 'on: [pusch]\njobs: {a: {runs-on: x}}', ["1:6 Unexpected value 'pusch'"]],
+    [
+      'unknown event',
+      'on: [pusch]\njobs: {a: {runs-on: x, steps: [{run: ls}]}}',
+      ["1:6 Unexpected value 'pusch'"],
+    ],
     [
       'unknown type',
-      'on: {issues: {types: [opend]}}\njobs: {a: {runs-on: x}}',
+      'on: {issues: {types: [opend]}}\njobs: {a: {runs-on: x, steps: [{run: ls}]}}',
       ["1:23 Unexpected value 'opend'"],
     ],
     [
       'both filters',
-      'on: {push: {tags: [a], tags-ignore: [b]}}\njobs: {a: {runs-on: x}}',
+      'on: {push: {tags: [a], tags-ignore: [b]}}\njobs: {a: {runs-on: x, steps: [{run: ls}]}}',
       ["1:24 You may only define one of 'tags' and 'tags-ignore'"],
     ],
     [
       'bad pattern',
-      "on: {push: {branches: ['x[']}}\njobs: {a: {runs-on: x}}",
+      "on: {push: {branches: ['x[']}}\njobs: {a: {runs-on: x, steps: [{run: ls}]}}",
       ["1:24 Invalid pattern 'x['"],
     ],
     [
       'bad cron',
-      "on: {schedule: [{cron: '* * *'}]}\njobs: {a: {runs-on: x}}",
+      "on: {schedule: [{cron: '* * *'}]}\njobs: {a: {runs-on: x, steps: [{run: ls}]}}",
       ['1:24 Invalid cron expression'],
     ],
     [
       'bad zone',
-      "on: {schedule: [{cron: '0 * * * *', timezone: Mars}]}\njobs: {a: {runs-on: x}}",
+      "on: {schedule: [{cron: '0 * * * *', timezone: Mars}]}\njobs: {a: {runs-on: x, steps: [{run: ls}]}}",
       ["1:47 Unknown time zone 'Mars'"],
     ],
     [
       'permissions',
-      'on: push\npermissions: {contents: writ, x: read}\njobs: {a: {runs-on: x}}',
+      'on: push\npermissions: {contents: writ, x: read}\njobs: {a: {runs-on: x, steps: [{run: ls}]}}',
       ["2:25 Unexpected value 'writ'", "2:31 Unexpected value 'x'"],
     ],
     ['run and uses', steps('- {run: x, uses: ./y}'), ["6:18 Unexpected value 'uses'"]],
@@ -234,10 +240,10 @@ describe('problems', () => {
     ['wrong type for continue', job("continue-on-error: 'true'"), ["5:24 Unexpected value 'true'"]],
     [
       'job id',
-      'on: push\njobs: {a b: {runs-on: x}, __c: {runs-on: x}}',
+      'on: push\njobs: {a b: {runs-on: x, steps: [{run: ls}]}, __c: {runs-on: x, steps: [{run: ls}]}}',
       [
         "2:8 The identifier 'a b' is invalid.",
-        "2:27 The identifier '__c' is invalid. IDs starting with '__' are reserved.",
+        "2:47 The identifier '__c' is invalid. IDs starting with '__' are reserved.",
       ],
     ],
     [
@@ -255,6 +261,33 @@ describe('problems', () => {
     ['queue', job('concurrency: {group: a, queue: many}'), ["5:36 Unexpected value 'many'"]],
     ['no job', 'on: push\njobs: {}', ['2:7 The workflow must contain at least one job']],
     [
+      'no steps',
+      `on: push
+jobs:
+  good: {runs-on: x, steps: [{run: ls}]}
+  bare: {runs-on: x}
+  none:
+    steps: []
+    runs-on: x
+`,
+      ["4:3 The job 'bare' has nothing to do", "5:3 The job 'none' has nothing to do"],
+    ],
+    ['steps are null', job('steps:'), ["5:11 Unexpected value ''"]],
+    [
+      'neither steps nor uses, nor where to run',
+      'on: push\njobs: {a: {}, b: , c: {if: x}}',
+      [
+        "2:11 There's not enough info to determine",
+        "2:18 Unexpected value ''",
+        "2:23 There's not enough info to determine",
+      ],
+    ],
+    [
+      'both steps and uses',
+      'on: push\njobs: {a: {uses: ./x, steps: []}, b: {steps: [], uses: ./x, runs-on: x}}',
+      ["2:23 Unexpected value 'steps'", "2:50 Unexpected value 'uses'"],
+    ],
+    [
       'wait',
       steps('- {id: b, wait: b}\n- {wait: later}\n- {id: later, run: x}\n- {wait-all: false}'),
       [
@@ -263,6 +296,7 @@ describe('problems', () => {
         "9:20 The value of 'wait-all' must be true",
       ],
     ],
+    ['nothing in parallel', steps('- parallel: []'), []],
     [
       'parallel',
       steps('- parallel: [{run: x, background: true}, {wait-all: }, {parallel: []}]'),
@@ -281,20 +315,20 @@ describe('problems', () => {
     expect(
       await problemsOf(`on: push
 jobs:
-  a: {runs-on: x}
-  b: {runs-on: x, needs: [a, c]}
-  c: {runs-on: x, needs: [b]}
-  d: {runs-on: x, needs: nope}
-  e: {runs-on: x, needs: A}
+  a: {runs-on: x, steps: [{run: ls}]}
+  b: {runs-on: x, needs: [a, c], steps: [{run: ls}]}
+  c: {runs-on: x, needs: [b], steps: [{run: ls}]}
+  d: {runs-on: x, needs: nope, steps: [{run: ls}]}
+  e: {runs-on: x, needs: A, steps: [{run: ls}]}
 `),
     ).toEqual([
       "4:30 Job 'b' depends on job 'c' which creates a cycle in the dependency graph.",
       "5:27 Job 'c' depends on job 'b' which creates a cycle in the dependency graph.",
       "6:26 Job 'd' depends on unknown job 'nope'.",
     ]);
-    expect(await problemsOf('on: push\njobs:\n  a: {runs-on: x, needs: a}')).toEqual([
-      '3:3 The workflow must contain at least one job with no dependencies.',
-    ]);
+    expect(
+      await problemsOf('on: push\njobs:\n  a: {runs-on: x, needs: a, steps: [{run: ls}]}'),
+    ).toEqual(['3:3 The workflow must contain at least one job with no dependencies.']);
   });
 
   test.each([
@@ -309,7 +343,9 @@ jobs:
     ['run-name: a ${{ insert }}', "The directive 'insert' is not allowed"],
     ['run-name: ${{ join() }}', "Too few parameters supplied: 'join'"],
   ])('%s', async (line, message) => {
-    const found = await problemsOf(`on: push\n${line}\njobs: {a: {runs-on: x}}`);
+    const found = await problemsOf(
+      `on: push\n${line}\njobs: {a: {runs-on: x, steps: [{run: ls}]}}`,
+    );
     expect(found).toContainEqual(expect.stringContaining(message));
   });
 
@@ -340,7 +376,7 @@ jobs:
 
   test('dispatch inputs', async () => {
     const inputs = (lines: string): string =>
-      `on:\n  workflow_dispatch:\n    inputs:\n${lines.replaceAll(/^/gm, '      ')}\njobs: {a: {runs-on: x}}`;
+      `on:\n  workflow_dispatch:\n    inputs:\n${lines.replaceAll(/^/gm, '      ')}\njobs: {a: {runs-on: x, steps: [{run: ls}]}}`;
     expect(
       await problemsOf(
         inputs(`a: {type: choice}
@@ -383,7 +419,7 @@ e: {type: number, default: many}`),
   });
 
   test('limits', async () => {
-    const deep = `on: push\nenv: ${'['.repeat(70)}${']'.repeat(70)}\njobs: {a: {runs-on: x}}`;
+    const deep = `on: push\nenv: ${'['.repeat(70)}${']'.repeat(70)}\njobs: {a: {runs-on: x, steps: [{run: ls}]}}`;
     expect(await problemsOf(deep)).toEqual([expect.stringContaining('Maximum object depth')]);
     expect(await problemsOf(`#${'x'.repeat(512 * 1024)}`)).toEqual([
       '1:1 The maximum file size of 524288 characters has been exceeded',
@@ -404,7 +440,7 @@ describe('called workflows', () => {
   const caller = (parts: string): string =>
     `on: push\njobs:\n  c:\n    uses: ./.github/workflows/b.yml\n${parts}`;
   const callee = (call: string, more = ''): Record<string, string> => ({
-    './.github/workflows/b.yml': `on: {workflow_call: ${call}}\n${more}jobs: {x: {runs-on: x}}`,
+    './.github/workflows/b.yml': `on: {workflow_call: ${call}}\n${more}jobs: {x: {runs-on: x, steps: [{run: ls}]}}`,
   });
 
   test('are read with their caller', async () => {
@@ -442,7 +478,7 @@ describe('called workflows', () => {
     ]);
     expect(
       await problemsOf(caller(''), {
-        './.github/workflows/b.yml': 'on: push\njobs: {x: {runs-on: x}}',
+        './.github/workflows/b.yml': 'on: push\njobs: {x: {runs-on: x, steps: [{run: ls}]}}',
       }),
     ).toEqual([expect.stringContaining('has no workflow_call trigger')]);
     expect(await problemsOf(caller('').replace('./.github/workflows/b.yml', './b.yml'))).toEqual([
@@ -456,7 +492,7 @@ describe('called workflows', () => {
         Array.from({ length }, (_, n) => [
           `./.github/workflows/${n === 0 ? 'b' : `l${n}`}.yml`,
           n === length - 1
-            ? 'on: workflow_call\njobs: {x: {runs-on: x}}'
+            ? 'on: workflow_call\njobs: {x: {runs-on: x, steps: [{run: ls}]}}'
             : `on: workflow_call\njobs: {x: {uses: ./.github/workflows/l${n + 1}.yml}}`,
         ]),
       );

@@ -70,6 +70,10 @@ const FILES = {
   '.github/workflows/gated.yml': GATED,
   '.github/workflows/fail.yml': FAIL,
   '.github/workflows/broken.yml': 'on: push\njobs:\n  a:\n    runs-on: x\n    stepz: []\n',
+  '.github/workflows/idle.yml': 'on: push\njobs:\n  rest:\n    runs-on: x\n    steps: []\n',
+  '.github/workflows/calls-idle.yml':
+    'on: push\njobs: {c: {uses: ./.github/workflows/callee.yml}}\n',
+  '.github/workflows/callee.yml': 'on: workflow_call\njobs: {rest: {runs-on: x}}\n',
   '.github/workflows/beyond.yml':
     "on: { schedule: [{ cron: '*/90 * * * *' }] }\njobs: {a: {runs-on: x, steps: [{run: ls}]}}\n",
   '.github/workflows/quarters.yml':
@@ -181,6 +185,8 @@ describe('starting a run', () => {
     [{ workflow: 'Twin' }, '409 ambiguous_workflow'],
     [{ workflow: 'broken' }, '422 invalid_workflow'],
     [{ workflow: 'not-yaml' }, '422 invalid_workflow'],
+    [{ workflow: 'idle' }, '422 invalid_workflow'],
+    [{ workflow: 'calls-idle' }, '422 invalid_workflow'],
     [{ workflow: 'beyond', event: 'schedule' }, '422 invalid_workflow'],
     [{ workflow: 'ci', inputs: { nobody: 'x' } }, '422 invalid_inputs'],
     [{ workflow: 'ci', inputs: { loud: 'maybe' } }, '422 invalid_inputs'],
@@ -583,12 +589,15 @@ describe('the surface', () => {
     });
     expect(byName.get('not-yaml.yml')?.errors?.length).toBeGreaterThan(0);
     expect(byName.get('beyond.yml')?.errors?.[0]).toMatchObject({ line: 1, col: 26 });
+    expect(byName.get('idle.yml')?.errors).toEqual([
+      { line: 3, col: 3, message: expect.stringContaining("The job 'rest' has nothing to do") },
+    ]);
     const page = await fetch(`${url}/`);
     expect([page.status, await page.text()]).toEqual([
       200,
       expect.stringContaining('quarters.yml'),
     ]);
-    for (const name of ['beyond.yml', 'quarters.yml']) {
+    for (const name of ['beyond.yml', 'idle.yml', 'quarters.yml']) {
       const one = await fetch(`${url}/workflows/${name}`);
       expect([one.status, (await fetch(`${url}/api/workflows/${name}`)).status]).toEqual([
         200, 200,

@@ -96,6 +96,7 @@ function project(isGit = false, whenDone?: WhenDone): string {
       '.github/workflows/stubborn.yml': STUBBORN,
       '.github/workflows/event.yml': EVENT,
       '.github/workflows/broken.yml': BROKEN,
+      '.github/workflows/idle.yml': 'on: push\njobs:\n  rest: { runs-on: x }\n',
       '.github/workflows/beyond.yml': scheduled('0 */30 * * *'),
       '.github/workflows/quarters.yml': scheduled('20/15 * * * *'),
       '.github/workflows/parts.yml': PARTS,
@@ -440,10 +441,12 @@ inShort(describe)('what was recorded', { timeout: 120_000 }, () => {
     );
     expect(list.stdout).toContain('    beyond.yml:1:26: Invalid cron expression.');
     expect(list.stdout).toMatch(/ {4}20\/15 \* \* \* \* {2}next \S+ \d\d:(?:20|35|50) UTC\n/);
-    for (const more of [['-n'], ['-q']]) {
-      const args = ['run', 'beyond', '--event', 'schedule', ...more];
-      const { code, stderr } = await callCli(workspace, args);
-      expect([code, stderr]).toEqual([2, expect.stringContaining('Invalid cron expression')]);
+    expect(list.stdout).toContain("    idle.yml:3:3: The job 'rest' has nothing to do");
+    for (const more of ['-n', '-q']) {
+      const beyond = await callCli(workspace, ['run', 'beyond', '--event', 'schedule', more]);
+      expect([beyond.code, beyond.stderr]).toEqual([2, expect.stringContaining('Invalid cron')]);
+      const idle = await callCli(workspace, ['run', 'idle', more]);
+      expect([idle.code, idle.stderr]).toEqual([2, expect.stringContaining("The job 'rest'")]);
     }
     expect((await callCli(workspace, ['-l'])).stdout).toBe(list.stdout);
     const empty = await callCli(workspace, ['runs']);

@@ -21,7 +21,7 @@ const write = async (name: string, text: string): Promise<void> => {
   await writeFile(pathOf(name), text);
 };
 const workflow = (name?: string): string =>
-  `${name === undefined ? '' : `name: ${name}\n`}on: push\njobs: {a: {runs-on: x}}\n`;
+  `${name === undefined ? '' : `name: ${name}\n`}on: push\njobs: {a: {runs-on: x, steps: [{run: ls}]}}\n`;
 
 test('lists what is readable and what is not, in order of file names', async () => {
   await write('b.yaml', workflow('Second'));
@@ -40,7 +40,7 @@ test('lists what is readable and what is not, in order of file names', async () 
   expect(files[1]?.document).toEqual({
     name: 'Second',
     on: 'push',
-    jobs: { a: { 'runs-on': 'x' } },
+    jobs: { a: { 'runs-on': 'x', steps: [{ run: 'ls' }] } },
   });
   expect(files[2]?.document).toBeUndefined();
 });
@@ -62,7 +62,7 @@ test('reads again what changed, and what is called', async () => {
   const [again] = await catalog.list();
   expect(again).toBe(first[0]);
   await write('a.yml', workflow('Another'));
-  await write('called.yml', 'on: workflow_call\njobs: {x: {runs-on: x}}\n');
+  await write('called.yml', 'on: workflow_call\njobs: {x: {runs-on: x, steps: [{run: ls}]}}\n');
   expect((await catalog.list()).map(({ name, problems }) => [name, problems.length])).toEqual([
     ['Another', 0],
     ['called.yml', 0],
@@ -83,7 +83,10 @@ test('called workflows of other repositories lie in the cache of actions, and na
     join(cache, 'remote.yml'),
     'on: workflow_call\njobs: {x: {uses: ./.github/workflows/inner.yml}}\n',
   );
-  await writeFile(join(cache, 'inner.yml'), 'on: workflow_call\njobs: {y: {runs-on: x}}\n');
+  await writeFile(
+    join(cache, 'inner.yml'),
+    'on: workflow_call\njobs: {y: {runs-on: x, steps: [{run: ls}]}}\n',
+  );
   await write('a.yml', 'on: push\njobs: {c: {uses: own/repo/.github/workflows/remote.yml@v1}}\n');
   await write('b.yml', 'on: push\njobs: {c: {uses: own/repo/.github/workflows/remote.yml@v2}}\n');
   await write('c.yml', 'on: push\njobs: {c: {uses: "own/../.github/workflows/remote.yml@v1"}}\n');
