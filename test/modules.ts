@@ -232,7 +232,7 @@ export const ROOMS: ImportTable = {
     'runner/storage',
     'store',
   ],
-  'runner/execution/artifacts': ['runner/model', 'runner/storage'],
+  'runner/execution/artifacts': ['runner/model', 'runner/storage', 'runner/text'],
   'runner/execution/cache': ['runner/storage'],
   'runner/ui/client': ['runner/ui/shared', 'runner/text'],
   'runner/host/project': ['runner/host/git', 'runner/language', 'runner/model'],
@@ -305,6 +305,7 @@ export const ROOMS: ImportTable = {
     'runner/secrets',
     'runner/settings',
     'runner/sync',
+    'runner/text',
   ],
   'runner/execution/built-ins': [
     'runner/execution/artifacts',

@@ -4,6 +4,7 @@ import { sep } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
 import type { RunService } from '../model/ports.ts';
 import type { Artifact } from '../model/run.ts';
+import { fileNameOf } from '../text/artifact-file.ts';
 import { isMatched, jsonAnswer, type Answer } from './answer.ts';
 import { rangeOf } from './byte-range.ts';
 import { headerOf, parameterOf, type ApiCall } from './call.ts';
@@ -34,7 +35,8 @@ function extended(name: string): string {
 
 const READ_BYTES = 262_144;
 const DEFAULT_TYPE = 'application/octet-stream';
-const ZIP_TYPE = 'application/zip';
+/** A job's HTML or SVG that is shown all the same is of no origin and runs nothing (Content Security Policy Level 3). */
+const POLICY = "default-src 'none'; sandbox; frame-ancestors 'none'";
 const MEDIA_TYPE = /^[\w.+-]+\/[\w.+-]+(; ?[\w.+-]+=[\w.+-]+)*$/;
 
 /** Artifacts of runs. `storeDir` is the folder below which all of their files lie. */
@@ -85,11 +87,13 @@ function answerOf(artifact: Artifact, handle: FileHandle, size: number, call: Ap
   const contentType = MEDIA_TYPE.test(artifact.mimeType) ? artifact.mimeType : DEFAULT_TYPE;
   const headers = [
     'content-disposition',
-    attachmentHeader(downloadName(artifact)),
+    attachmentHeader(fileNameOf(artifact)),
     'accept-ranges',
     'bytes',
     'cache-control',
     'private, no-cache',
+    'content-security-policy',
+    POLICY,
   ];
   if (range !== undefined) headers.push('content-range', `bytes ${start}-${end}/${size}`);
   return {
@@ -101,11 +105,6 @@ function answerOf(artifact: Artifact, handle: FileHandle, size: number, call: Ap
     headers,
     etag,
   };
-}
-
-/** Several files are stored as a zip; people want its ending. */
-function downloadName({ name, mimeType }: Artifact): string {
-  return mimeType === ZIP_TYPE && !/\.zip$/i.test(name) ? `${name}.zip` : name;
 }
 
 /**

@@ -136,7 +136,7 @@ export interface RunService {
 export interface ArtifactStore {
   /**
    * Stores files as one artifact: a single file as it is, several as a zip. Immutable.
-   * Errors: DUPLICATE_ARTIFACT, INVALID_NAME, DISK_FULL, RESULT_TOO_LARGE.
+   * Errors: DUPLICATE_ARTIFACT, INVALID_NAME, INVALID_VALUE, DISK_FULL, RESULT_TOO_LARGE.
    */
   add(request: {
     readonly runId: string;
@@ -151,11 +151,25 @@ export interface ArtifactStore {
     readonly isOverwriting: boolean;
     /** Default 1. What an earlier attempt of the run stored under the name is replaced. */
     readonly attempt?: number | undefined;
+    /** Default false. The only file itself is the artifact; its `entry` is `name`. */
+    readonly isUnarchived?: boolean | undefined;
   }): Promise<Artifact>;
   list(runId: string): readonly Artifact[];
   find(runId: string, name: string): Artifact | undefined;
-  /** Unpacks (or copies) into `targetDir`, refusing entries that would leave it. */
-  extract(artifact: Artifact, targetDir: string): Promise<void>;
+  /**
+   * Unpacks (or copies) into `targetDir`, refusing entries that would leave it. Returns whether the file is
+   * what was stored. Errors: ARTIFACT_NOT_FOUND, INVALID_NAME, INVALID_VALUE, RESULT_TOO_LARGE.
+   */
+  extract(
+    artifact: Artifact,
+    targetDir: string,
+    how?: {
+      /** Default false. An archive is laid there as it is. */
+      readonly isPacked?: boolean | undefined;
+      /** Default false: INVALID_VALUE for a file that is not what was stored. */
+      readonly isDamageAccepted?: boolean | undefined;
+    },
+  ): Promise<boolean>;
   removeRun(runId: string): Promise<void>;
 }
 

@@ -240,6 +240,18 @@ ${indent(attempts(target, victim))}
         uses: actions/upload-artifact@v4
         continue-on-error: true
         with: { name: more, include-hidden-files: true, path: "${project}" }
+      - name: upload a link as it is
+        uses: actions/upload-artifact@v7
+        continue-on-error: true
+        with: { archive: false, if-no-files-found: error, path: leaked-token }
+      - run: printf own > own.html; truncate -s 5G huge
+      - name: upload more than there is room for
+        uses: actions/upload-artifact@v7
+        continue-on-error: true
+        with: { archive: false, path: huge }
+      - { uses: actions/upload-artifact@v7, with: { archive: false, path: "*.html" } }
+      - { uses: actions/download-artifact@v8, with: { name: own.html, path: back } }
+      - { run: 'rm huge; echo "back=[$(cat back/own.html)]"' }
       - name: hash
         if: always()
         env: { H: "\${{ hashFiles('leaked-token', 'leaked-state/**') }}", T: "\${{ hashFiles('a.txt') }}" }
@@ -317,9 +329,15 @@ inShort(describe).each(MODES)('the runner is $mode', ({ uid, isPossible }) => {
 
       // Artifacts hold nothing but the job's own.
       const artifacts = (await (await fetch(`${target.url}/api/runs/${id}/artifacts`)).json()) as {
+        name: string;
+        mimeType: string;
         path: string;
       }[];
-      for (const { path } of artifacts) {
+      expect(log).toContain('back=[own]');
+      expect(log).toContain('path: the files have more than 4294967296 bytes together');
+      const plain = artifacts.filter(({ mimeType }) => mimeType !== 'application/zip');
+      expect(plain.map(({ name }) => name)).toEqual(['own.html']);
+      for (const { path } of artifacts.filter((one) => !plain.includes(one))) {
         const names = execFileSync('python3', ['-m', 'zipfile', '-l', path]).toString();
         expect(names).not.toMatch(/token|secrets\.json|leaked/);
       }

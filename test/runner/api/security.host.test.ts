@@ -455,6 +455,46 @@ describe('paths', () => {
       `attachment; filename="a b;_ _'_"; filename*=UTF-8''a%20b%3B%C3%A9%20%F0%9F%98%80%27%25`,
     );
   });
+
+  test('the files of a job are attachments of their own type and name, and run nothing', async () => {
+    const script = '<script>document.title = origin</script>';
+    const files = { "Ü;'1'%.HTML": 'text/html', 'x.svg': 'image/svg+xml', plain: undefined };
+    const steps = Object.keys(files).map(
+      (name) => `
+      - run: printf %s "$TEXT" > "$NAME"
+        env: { TEXT: '${script}', NAME: "${name}" }
+      - { uses: actions/upload-artifact@v7, with: { path: "${name}", archive: false } }`,
+    );
+    const workflow = TOUCH.slice(0, TOUCH.indexOf('    steps:')) + `    steps:${steps.join('')}\n`;
+    const { url } = await startRunner(makeWorkspace({ '.github/workflows/touch.yml': workflow }));
+    const id = await startRun(url, 'touch');
+    expect((await runEnded(url, id)).conclusion).toBe('success');
+    const list = (await (await fetch(`${url}/api/runs/${id}/artifacts`)).json()) as unknown[];
+    expect(list).toMatchObject([
+      { name: 'plain', mimeType: 'application/octet-stream' },
+      { name: 'x.svg', mimeType: 'image/svg+xml' },
+      { name: "Ü;'1'%.HTML", mimeType: 'text/html' },
+    ]);
+    for (const [name, type = 'application/octet-stream'] of Object.entries(files)) {
+      const path = `${url}/api/runs/${id}/artifacts/${encodeURIComponent(name)}`;
+      for (const method of ['GET', 'HEAD']) {
+        const { headers } = await fetch(path, { method });
+        expect(headers.get('content-type')).toBe(type);
+        expect(headers.get('content-disposition')).toMatch(/^attachment; filename="/);
+        expect(headers.get('x-content-type-options')).toBe('nosniff');
+        expect(headers.get('content-security-policy')).toBe(
+          "default-src 'none'; sandbox; frame-ancestors 'none'",
+        );
+      }
+      expect(await (await fetch(path)).text()).toBe(script);
+    }
+    const named = await fetch(
+      `${url}/api/runs/${id}/artifacts/${encodeURIComponent("Ü;'1'%.HTML")}`,
+    );
+    expect(named.headers.get('content-disposition')).toBe(
+      `attachment; filename="_;'1'_.HTML"; filename*=UTF-8''%C3%9C%3B%271%27%25.HTML`,
+    );
+  });
 });
 
 test('a separate port for webhooks serves nothing else', async () => {

@@ -122,6 +122,132 @@ describe('artifacts', () => {
     expect(job.text).toContain('Artifact not found for name: missing');
   });
 
+  test('a file that is not archived is an artifact of its own name, and comes back as it is', async () => {
+    const upload = (path: string, more = ''): string =>
+      `- uses: actions/upload-artifact@v7\n  with: { path: "${path}", archive: False${more} }\n`;
+    const down = (more: string): string =>
+      `- uses: actions/download-artifact@v8\n  with: { ${more} }\n`;
+    const job = await runJob(
+      `- run: cd out && python3 -m zipfile -c pack.zip table.tsv && ln -s table.tsv link.txt
+${upload('out/table.tsv', ', name: "given/name", compression-level: 0, retention-days: 3')}${upload('out/deep')}${upload('out/*.zip')}${upload('out/link.txt')}${upload('out/.env', ', include-hidden-files: true')}
+- uses: actions/upload-artifact@v7
+  with: { path: out/table.tsv, name: packed }
+${down('name: table.tsv, path: one')}${down('path: all')}${down('pattern: "*", path: merged, merge-multiple: true')}${down('pattern: "t*", path: single')}
+${down('pattern: "pac*", path: raw, skip-decompress: true, merge-multiple: true')}${down('pattern: ".e*", path: hidden')}
+- run: |
+    find one all merged single raw hidden -type f | sort
+    cat one/table.tsv merged/link.txt
+    cmp raw/pack.zip out/pack.zip && python3 -m zipfile -l raw/packed.zip | grep -c table.tsv
+    `,
+      {
+        files: { 'out/table.tsv': '1\t2\n', 'out/deep/er/page.html': '<p>', 'out/.env': 'E=1' },
+      },
+    );
+    expect(job.text).not.toContain('##[error]');
+    expect(job.outcome.conclusion).toBe('success');
+    expect(job.artifacts.list('run1').map(({ name, mimeType }) => `${name} ${mimeType}`)).toEqual([
+      '.env application/octet-stream',
+      'link.txt text/plain',
+      'pack.zip application/zip',
+      'packed text/tab-separated-values',
+      'page.html text/html',
+      'table.tsv text/tab-separated-values',
+    ]);
+    expect(job.steps.at(-1)?.lines).toEqual([
+      'all/.env/.env',
+      'all/link.txt/link.txt',
+      'all/pack.zip/table.tsv',
+      'all/packed/table.tsv',
+      'all/page.html/page.html',
+      'all/table.tsv/table.tsv',
+      'hidden/.env',
+      'merged/link.txt',
+      'merged/page.html',
+      'merged/table.tsv',
+      'one/table.tsv',
+      'raw/pack.zip',
+      'raw/packed.zip',
+      'single/table.tsv',
+      '1\t2',
+      '1\t2',
+      '1',
+    ]);
+  });
+
+  test('what is not archived: several files, names that cannot be, secrets, twice, other versions', async () => {
+    const projectDir = temporaryDir();
+    const outside = temporaryDir();
+    writeFiles(outside, { key: 'outside' });
+    writeFiles(projectDir, {
+      'many/1': '1',
+      'many/2': '2',
+      'a"b': 'quote',
+      'a\nb': 'line',
+      'tok-hush-hush.txt': 's',
+      'same.txt': 'first',
+    });
+    symlinkSync(join(outside, 'key'), join(projectDir, 'leak.txt'));
+    const upload = (path: string, more = '', ref = 'v7'): string => `
+      - if: always()
+        uses: actions/upload-artifact@${ref}
+        with: { path: ${path}, archive: false${more} }`;
+    const job = await runJob(
+      `${upload('many', ', name: many')}${upload('a?b')}${upload('tok*')}${upload('leak.txt')}
+       ${upload('none, if-no-files-found: error')}${upload('same.txt')}${upload('same.txt')}
+      - if: always()
+        run: printf second > same.txt
+       ${upload('same.txt', ', overwrite: true')}${upload('many', ', name: old', 'v6.0.0')}
+       ${upload('many/1', '', 'bbbca2ddaa5d8feaa63e36b76fdaad77386f024f')}
+      - { if: always(), uses: actions/upload-artifact@v7, with: { path: many, archive: 'no' } }
+      - { if: always(), uses: actions/upload-artifact@v7, with: { path: many, compression-level: 10 } }
+      - { if: always(), uses: actions/upload-artifact@v7, with: { path: many, retention-days: x } }
+      - { if: always(), uses: actions/upload-artifact@v7, with: { path: many, if-no-files-found: no } }`,
+      { projectDir, request: { masks: ['hush-hush'] } },
+    );
+    expect(job.steps.map(({ conclusion }) => conclusion?.[0]).join('')).toBe('fffsfsfssssffff');
+    const said = job.steps.map(({ lines }) => lines.join('\n'));
+    expect(said[0]).toContain('path: archive: false uploads one file, and 2 were found');
+    expect(said[1]).toContain('path: archive: false uploads one file');
+    expect(said[2]).toContain('path: The name of the artifact holds a secret');
+    expect(said[3]).toContain('No files were found');
+    expect(said[11]).toContain('archive: must be true or false');
+    expect(job.text).not.toContain('hush-hush');
+    const kept = job.artifacts.list('run1');
+    expect(kept.map(({ name }) => name)).toEqual(['1', 'old', 'same.txt']);
+    expect(readFileSync(kept[2]?.path ?? '', 'utf8')).toBe('second');
+    expect(kept[1]?.mimeType).toBe('application/zip');
+  });
+
+  test.each(['a"b', 'a\nb', 'a:b', 'nul.txt'])(
+    'the file name %j names no artifact',
+    async (name) => {
+      const job = await runJob(
+        '- { uses: actions/upload-artifact@v7, with: { path: "d", archive: false } }',
+        { files: { [`d/${name}`]: '' } },
+      );
+      expect(job.outcome.conclusion).toBe('failure');
+      expect(job.text).toContain('path: An artifact has a name of 1 to 255 characters');
+    },
+  );
+
+  test('a damaged artifact is unpacked where digest-mismatch says so', async () => {
+    const damage = 'for f in .runner/runs/*/artifacts/*.txt; do printf other > "$f"; done';
+    const down = (mismatch: string): string => `
+      - if: always()
+        uses: actions/download-artifact@v8
+        with: { name: a.txt, path: ${mismatch}, digest-mismatch: ${mismatch} }`;
+    const job = await runJob(
+      `
+      - { uses: actions/upload-artifact@v7, with: { path: a.txt, archive: false } }
+      - run: ${JSON.stringify(damage)}${['error', 'warn', 'ignore', 'some'].map(down).join('')}
+      - { if: always(), run: cat warn/a.txt ignore/a.txt; test ! -e error/a.txt }`,
+      { files: { 'a.txt': 'as it was' } },
+    );
+    expect(job.steps.map(({ conclusion }) => conclusion?.[0]).join('')).toBe('ssfssfs');
+    expect(job.steps.at(-1)?.lines).toEqual(['otherother']);
+    expect(job.annotations.filter(({ level }) => level === 'warning')).toHaveLength(1);
+  });
+
   test('links that lead out of the workspace are left out', async () => {
     const projectDir = temporaryDir();
     const outside = temporaryDir();

@@ -30,6 +30,9 @@ jobs:
       - run: echo 0123456789 > digits
       - uses: actions/upload-artifact@v4
         with: { name: digits, path: digits }
+      - run: echo '<script>document.title = "ran"</script>' > page.html
+      - uses: actions/upload-artifact@v7
+        with: { path: page.html, archive: false }
   after: { needs: greet, runs-on: ubuntu-latest, steps: [{ run: echo after }] }
 `;
 const EVENTS = `on:

@@ -67,6 +67,17 @@ describe.skipIf(isMissing)(`in a browser${reason}`, { timeout: 120_000 }, () => 
       const download = await downloading;
       expect(download.suggestedFilename()).toBe('digits');
       expect(readFileSync(await download.path(), 'utf8')).toBe('0123456789\n');
+      await page.locator('.artifacts li', { hasText: /page\.html\s*text\/html · / }).waitFor();
+      const saving = page.waitForEvent('download');
+      await page.getByRole('link', { name: 'page.html' }).click();
+      const saved = await saving;
+      expect(saved.suggestedFilename()).toBe('page.html');
+      expect(readFileSync(await saved.path(), 'utf8')).toContain('<script>');
+      // As an address of its own it is saved as well, and not shown.
+      const opening = page.waitForEvent('download');
+      const path = `/api/runs/${page.url().split('/').at(-1)}/artifacts/page.html`;
+      await page.evaluate(`location.assign(${JSON.stringify(path)})`);
+      expect((await opening).suggestedFilename()).toBe('page.html');
       // The next job is shown where the page saw it run.
       await page.locator('a[data-job=greet]').click();
       // The step that ended well was closed again; its log is complete.

@@ -10,8 +10,8 @@ const INVALID_IN_NAME = /["<>|*?:\\/\u0000-\u001f\u007f]/;
 /** Device names of Windows, with any extension: files of that name cannot be unpacked there. */
 const RESERVED = /^(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$)/i;
 
-/** Errors: INVALID_NAME for a name that an artifact cannot have. */
-export function mustArtifactName(name: string): void {
+/** Errors: INVALID_NAME for a name that an artifact cannot have, naming the input `field` that it is from. */
+export function mustArtifactName(name: string, field: 'name' | 'path' = 'name'): void {
   const isFine =
     name.trim() !== '' &&
     name.length <= NAME_CHARACTERS_MAX &&
@@ -20,9 +20,8 @@ export function mustArtifactName(name: string): void {
     !INVALID_IN_NAME.test(name) &&
     !RESERVED.test(name);
   if (!isFine) {
-    const text =
-      'An artifact has a name of 1 to 255 characters without " : < > | * ? \\ / and control characters';
-    throw new AppError('INVALID_NAME', text, { field: 'name' });
+    const text = `${field}: An artifact has a name of 1 to 255 characters without " : < > | * ? \\ / and control characters`;
+    throw new AppError('INVALID_NAME', text, { field });
   }
 }
 

@@ -8,6 +8,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { appendFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { strToU8, zipSync, type Zippable } from 'fflate';
 import { describe, expect, test } from 'vitest';
@@ -76,6 +77,70 @@ describe('artifacts', () => {
     expect(second.list(RUN)).toEqual([]);
     expect(existsSync(join(runs, RUN, 'artifacts'))).toBe(false);
     expect(second.list('other')).toEqual([]);
+  });
+
+  test('one file that is no archive has its own name; what earlier stores wrote stays as it was', async () => {
+    const dir = temporaryDir();
+    const runs = join(dir, 'runs');
+    const store = await createArtifactStore(runs);
+    mkdirSync(join(dir, 'in'));
+    const source = join(dir, 'in', 'x.ZIP');
+    writeFileSync(source, zipSync({ inner: strToU8('i') }));
+    const add = (
+      name: string,
+      entry: string,
+      isUnarchived?: boolean,
+    ): ReturnType<typeof store.add> =>
+      store.add({
+        runId: RUN,
+        name,
+        files: [{ source, entry }],
+        isOverwriting: false,
+        isUnarchived,
+      });
+    await expect(add('given', 'x.ZIP', true)).rejects.toEqual(reasonOf('INVALID_VALUE'));
+    const own = await add('x.ZIP', 'x.ZIP', true);
+    const old = await add('old', 'x.ZIP');
+    expect(own).toMatchObject({ name: 'x.ZIP', mimeType: 'application/zip' });
+    const index = join(runs, RUN, 'artifacts', `${old.id}.json`);
+    const { isUnarchived, ...before } = JSON.parse(readFileSync(index, 'utf8')) as {
+      isUnarchived: boolean;
+    };
+    expect(isUnarchived).toBe(false);
+    writeFileSync(index, JSON.stringify(before));
+    const next = await createArtifactStore(runs);
+    for (const [artifact, name, isPacked] of [
+      [own, 'inner', false],
+      [own, 'x.ZIP', true],
+      [old, 'x.ZIP', false],
+      [old, 'old.zip', true],
+    ] as const) {
+      const target = join(dir, `${artifact.name}-${isPacked}`);
+      expect(await next.extract(artifact, target, { isPacked })).toBe(true);
+      expect(readdirSync(target)).toEqual([name]);
+    }
+    await extractZip(join(dir, 'old-true', 'old.zip'), join(dir, 'again'));
+    expect(readFileSync(join(dir, 'again', 'x.ZIP'))).toEqual(readFileSync(source));
+  });
+
+  test('a file that grows while it is stored is what was read of it', async () => {
+    const dir = temporaryDir();
+    const [file] = sourcesIn(dir, { log: 'x'.repeat(400_000) });
+    if (file === undefined) throw new Error('no file');
+    const store = await createArtifactStore(join(dir, 'runs'));
+    let isOver = false;
+    const growing = (async () => {
+      while (!isOver) await appendFile(file.source, 'y'.repeat(10_000));
+    })();
+    const request = { runId: RUN, name: 'log', files: [file], isOverwriting: false };
+    const artifact = await store.add({ ...request, isUnarchived: true });
+    isOver = true;
+    await growing;
+    const stored = readFileSync(artifact.path);
+    expect(stored.length).toBe(artifact.size);
+    expect(createHash('sha256').update(stored).digest('hex')).toBe(artifact.sha256);
+    expect(await store.extract(artifact, join(dir, 'out'))).toBe(true);
+    expect(readFileSync(join(dir, 'out', 'log'))).toEqual(stored);
   });
 
   test('are immutable, unless overwritten', async () => {

@@ -1,15 +1,13 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { createReadStream } from 'node:fs';
 import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { basename, extname, join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import { AppError } from '../../../shared/app-error.ts';
 import type { ArtifactStore } from '../../model/ports.ts';
 import type { Artifact } from '../../model/run.ts';
 import { syncDirectory, writeFileAtomic } from '../../storage/atomic-file.ts';
 import { ifPresent, storageError } from '../../storage/file-errors.ts';
 import { mustArtifactName, mustEntryName } from './artifact-names.ts';
-import { createFile, extractZip } from './extract-zip.ts';
+import { readIndex, type StoredArtifact, unpackStored } from './stored-artifact.ts';
 import { openRegular, writeZip, type ZipSource } from './write-zip.ts';
 
 /** Of one artifact as it is stored. */
@@ -18,15 +16,6 @@ const ARTIFACTS_PER_RUN_MAX = 500;
 const RUN_ID = /^[A-Za-z0-9_-]{1,64}$/;
 const EXTENSION = /^\.[A-Za-z0-9]{1,16}$/;
 const FOLDER = 'artifacts';
-
-/** What the index file of an artifact holds beside it. */
-type Stored = {
-  readonly artifact: Artifact;
-  /** Name of the only file, for artifacts that are no zip. */
-  readonly entry: string | undefined;
-  readonly unpackedBytes: number;
-  readonly attempt: number;
-};
 
 export type ArtifactStoreOptions = {
   /** Default 1 GiB. */
@@ -50,7 +39,7 @@ class FileArtifactStore implements ArtifactStore {
   readonly #runsDir: string;
   readonly #bytesMax: number;
   /** By run, then by name. */
-  readonly #runs = new Map<string, Map<string, Stored>>();
+  readonly #runs = new Map<string, Map<string, StoredArtifact>>();
   /** Names that are being written now. */
   readonly #reserved = new Set<string>();
 
@@ -72,11 +61,14 @@ class FileArtifactStore implements ArtifactStore {
   }
 
   async add(request: Parameters<ArtifactStore['add']>[0]): Promise<Artifact> {
-    const { runId, name, files, attempt = 1 } = request;
+    const { runId, name, files, attempt = 1, isUnarchived = false } = request;
     mustArtifactName(name);
     for (const file of files) mustEntryName(file.entry);
     if (files.length === 0)
       throw new AppError('INVALID_VALUE', 'An artifact holds at least one file');
+    if (isUnarchived && (files.length > 1 || files[0]?.entry !== name)) {
+      throw new AppError('INVALID_VALUE', 'A file that is no archive is alone, by its own name');
+    }
     const present = this.#runs.get(runId)?.get(name);
     const isOverwriting =
       request.isOverwriting || (present !== undefined && present.attempt < attempt);
@@ -92,8 +84,8 @@ class FileArtifactStore implements ArtifactStore {
     }
     this.#reserved.add(key);
     try {
-      const stored = await this.#write(runId, name, files, attempt);
-      const byName = this.#runs.get(runId) ?? new Map<string, Stored>();
+      const stored = await this.#write(runId, name, files, { attempt, isUnarchived });
+      const byName = this.#runs.get(runId) ?? new Map<string, StoredArtifact>();
       this.#runs.set(runId, byName.set(name, stored));
       if (present !== undefined) await this.#remove(present);
       return stored.artifact;
@@ -115,22 +107,16 @@ class FileArtifactStore implements ArtifactStore {
     return this.#runs.get(runId)?.get(name)?.artifact;
   }
 
-  async extract(artifact: Artifact, targetDir: string): Promise<void> {
+  async extract(
+    artifact: Artifact,
+    targetDir: string,
+    how: Parameters<ArtifactStore['extract']>[2] = {},
+  ): Promise<boolean> {
     const stored = this.#runs.get(artifact.runId)?.get(artifact.name);
     if (stored === undefined || stored.artifact.id !== artifact.id) {
       throw new AppError('ARTIFACT_NOT_FOUND', `There is no artifact '${artifact.name}'`);
     }
-    if ((await hashOf(stored.artifact.path)) !== stored.artifact.sha256) {
-      throw new AppError('INVALID_VALUE', `The artifact '${artifact.name}' is damaged`);
-    }
-    if (stored.entry === undefined) {
-      // Its own making: it is as large as it was, however well it was packed.
-      const limits = { entriesMax: 50_000, bytesMax: stored.unpackedBytes, ratioMax: Infinity };
-      await extractZip(stored.artifact.path, targetDir, limits);
-      return;
-    }
-    const target = await createFile(targetDir, stored.entry);
-    await pipeline(createReadStream(stored.artifact.path), target.createWriteStream());
+    return await unpackStored(stored, targetDir, how);
   }
 
   async removeRun(runId: string): Promise<void> {
@@ -148,7 +134,7 @@ class FileArtifactStore implements ArtifactStore {
     if (stored === undefined || stored.artifact.runId !== runId) return;
     // The folder may have been moved as a whole; the file stands beside its index.
     const path = join(this.#folder(runId), basename(stored.artifact.path));
-    const byName = this.#runs.get(runId) ?? new Map<string, Stored>();
+    const byName = this.#runs.get(runId) ?? new Map<string, StoredArtifact>();
     const other = byName.get(stored.artifact.name);
     // A crash between the two steps of an overwrite: the newer one counts.
     if (other !== undefined && other.artifact.createdAt > stored.artifact.createdAt) return;
@@ -160,8 +146,8 @@ class FileArtifactStore implements ArtifactStore {
     runId: string,
     name: string,
     files: readonly ZipSource[],
-    attempt: number,
-  ): Promise<Stored> {
+    more: Pick<StoredArtifact, 'attempt' | 'isUnarchived'>,
+  ): Promise<StoredArtifact> {
     const folder = this.#folder(runId);
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const id = randomUUID();
@@ -178,7 +164,7 @@ class FileArtifactStore implements ArtifactStore {
       const createdAt = new Date().toISOString();
       const artifact = { id, name, path, size, mimeType, runId, sha256, createdAt };
       const { unpackedBytes } = written;
-      const stored = { artifact, entry: only?.entry, unpackedBytes, attempt };
+      const stored = { artifact, entry: only?.entry, unpackedBytes, ...more };
       await writeFileAtomic(join(folder, `${id}.json`), JSON.stringify(stored));
       return stored;
     } catch (error) {
@@ -215,7 +201,7 @@ class FileArtifactStore implements ArtifactStore {
     }
   }
 
-  async #remove(stored: Stored): Promise<void> {
+  async #remove(stored: StoredArtifact): Promise<void> {
     const folder = this.#folder(stored.artifact.runId);
     await rm(join(folder, `${stored.artifact.id}.json`), { force: true });
     await rm(stored.artifact.path, { force: true });
@@ -235,12 +221,6 @@ async function copyInto(
   return bytes;
 }
 
-async function hashOf(path: string): Promise<string> {
-  const hash = createHash('sha256');
-  for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
-  return hash.digest('hex');
-}
-
 function safeExtension(entry: string): string {
   const extension = extname(entry);
   // `.json` and `.tmp` beside an id are the store's own names.
@@ -253,23 +233,4 @@ async function mimeTypeOf(entry: string): Promise<string> {
   const { default: mimeTypes } = await import('mime-types');
   const type = mimeTypes.lookup(entry);
   return type === false ? 'application/octet-stream' : type;
-}
-
-/** Undefined for a file that is not the index of an artifact. */
-function readIndex(text: string): Stored | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isStored(value) ? value : undefined;
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
-  }
-}
-
-function isStored(value: unknown): value is Stored {
-  if (typeof value !== 'object' || value === null || !('artifact' in value)) return false;
-  const { artifact } = value;
-  if (typeof artifact !== 'object' || artifact === null) return false;
-  const texts = ['id', 'name', 'path', 'mimeType', 'runId', 'sha256', 'createdAt'];
-  return texts.every((key) => typeof (artifact as Record<string, unknown>)[key] === 'string');
 }

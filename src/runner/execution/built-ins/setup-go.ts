@@ -7,15 +7,8 @@ import { findOrGet } from '../../host/tools/tool-source.ts';
 import { newestFirst } from '../../host/tools/tool-version.ts';
 import { layForJob } from '../state/job-tool-folders.ts';
 import { inputOf } from '../steps/step-input.ts';
-import type { BuiltInCall } from './built-in-call.ts';
-import {
-  addBin,
-  askedVersions,
-  flagOf,
-  isFrom,
-  mustToolRegistry,
-  reportCache,
-} from './tool-request.ts';
+import { type BuiltInCall, flagOf, isFrom } from './built-in-call.ts';
+import { addBin, askedVersions, mustToolRegistry, reportCache } from './tool-request.ts';
 
 /**
  * actions/setup-go: the version asked for, found on this machine or got from the module proxy. Programs

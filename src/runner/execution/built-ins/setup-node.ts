@@ -8,8 +8,8 @@ import { refuseOtherArchitecture } from '../../host/tools/tool-registry.ts';
 import { findOrGet } from '../../host/tools/tool-source.ts';
 import { layForJob } from '../state/job-tool-folders.ts';
 import { inputOf } from '../steps/step-input.ts';
-import type { BuiltInCall } from './built-in-call.ts';
-import { addBin, askedVersions, flagOf, mustToolRegistry, reportCache } from './tool-request.ts';
+import { type BuiltInCall, flagOf } from './built-in-call.ts';
+import { addBin, askedVersions, mustToolRegistry, reportCache } from './tool-request.ts';
 
 /** What actions/setup-node sets where nobody gave a token, so that npm's settings can be read. */
 const NO_TOKEN = 'XXXXX-XXXXX-XXXXX-XXXXX';

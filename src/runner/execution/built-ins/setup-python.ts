@@ -6,8 +6,8 @@ import { refuseOtherArchitecture, type ToolRegistry } from '../../host/tools/too
 import { findOrGet } from '../../host/tools/tool-source.ts';
 import { layForJob } from '../state/job-tool-folders.ts';
 import { inputOf } from '../steps/step-input.ts';
-import type { BuiltInCall } from './built-in-call.ts';
-import { addBin, askedVersions, flagOf, mustToolRegistry, reportCache } from './tool-request.ts';
+import { type BuiltInCall, flagOf } from './built-in-call.ts';
+import { addBin, askedVersions, mustToolRegistry, reportCache } from './tool-request.ts';
 
 /**
  * actions/setup-python: CPython in the versions asked for, found on this machine or installed, as the job's

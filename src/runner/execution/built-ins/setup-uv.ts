@@ -12,8 +12,8 @@ import { layForJob } from '../state/job-tool-folders.ts';
 import { processEnvironment } from '../steps/step-env.ts';
 import { inputOf } from '../steps/step-input.ts';
 import { judgeExit, runStepProcess } from '../steps/step-process.ts';
-import { type BuiltInCall, pathOf } from './built-in-call.ts';
-import { askedVersions, flagOf, mustToolRegistry, reportCache } from './tool-request.ts';
+import { type BuiltInCall, flagOf, pathOf } from './built-in-call.ts';
+import { askedVersions, mustToolRegistry, reportCache } from './tool-request.ts';
 
 /**
  * astral-sh/setup-uv: the uv asked for by input, `uv.toml` or pyproject.toml, else the newest that can be

@@ -6,7 +6,7 @@ import { readApart } from '../../host/isolation/open-apart.ts';
 import type { ToolRegistry } from '../../host/tools/tool-registry.ts';
 import { type VersionedTool, versionsInFile } from '../../host/tools/version-files.ts';
 import { inputOf } from '../steps/step-input.ts';
-import { linesOf, pathOf, type BuiltInCall } from './built-in-call.ts';
+import { type BuiltInCall, isFrom, linesOf, pathOf } from './built-in-call.ts';
 
 const FILE_BYTES_MAX = 1024 * 1024;
 
@@ -73,19 +73,6 @@ export async function readJobFile({ frame }: BuiltInCall, path: string): Promise
   const bytes = isolation === undefined ? await readFile(path) : readApart(path, isolation);
   if (bytes.length <= FILE_BYTES_MAX) return bytes.toString('utf8');
   throw new AppError('INVALID_VALUE', `'${path}' is larger than ${FILE_BYTES_MAX} bytes`);
-}
-
-/** Whether an action is used in this major version or a later one; a commit or branch counts as later. */
-export function isFrom(uses: string, major: number): boolean {
-  const named = /@v(\d+)(?:\.|$)/.exec(uses)?.[1];
-  return named === undefined || Number(named) >= major;
-}
-
-export function flagOf(call: BuiltInCall, name: string, fallback = false): boolean {
-  const text = inputOf(call.given, name).toLowerCase();
-  if (text === '') return fallback;
-  if (text === 'true' || text === 'false') return text === 'true';
-  throw new AppError('INVALID_VALUE', `${name}: must be true or false`, { field: name });
 }
 
 /** Package managers keep what they downloaded in the home folder, which outlives the job here. */

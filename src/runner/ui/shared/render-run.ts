@@ -1,4 +1,5 @@
 import type { Annotation, Artifact, Job, Step, WorkflowRun } from '../../model/run.ts';
+import { fileNameOf } from '../../text/artifact-file.ts';
 import { sizeText } from '../../text/duration.ts';
 import { html, webAddress, type SafeHtml } from './html.ts';
 import { stateIcon, stateWord } from './icons.ts';
@@ -246,13 +247,9 @@ function artifactList(run: WorkflowRun, artifacts: readonly Artifact[]): SafeHtm
       ${artifacts.map(({ name, size, mimeType, sha256 }) => {
         const path = `/api/runs/${encodeURIComponent(run.id)}/artifacts/${encodeURIComponent(name)}`;
         return html`<li>
-          <a
-            href="${path}"
-            download
-            data-api
-            data-file="${name}${mimeType === 'application/zip' && !/\.zip$/i.test(name) ? '.zip' : ''}"
+          <a href="${path}" download data-api data-file="${fileNameOf({ name, mimeType })}"
             >${name}</a
-          ><span class="muted" title="SHA-256 ${sha256}">${sizeText(size)}</span>
+          ><span class="muted" title="SHA-256 ${sha256}">${mimeType} · ${sizeText(size)}</span>
         </li>`;
       })}
     </ul>
