@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import {
+  appendFileSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -10,11 +11,13 @@ import {
 } from 'node:fs';
 import { appendFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { strToU8, zipSync, type Zippable } from 'fflate';
 import { describe, expect, test } from 'vitest';
 import { temporaryDir, writeFiles } from '../../../../test/support/job-harness.ts';
 import { createArtifactStore } from './artifact-store.ts';
 import { EXTRACT_LIMITS, extractZip } from './extract-zip.ts';
+import { openRegular, streamOf } from './write-zip.ts';
 
 const RUN = 'run1';
 
@@ -141,6 +144,24 @@ describe('artifacts', () => {
     expect(createHash('sha256').update(stored).digest('hex')).toBe(artifact.sha256);
     expect(await store.extract(artifact, join(dir, 'out'))).toBe(true);
     expect(readFileSync(join(dir, 'out', 'log'))).toEqual(stored);
+  });
+
+  test('a file that is written on to is read as far as it went when it was opened', async () => {
+    const dir = temporaryDir();
+    const [file, empty] = sourcesIn(dir, { log: 'x'.repeat(100), empty: '' });
+    const kernel = { source: '/proc/self/comm', entry: 'comm' };
+    for (const [source, wanted] of [
+      [file, 'x'.repeat(100)],
+      [empty, ''],
+      ...(existsSync(kernel.source)
+        ? [[kernel, readFileSync(kernel.source, 'utf8')] as const]
+        : []),
+    ] as const) {
+      if (source === undefined) throw new Error('no file');
+      const stream = await streamOf(await openRegular(source));
+      if (source === file) appendFileSync(file.source, 'more');
+      expect((await buffer(stream)).toString()).toBe(wanted);
+    }
   });
 
   test('are immutable, unless overwritten', async () => {

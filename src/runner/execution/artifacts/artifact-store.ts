@@ -8,7 +8,7 @@ import { syncDirectory, writeFileAtomic } from '../../storage/atomic-file.ts';
 import { ifPresent, storageError } from '../../storage/file-errors.ts';
 import { mustArtifactName, mustEntryName } from './artifact-names.ts';
 import { readIndex, type StoredArtifact, unpackStored } from './stored-artifact.ts';
-import { openRegular, writeZip, type ZipSource } from './write-zip.ts';
+import { openRegular, streamOf, writeZip, type ZipSource } from './write-zip.ts';
 
 /** Of one artifact as it is stored. */
 const ARTIFACT_BYTES_MAX = 1024 * 1024 * 1024;
@@ -214,7 +214,7 @@ async function copyInto(
 ): Promise<number> {
   const handle = await openRegular(source);
   let bytes = 0;
-  for await (const chunk of handle.createReadStream()) {
+  for await (const chunk of await streamOf(handle)) {
     bytes += (chunk as Buffer).length;
     await sink(chunk as Buffer);
   }

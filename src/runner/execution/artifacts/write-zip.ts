@@ -55,7 +55,7 @@ async function addFile(zip: Zip, file: ZipSource, drain: () => Promise<void>): P
     compression: DEFLATE_METHOD,
   };
   zip.add(entry);
-  const input: ReadStream = handle.createReadStream();
+  const input = await streamOf(handle);
   input.on('data', (chunk) => {
     entry.size += chunk.length;
     entry.crc = crc32(chunk, entry.crc);
@@ -69,6 +69,15 @@ async function addFile(zip: Zip, file: ZipSource, drain: () => Promise<void>): P
   entry.ondata?.(null, new Uint8Array(0), true);
   await drain();
   return entry.size;
+}
+
+/**
+ * The bytes of a file as far as it went when it was opened: one that somebody writes on to comes to an end.
+ * Files of the kernel say that they are empty, and are read to their end.
+ */
+export async function streamOf(handle: FileHandle): Promise<ReadStream> {
+  const { size } = await handle.stat();
+  return handle.createReadStream(size === 0 ? {} : { end: size - 1 });
 }
 
 /** Errors: INVALID_VALUE when it is no regular file (a link, a pipe, a folder), or not where it has to be. */
