@@ -200,6 +200,8 @@ export interface SecretSource {
  * the secrets of the run in what is recorded, since records leave the machine.
  */
 export interface DeploymentRecorder {
+  /** Whether it records this deployment: masks need not be made for others. */
+  isRecorded(run: WorkflowRun, jobId: string, environment: string): boolean;
   deploymentStarted(run: WorkflowRun, jobId: string, environment: string, mask: TextMask): void;
   deploymentEnded(
     run: WorkflowRun,

@@ -319,7 +319,7 @@ async function execute(
     sandbox: { path: request.workspaceDir },
   });
   warnWithoutCheckout(context, matrixJob, request);
-  if (environment?.isDeployment === true) {
+  if (isRecorded(context, jobId, environment)) {
     const mask = await maskOf(context, request.job);
     options.deployments.deploymentStarted(runView(recorder.live), jobId, environment.name, mask);
   }
@@ -344,13 +344,23 @@ async function execute(
   const { outputs, environmentUrl, hasTimedOut } = outcome;
   const ended = { conclusion, result, hasTimedOut, outputs, environmentUrl };
   recorder.record({ type: 'job.completed', jobId, ...ended });
-  if (environment?.isDeployment === true) {
+  if (isRecorded(context, jobId, environment)) {
     const mask = await maskOf(context, request.job);
     const run = runView(recorder.live);
     options.deployments.deploymentEnded(run, jobId, environment.name, environmentUrl, mask);
   }
   assert(recorder.live.jobs.get(jobId)?.result === result, 'the job is completed');
   return { result, outputs, hasTimedOut };
+}
+
+/** Whether the job is a deployment that the ledger records. */
+function isRecorded(
+  { options, recorder }: RunContext,
+  jobId: string,
+  environment: JobSettings['environment'],
+): environment is NonNullable<JobSettings['environment']> {
+  if (environment?.isDeployment !== true) return false;
+  return options.deployments.isRecorded(runView(recorder.live), jobId, environment.name);
 }
 
 /**

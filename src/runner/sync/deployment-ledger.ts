@@ -97,6 +97,12 @@ class FileDeploymentLedger implements DeploymentLedger {
     this.#dropOldest();
   }
 
+  isRecorded(run: WorkflowRun, jobId: string, environment: string): boolean {
+    // What was begun is ended, also when the settings have changed meanwhile.
+    const isBegun = this.#records.has(deploymentId(run, jobId, environment));
+    return isBegun || this.#isWatched(environment);
+  }
+
   deploymentStarted(run: WorkflowRun, jobId: string, environment: string, mask: TextMask): void {
     this.#safely(() => {
       if (!this.#isWatched(environment)) return;
@@ -114,9 +120,8 @@ class FileDeploymentLedger implements DeploymentLedger {
     mask: TextMask,
   ): void {
     this.#safely(() => {
+      if (!this.isRecorded(run, jobId, environment)) return;
       const known = this.#records.get(deploymentId(run, jobId, environment));
-      // What was begun is ended, also when the settings have changed meanwhile.
-      if (known === undefined && !this.#isWatched(environment)) return;
       const status = statusOfEnd(run, jobId);
       const record = recordOfRun(run, jobId, environment, status, this.#now(), known, mask);
       this.#store(url === undefined || url === '' ? record : { ...record, url: mask(url) });

@@ -180,7 +180,7 @@ jobs:
 });
 
 test('what is told of a deployment hides the secrets of the whole run, of all environments', async () => {
-  const asked: unknown[] = [];
+  const asked: unknown[][] = [];
   const source = secretsFrom({ '': { HERE: 'the-here', UNNAMED: 'unnamed' } });
   const told: string[] = [];
   const tell = (run: WorkflowRun, environment: string, mask: TextMask): void => {
@@ -204,6 +204,7 @@ test('what is told of a deployment hides the secrets of the whole run, of all en
         open: (_context, { value }) => Promise.resolve(value),
       },
       deployments: {
+        isRecorded: (_run, _jobId, environment) => environment !== 'unwatched',
         deploymentStarted: (run, _jobId, environment, mask) => tell(run, environment, mask),
         deploymentEnded: (run, _jobId, environment, _url, mask) => tell(run, environment, mask),
       },
@@ -218,6 +219,7 @@ jobs:
     environment: { name: "for-\${{ 'given-1' }}" }
     steps: [{ run: ok }]
   plain: { needs: deploy, runs-on: x, environment: the-far, steps: [{ run: ok }] }
+  quiet: { needs: deploy, runs-on: x, environment: unwatched, steps: [{ run: ok }] }
   other: { needs: deploy, runs-on: x, steps: [{ run: "say \${{ secrets.here }}" }] }
   call: { needs: deploy, uses: ./.github/workflows/called.yml, secrets: { MADE: "made-of-\${{ secrets.HERE }}" } }
 `,
@@ -230,10 +232,12 @@ jobs: { x: { runs-on: x, steps: [{ run: "say \${{ secrets.far }} \${{ secrets.gi
   const { run } = await bench.service.start({ workflow: 'w', secrets: { given: 'given-1' } });
   await bench.events.completed(run.id);
   // No job names the last of them; the environment's name of the second stands in the file.
-  const names = 'deploy *** made-of-*** | plain | other | call / x | unnamed';
+  const names = 'deploy *** made-of-*** | plain | quiet | other | call / x | unnamed';
   const [one, two] = [`for-*** | ${names}`, `the-far | ${names}`];
   expect(told).toEqual([one, one, two, two]);
-  expect(asked).toContainEqual([undefined, ['FAR', 'GIVEN', 'HERE']]);
+  // For what is recorded alone.
+  const ofAll = asked.filter(([environment]) => environment === undefined);
+  expect(ofAll).toEqual(told.map(() => [undefined, ['FAR', 'GIVEN', 'HERE']]));
   expect(asked).toContainEqual(['for-given-1', []]);
 });
 

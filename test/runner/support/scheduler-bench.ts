@@ -102,6 +102,7 @@ export async function createBench(options: BenchOptions = {}): Promise<Bench> {
     secrets: options.secrets ?? secretsFrom({}),
     artifacts,
     deployments: {
+      isRecorded: () => true,
       deploymentStarted: (_run, jobId, environment) => {
         deployments.push(`started ${jobId} ${environment}`);
       },
