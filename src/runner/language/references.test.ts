@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { mustRead } from '../../../test/runner/support/workflow-reading.ts';
 import type { StepsJobDefinition, Workflow } from '../model/workflow.ts';
 import { readWorkflow } from './read-workflow.ts';
 import { scriptInjectionWarnings, secretsOfRun, secretsReferencedBy } from './references.ts';
@@ -44,29 +45,20 @@ test("secrets of the workflow's env count for each job", async () => {
 });
 
 test('secrets of a run are those of all its jobs, of called ones too', async () => {
-  const below = (text: string): Record<string, string> => ({ './.github/workflows/c.yml': text });
-  const head = 'on: push\njobs:\n';
-  const called =
-    'on: { workflow_call: { secrets: { far: { required: false } } } }\njobs: { x: { runs-on: x, steps: [{ run: "${{ secrets.far }}" }] } }\n';
+  const uses = './.github/workflows/c.yml';
+  const called = {
+    [uses]:
+      'on: { workflow_call: { secrets: { far: { required: false } } } }\njobs: { x: { runs-on: x, steps: [{ run: "${{ secrets.far }}" }] } }\n',
+  };
   const own = '  a: { runs-on: x, steps: [{ run: "${{ secrets.NEAR }}" }] }\n';
-  const call = '{ uses: ./.github/workflows/c.yml, secrets:';
-  for (const [text, wanted] of [
+  const call = (secrets: string): string => `  b: { uses: ${uses}, secrets: ${secrets} }\n`;
+  for (const [jobs, wanted] of [
     [own, ['NEAR']],
-    [`${own}  b: ${call} inherit }\n`, ['FAR', 'NEAR']],
-    [`  b: ${call} { far: "\${{ secrets.given }}" } }\n`, ['FAR', 'GIVEN']],
-    [`${own}  b: ${call} { far: "\${{ toJSON(secrets) }}" } }\n`, undefined],
+    [own + call('inherit'), ['FAR', 'NEAR']],
+    [call('{ far: "${{ secrets.given }}" }'), ['FAR', 'GIVEN']],
+    [own + call('{ far: "${{ toJSON(secrets) }}" }'), undefined],
   ] as const) {
-    const files = below(called);
-    const source = { text: head + text, fileName: 'w.yml', path: '.github/workflows/w.yml' };
-    const { workflow, problems } = await readWorkflow(source, (uses) => {
-      const content = files[uses];
-      const path = '.github/workflows/c.yml';
-      return Promise.resolve(
-        content === undefined ? undefined : { text: content, fileName: 'c.yml', path },
-      );
-    });
-    expect(problems).toEqual([]);
-    expect(workflow && secretsOfRun(workflow)).toEqual(wanted);
+    expect(secretsOfRun(await mustRead(`on: push\njobs:\n${jobs}`, called))).toEqual(wanted);
   }
 });
 

@@ -1,13 +1,10 @@
 import { expect, test } from 'vitest';
-import { readWorkflow } from '../language/read-workflow.ts';
+import { mustRead } from '../../../test/runner/support/workflow-reading.ts';
 import type { SecretSource } from '../model/ports.ts';
 import { RunMasks } from './run-masks.ts';
 
 test('a run hides what its secrets are now and what they were, and keeps what it added', async () => {
   const text = 'on: push\njobs: { a: { runs-on: x, steps: [{ run: "${{ secrets.kept }}" }] } }\n';
-  const source = { text, fileName: 'a.yml', path: '.github/workflows/a.yml' };
-  const { workflow } = await readWorkflow(source, () => Promise.resolve(undefined));
-  if (workflow === undefined) throw new Error('no workflow');
   const stored = ['first-value'];
   const secrets: SecretSource = {
     secretsFor: () => Promise.resolve({}),
@@ -16,7 +13,10 @@ test('a run hides what its secrets are now and what they were, and keeps what it
     masksFor: (_environment, names) =>
       Promise.resolve(names?.join() === 'KEPT' ? stored : ['unexpected names']),
   };
-  const masks = new RunMasks(secrets, workflow, { KEPT: 'given-value', OTHER: 'not-named' });
+  const masks = new RunMasks(secrets, await mustRead(text), {
+    KEPT: 'given-value',
+    OTHER: 'not-named',
+  });
   const before = await masks.masker();
   expect(before.mask('first-value given-value not-named')).toBe('*** *** not-named');
   stored[0] = 'second-value';
