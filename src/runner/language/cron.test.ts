@@ -71,6 +71,16 @@ test('each value of each field by itself is a schedule, a list without end is no
   expect(() => next(endless, '2026-01-01T00:00:00Z')).toThrow(RangeError);
 });
 
+test('what is wrong names the field', () => {
+  expect(cronProblem('*/90 * * * *')).toMatch(
+    /; minute '\*\/90' is none of 0-59, with a step of at most 60$/,
+  );
+  expect(cronProblem('0 0 * * 7')).toMatch(
+    /; weekday '7' is none of 0-6, with a step of at most 7$/,
+  );
+  expect(cronProblem('* * * *')).toMatch(/weekday\)$/);
+});
+
 test('time zones', () => {
   expect(timezoneProblem('Europe/Berlin')).toBeUndefined();
   for (const zone of ['Mars/Olympus', '+01:00', '-0930', '']) {

@@ -9,13 +9,18 @@ const WAIT_YEARS_MAX = 8;
 const MONTHS = 'jan feb mar apr may jun jul aug sep oct nov dec'.split(' ');
 const WEEKDAYS = 'sun mon tue wed thu fri sat'.split(' ');
 
-type CronField = { readonly min: number; readonly max: number; readonly names: readonly string[] };
+type CronField = {
+  readonly name: string;
+  readonly min: number;
+  readonly max: number;
+  readonly names: readonly string[];
+};
 const FIELDS: readonly CronField[] = [
-  { min: 0, max: 59, names: [] },
-  { min: 0, max: 23, names: [] },
-  { min: 1, max: 31, names: [] },
-  { min: 1, max: 12, names: MONTHS },
-  { min: 0, max: 6, names: WEEKDAYS },
+  { name: 'minute', min: 0, max: 59, names: [] },
+  { name: 'hour', min: 0, max: 23, names: [] },
+  { name: 'day', min: 1, max: 31, names: [] },
+  { name: 'month', min: 1, max: 12, names: MONTHS },
+  { name: 'weekday', min: 0, max: 6, names: WEEKDAYS },
 ];
 
 /** The values of each field, in order. */
@@ -39,9 +44,17 @@ export function cronProblem(cron: string): string | undefined {
   if (cron.length > CRON_CHARACTERS_MAX) {
     return `Invalid cron expression: it has more than ${CRON_CHARACTERS_MAX} characters`;
   }
-  return cronTimes(cron) === undefined
-    ? "Invalid cron expression. Expected format: '* * * * *' (minute hour day month weekday)"
-    : undefined;
+  if (cronTimes(cron) !== undefined) return undefined;
+  const expected =
+    "Invalid cron expression. Expected format: '* * * * *' (minute hour day month weekday)";
+  const texts = cron.trim().split(/ +/);
+  const wrong = FIELDS.findIndex(
+    (field, index) => valuesOf(texts[index] ?? '', field) === undefined,
+  );
+  const field = FIELDS[wrong];
+  if (texts.length !== FIELDS.length || field === undefined) return expected;
+  const { name, min, max } = field;
+  return `${expected}; ${name} '${texts[wrong]}' is none of ${min}-${max}, with a step of at most ${max - min + 1}`;
 }
 
 /**
