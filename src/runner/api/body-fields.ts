@@ -1,4 +1,7 @@
 import { AppError } from '../../shared/app-error.ts';
+import { meant } from '../../shared/suggestion.ts';
+
+const NOWHERE: ReadonlyMap<string, string> = new Map();
 
 /**
  * Strict reading of a JSON body: every field is fetched by name and type, then `end` refuses what
@@ -99,10 +102,16 @@ export class BodyFields {
     return value === undefined ? undefined : new BodyFields(value, `${this.#path}${name}.`);
   }
 
-  /** Errors: INVALID_REQUEST for the first field that was not read. */
-  end(): void {
+  /**
+   * Errors: INVALID_REQUEST for the first field that was not read. `elsewhere`: where, with its path, a field of
+   * that name belongs.
+   */
+  end(elsewhere: ReadonlyMap<string, string> = NOWHERE): void {
     for (const name of this.#values.keys()) {
-      if (!this.#read.has(name)) throw this.#wrong(name, 'no such field');
+      if (this.#read.has(name)) continue;
+      const place = elsewhere.get(name);
+      const hint = place === undefined ? meant(name, this.#read) : ` here; it is ${place}`;
+      throw this.#wrong(name, `no such field${hint}`);
     }
   }
 

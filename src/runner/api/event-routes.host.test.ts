@@ -21,7 +21,7 @@ async function serve(options: Partial<EventHubOptions> = {}): Promise<Served> {
   serveApi(
     server,
     {
-      routes: eventRoutes(hub),
+      routes: eventRoutes(hub, { get: () => undefined }),
       access,
       openPaths: new Set(),
       queryTokenPaths: new Set(),

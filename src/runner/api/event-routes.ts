@@ -1,6 +1,7 @@
 import { AppError } from '../../shared/app-error.ts';
 import type { EventHub } from '../events/event-hub.ts';
 import type { RunnerEventType } from '../model/events.ts';
+import type { RunService } from '../model/ports.ts';
 import { isRunId } from '../model/run-id.ts';
 import { headerOf } from './call.ts';
 import { queryText } from './query-fields.ts';
@@ -28,15 +29,19 @@ const HEADERS = [
   'no',
 ];
 
-/** The event stream. `Last-Event-ID` wins over `?lastEventId=`, as a reconnecting browser sends both. */
-export function eventRoutes(hub: EventHub): readonly ApiRoute[] {
+/**
+ * The event stream. `Last-Event-ID` wins over `?lastEventId=`, as a reconnecting browser sends both. Events have
+ * the ids of runs; `runs` knows them by their numbers, too.
+ */
+export function eventRoutes(hub: EventHub, runs: Pick<RunService, 'get'>): readonly ApiRoute[] {
   return [
     {
       method: 'GET',
       pattern: EVENTS_PATH,
       handle: ({ query, headers, isHead }) => {
-        const runId = queryText(query, 'runId');
-        if (runId !== undefined && !isRunId(runId)) throw wrong('runId', 'is no run id');
+        const named = queryText(query, 'runId');
+        if (named !== undefined && !isRunId(named)) throw wrong('runId', 'is no run id');
+        const runId = named === undefined ? undefined : (runs.get(named)?.id ?? named);
         const filter = { runId, types: typesOf(queryText(query, 'types')) };
         const lastEventId =
           headerOf(headers, 'last-event-id') || (queryText(query, 'lastEventId') ?? '');

@@ -12,6 +12,15 @@ const JOBS_MAX = 256;
 /** Secrets, variables, and values of one key of a matrix. */
 const VALUES_MAX = 100;
 const VALUE_LENGTH_MAX = 48 * 1024;
+/** Fields of `sandbox`, and of the body, for who puts them into the other one. */
+const OF_SANDBOX = new Map(
+  ['strategy', 'ref', 'allowPush'].map((name) => [name, `sandbox.${name}`]),
+);
+const OF_BODY = new Map(
+  ['inputs', 'event', 'payload', 'force', 'jobs', 'matrix', 'secrets', 'variables', 'env'].map(
+    (name) => [name, `${name}, beside sandbox`],
+  ),
+);
 const STRATEGIES = ['worktree', 'copy', 'none'] as const;
 
 /**
@@ -32,7 +41,7 @@ export function parseStart(json: unknown): StartRequest {
   const variables = fields.object('variables')?.allTexts(VALUES_MAX, VALUE_LENGTH_MAX);
   const env = parseVariables(fields.any('env'));
   const sandboxFields = fields.object('sandbox');
-  fields.end();
+  fields.end(OF_SANDBOX);
   const sandbox =
     sandboxFields === undefined
       ? undefined
@@ -41,7 +50,7 @@ export function parseStart(json: unknown): StartRequest {
           ref: sandboxFields.text('ref', REF_LENGTH_MAX),
           allowPush: sandboxFields.flag('allowPush'),
         };
-  sandboxFields?.end();
+  sandboxFields?.end(OF_BODY);
   const given = env === undefined ? {} : { env };
   return {
     ...given,

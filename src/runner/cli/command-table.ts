@@ -40,7 +40,9 @@ const FOLLOW = {
 const EXIT = `Exit code: 0 success or skipped, 1 failure, 2 wrong arguments, inputs or workflow,
 130 cancelled. Ctrl-C cancels the run, a second one kills it.`;
 
-const RUN_WORD = { '<run>': 'its id, number or workflow#number; default: the newest' };
+const RUN_WORD = {
+  '<run>': 'its id, GITHUB_RUN_ID, number or workflow#number; default: the newest',
+};
 
 /**
  * Every command with every option: parsing and help are made from it. A new command or option is a row
@@ -152,7 +154,7 @@ export const COMMAND_TABLE = {
   approve: {
     summary: 'Lets a run of a pull request from another repository go on, which waits for that.',
     usage: ['approve <run> [options]'],
-    words: { '<run>': 'its id, number or workflow#number' },
+    words: { '<run>': 'its id, GITHUB_RUN_ID, number or workflow#number' },
     options: EVERYWHERE,
   },
   cancel: {

@@ -299,7 +299,7 @@ async function valueFromInput(notes: Terminal): Promise<string> {
   return (await readAll(process.stdin)).replace(/\r?\n$/, '');
 }
 
-/** By id, by number (`7`, `#7`, of one workflow `ci#7`), else the newest one. Errors: RUN_NOT_FOUND. */
+/** By id, by `github.run_id`, by number (`7`, `#7`, of one workflow `ci#7`), else the newest one. Errors: RUN_NOT_FOUND. */
 async function findRun(reader: RunReader, name: string | undefined): Promise<WorkflowRun> {
   const all = await reader.list({ limit: RUNS_MAX });
   const [, workflow = '', number] = /^(?:(.+)?#)?(\d{1,9})$/.exec(name ?? '') ?? [];
@@ -307,6 +307,7 @@ async function findRun(reader: RunReader, name: string | undefined): Promise<Wor
     (one) =>
       name === undefined ||
       one.id === name ||
+      String(one.numericId) === name ||
       (String(one.runNumber) === number && isOfWorkflow(one, workflow)),
   );
   if (found !== undefined) return found;

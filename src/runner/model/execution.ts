@@ -8,6 +8,8 @@ import type { StepsJobDefinition, Workflow } from './workflow.ts';
  */
 export type JobRequest = {
   readonly runId: string;
+  /** The id of a run, given that or its number; the text itself for no run. Absent: numbers mean nothing. */
+  readonly idOfRun?: ((text: string) => string) | undefined;
   readonly runNumber: number;
   readonly attempt: number;
   /** `key`, `key:2`, `caller/key`. */

@@ -72,7 +72,7 @@ export type RunFilter = {
   readonly status?: RunStatus | undefined;
   readonly workflow?: string | undefined;
   readonly limit: number;
-  /** Only runs before this run id. */
+  /** Only runs before this one, given by its id or number. */
   readonly before?: string | undefined;
 };
 
@@ -115,7 +115,7 @@ export interface RunService {
   }>;
   /** Newest first; steps without their logs. */
   list(filter: RunFilter): readonly WorkflowRun[];
-  /** Steps without their logs. */
+  /** By its id or its number, which all others are not given. Steps without their logs. */
   get(id: string): WorkflowRun | undefined;
   /** The run with the log of each step in it, each at most 16 MiB. Errors: RUN_NOT_FOUND. */
   getWithLogs(id: string): Promise<WorkflowRun>;

@@ -87,8 +87,10 @@ export type WorkflowRun = {
   readonly fileName: string;
   /** Evaluated `run-name`, else `workflow`. */
   readonly name: string;
-  /** 1 for the first run of this workspace, 2 for the second… */
+  /** 1 for the first run of its workflow, 2 for the second… */
   readonly runNumber: number;
+  /** `github.run_id`, unique in the project. Absent on runs that older versions recorded: theirs is `id`. */
+  readonly numericId?: number | undefined;
   /** 1, and one more with each rerun. */
   readonly attempt: number;
   readonly status: RunStatus;

@@ -6,8 +6,9 @@ import type { PreparedSandbox } from '../model/storage.ts';
 import type { StepsJobDefinition, Workflow } from '../model/workflow.ts';
 import { createMasker } from '../step-output/masker.ts';
 import { Cancellation } from './cancellation.ts';
+import { CheckoutNotice } from './checkout-notice.ts';
 import { groupKey, type ConcurrencyGroups, type ConcurrencySetting } from './concurrency-groups.ts';
-import { githubContext, identityOf, type RunFacts } from './github-context.ts';
+import { githubContext, identityOf, runIdOf, type RunFacts } from './github-context.ts';
 import { namedOf, openedSecrets } from './given-values.ts';
 import { evaluateConcurrency } from './job-settings.ts';
 import { Omissions } from './omissions.ts';
@@ -45,6 +46,8 @@ export type SchedulerShared = {
   /** Held by jobs there, also of runs that their concurrency lets overlap. */
   readonly projectJobs: FairPermits;
   readonly groups: ConcurrencyGroups;
+  /** The id of a run of the project, given that or its number. */
+  readonly idOfRun: (text: string) => string | undefined;
   /** From then on nothing starts; what is queued stays queued. */
   readonly stopping: Cancellation;
 };
@@ -268,7 +271,8 @@ export class ActiveRun {
       variablesOf: (environment) => this.#variablesOf(environment),
       masks: new RunMasks(options.secrets, this.#workflow, this.#given),
       annotate: (annotation) => this.annotate(annotation),
-      warnedNodes: new Set(),
+      checkoutNotice: new CheckoutNotice(this.#workflow),
+      idOfRun: this.#shared.idOfRun,
       workflow: this.#workflow,
       omissions: new Omissions(),
     };
@@ -298,11 +302,11 @@ export class ActiveRun {
 
   #facts(): Omit<RunFacts, 'hasToken'> {
     const { run, request } = this.recorder.live;
-    const { id, runNumber, attempt, trigger } = run;
+    const { runNumber, attempt, trigger } = run;
     const own = identityOf(this.#shared.options);
     const identity = { ...own, token: this.#given[TOKEN_NAME] ?? own.token };
     return {
-      id,
+      runId: runIdOf(run),
       runNumber,
       attempt,
       workflow: this.#workflow.name ?? this.#workflow.path,

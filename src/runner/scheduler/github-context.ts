@@ -1,15 +1,17 @@
 import { basename } from 'node:path';
 import { remoteOfWorkflow } from '../language/called-workflow-path.ts';
-import type { JsonObject, JsonValue, NeededAction, Trigger } from '../model/run.ts';
+import type { JsonObject, JsonValue, NeededAction, Trigger, WorkflowRun } from '../model/run.ts';
 import type { Workflow } from '../model/workflow.ts';
 import type { ProjectIdentity, SchedulerOptions } from './scheduler-options.ts';
 import type { RunRequest } from './state/journal-records.ts';
+import { hostIds, madeUpAccountId, madeUpRepositoryId } from './triggers/host-ids.ts';
 
 const COMMIT = /^[0-9a-f]{40}(?:[0-9a-f]{24})?$/;
 
 /** What the `github` context says of a run, whoever asks. */
 export type RunFacts = {
-  readonly id: string;
+  /** `github.run_id`: see runIdOf. */
+  readonly runId: string;
   readonly runNumber: number;
   readonly attempt: number;
   /** Its name, else its path. */
@@ -22,6 +24,14 @@ export type RunFacts = {
   /** Whether the workflow or the job declares `permissions`. */
   readonly hasToken: boolean;
 };
+
+/**
+ * `github.run_id`: the number of a run, which a rerun keeps. One that was recorded before runs had numbers keeps
+ * its id, as it was told to its first attempt.
+ */
+export function runIdOf({ id, numericId }: Pick<WorkflowRun, 'id' | 'numericId'>): string {
+  return String(numericId ?? id);
+}
 
 /** The identity of a project that is on no code host. */
 export function identityOf(
@@ -54,12 +64,13 @@ export function dispatchEvent(
     inputs: workflow.dispatchInputs.size === 0 ? null : inputs,
     ref,
     repository: {
+      id: madeUpRepositoryId(identity.repository),
       name,
       full_name: identity.repository,
-      owner: { login: owner, name: owner },
+      owner: { login: owner, id: madeUpAccountId(owner), name: owner },
       html_url: `${identity.serverUrl}/${identity.repository}`,
     },
-    sender: { login: actor },
+    sender: { login: actor, id: madeUpAccountId(actor) },
     workflow: workflow.path,
   };
 }
@@ -74,8 +85,8 @@ export function githubContext(facts: RunFacts): Readonly<Record<string, JsonValu
   const [owner = ''] = identity.repository.split('/');
   const refPath = trigger.ref === '' ? trigger.sha : trigger.ref;
   return {
+    ...hostIds(request.event, identity.repository, request.actor),
     actor: request.actor,
-    actor_id: '',
     api_url: identity.apiUrl,
     base_ref: textIn(objectIn(pullRequest, 'base'), 'ref'),
     event: request.event,
@@ -87,14 +98,12 @@ export function githubContext(facts: RunFacts): Readonly<Record<string, JsonValu
     ref_protected: false,
     ref_type: trigger.ref.startsWith('refs/tags/') ? 'tag' : trigger.ref === '' ? '' : 'branch',
     repository: identity.repository,
-    repository_id: '',
     repository_owner: owner,
-    repository_owner_id: '',
     repositoryUrl: `git://${new URL(identity.serverUrl).host}/${identity.repository}.git`,
     repository_visibility: 'private',
     retention_days: '30',
     run_attempt: String(facts.attempt),
-    run_id: facts.id,
+    run_id: facts.runId,
     run_number: String(facts.runNumber),
     secret_source: 'Actions',
     server_url: identity.serverUrl,

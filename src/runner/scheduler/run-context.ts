@@ -2,6 +2,7 @@ import type { Annotation, Conclusion, JsonObject, JsonValue } from '../model/run
 import type { PreparedSandbox } from '../model/storage.ts';
 import type { JobDefinition, Workflow } from '../model/workflow.ts';
 import type { Cancellation } from './cancellation.ts';
+import type { CheckoutNotice } from './checkout-notice.ts';
 import type { ConcurrencyGroups } from './concurrency-groups.ts';
 import type { RunFacts } from './github-context.ts';
 import type { Omissions } from './omissions.ts';
@@ -29,8 +30,9 @@ export type RunContext = {
   /** Hides secrets in all that leaves the machine. */
   readonly masks: RunMasks;
   readonly annotate: (annotation: Annotation) => void;
-  /** Nodes of the graph that were notified that they check nothing out: not each of their matrix jobs is. */
-  readonly warnedNodes: Set<string>;
+  readonly checkoutNotice: CheckoutNotice;
+  /** The id of a run of the project, given that or its number; undefined for no run. */
+  readonly idOfRun: (text: string) => string | undefined;
   /** The workflow of the run itself. */
   readonly workflow: Workflow;
   /** What the runner itself left out, and what was chosen: a run of nothing is no success. */

@@ -5,7 +5,9 @@ import type { RunFilter } from '../model/ports.ts';
 import type { WorkflowRun } from '../model/run.ts';
 import { writeFileAtomic } from '../storage/atomic-file.ts';
 import { ifPresent } from '../storage/file-errors.ts';
+import { NumericIds } from './numeric-ids.ts';
 import type { SchedulerOptions } from './scheduler-options.ts';
+import type { RunNumbers } from './start-request.ts';
 import { runView, type RunState } from './state/run-state.ts';
 
 /** Keeps the highest number of a workflow's runs when the run that had it is removed. */
@@ -16,14 +18,18 @@ const EXTENSION = /\.ya?ml$/;
 export class RunRegistry {
   readonly #options: SchedulerOptions;
   readonly #byId = new Map<string, RunState>();
+  /** By their `github.run_id`. Ids are no numbers, so that the two cannot be mistaken for each other. */
+  readonly #byNumericId = new Map<string, RunState>();
   /** Oldest first. */
   readonly #inOrder: RunState[] = [];
   /** The highest number of the runs of each workflow, by its file. */
   readonly #lastNumbers = new Map<string, number>();
+  readonly #numericIds: NumericIds;
   #retaining: Promise<void> | undefined;
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
+    this.#numericIds = new NumericIds(options.projectDir, options.clock, options.report);
   }
 
   /** Cost: O(1) for the newest one, which it nearly always is. */
@@ -32,31 +38,44 @@ export class RunRegistry {
     let at = this.#inOrder.length;
     while (at > 0 && isBefore(state, this.#inOrder[at - 1])) at -= 1;
     this.#inOrder.splice(at, 0, state);
-    this.#raise(state.run.fileName, state.run.runNumber);
+    const { fileName, runNumber, numericId } = state.run;
+    this.#raise(fileName, runNumber);
+    if (numericId === undefined) return;
+    this.#byNumericId.set(String(numericId), state);
+    this.#numericIds.raise(numericId);
   }
 
+  /** By its id or its number. */
   find(id: string): RunState | undefined {
-    return this.#byId.get(id);
+    return this.#byId.get(id) ?? this.#byNumericId.get(id);
   }
 
-  /** Errors: RUN_NOT_FOUND. */
+  /** By its id or its number. Errors: RUN_NOT_FOUND. */
   must(id: string): RunState {
-    const state = this.#byId.get(id);
+    const state = this.find(id);
     if (state === undefined) throw new AppError('RUN_NOT_FOUND', `No run with id ${id}`, { id });
     return state;
   }
 
-  /** Each workflow counts its own runs, from 1. Source: GitHub's documentation, `github.run_number`. */
-  nextNumber(fileName: string): number {
-    const number = (this.#lastNumbers.get(fileName) ?? 0) + 1;
-    this.#lastNumbers.set(fileName, number);
-    return number;
+  /**
+   * Each workflow counts its own runs, from 1; the project numbers all of them.
+   * Source: GitHub's documentation, `github.run_number` and `github.run_id`.
+   */
+  nextNumbers(fileName: string): RunNumbers {
+    const runNumber = (this.#lastNumbers.get(fileName) ?? 0) + 1;
+    this.#lastNumbers.set(fileName, runNumber);
+    return { runNumber, numericId: this.#numericIds.next() };
+  }
+
+  /** Before a run is recorded: its number is given to no other, whatever becomes of it. Errors: STORE_UNAVAILABLE. */
+  async keepNumericIds(): Promise<void> {
+    await this.#numericIds.keep();
   }
 
   /** Newest first. Cost: O(runs). */
   list(filter: RunFilter): readonly WorkflowRun[] {
     const found: WorkflowRun[] = [];
-    const before = filter.before === undefined ? undefined : this.#byId.get(filter.before);
+    const before = filter.before === undefined ? undefined : this.find(filter.before);
     for (const state of this.#inOrder.toReversed()) {
       if (found.length >= filter.limit) break;
       if (before !== undefined && !isBefore(state, before)) continue;
@@ -70,9 +89,10 @@ export class RunRegistry {
   /** Deployments stay in their ledger. Errors: STORE_UNAVAILABLE. */
   async remove(id: string): Promise<void> {
     const state = this.must(id);
-    const { fileName, runNumber } = state.run;
+    const { fileName, runNumber, numericId } = state.run;
     if (runNumber === this.#lastNumbers.get(fileName)) await this.#writeLastNumbers();
     this.#byId.delete(id);
+    this.#byNumericId.delete(String(numericId));
     this.#inOrder.splice(this.#inOrder.indexOf(state), 1);
     await this.#options.store.remove(id);
     await this.#options.artifacts.removeRun(id);
@@ -94,6 +114,7 @@ export class RunRegistry {
 
   /** Called once, after the runs were added. */
   async readLastNumbers(): Promise<void> {
+    await this.#numericIds.read();
     const text = await ifPresent(readFile(this.#numbersPath, 'utf8'));
     if (text === undefined) return;
     for (const [fileName, number] of numbersOf(text)) this.#raise(fileName, number);

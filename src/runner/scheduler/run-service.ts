@@ -67,6 +67,7 @@ class SchedulingRunService implements Scheduler {
       projectLock: new FairPermits(1),
       projectJobs: new FairPermits(1),
       groups: new ConcurrencyGroups(),
+      idOfRun: (text) => this.#registry.find(text)?.run.id,
       stopping: new Cancellation(),
     };
     this.#registry = new RunRegistry(options);
@@ -106,7 +107,7 @@ class SchedulingRunService implements Scheduler {
       const { store, sandboxes } = this.#options;
       await Promise.all([store.assertDiskSpace(), sandboxes.assertDiskSpace()]);
       const prepared = await prepareStart(this.#options, request, (file) =>
-        this.#registry.nextNumber(file),
+        this.#registry.nextNumbers(file),
       );
       const { workflow, sources, record, warnings } = prepared;
       const { id, trigger } = record.run;
@@ -114,7 +115,7 @@ class SchedulingRunService implements Scheduler {
         await (request.at === undefined
           ? sandboxes.hold(id, trigger, record.request.strategy)
           : sandboxes.adopt(id, request.at.commit));
-        await store.keepWorkflow(id, sources);
+        await Promise.all([store.keepWorkflow(id, sources), this.#registry.keepNumericIds()]);
         await store.append(id, record);
       } catch (error) {
         await sandboxes.forget(id);

@@ -8,7 +8,7 @@ import type { Annotation, JsonObject, JsonValue, Trigger } from '../model/run.ts
 import type { SandboxFactory } from '../model/storage.ts';
 import type { Workflow, WorkflowSource } from '../model/workflow.ts';
 import { withChosenJobs } from './chosen-jobs.ts';
-import { dispatchEvent, githubContext, identityOf } from './github-context.ts';
+import { dispatchEvent, githubContext, identityOf, runIdOf } from './github-context.ts';
 import { checkedValues, sealedSecrets } from './given-values.ts';
 import { isoTime } from './run-recorder.ts';
 import type { SchedulerOptions } from './scheduler-options.ts';
@@ -45,6 +45,9 @@ export type PreparedStart = {
   readonly warnings: readonly string[];
 };
 
+/** How a run is numbered: among those of its workflow, and among all of the project. */
+export type RunNumbers = { readonly runNumber: number; readonly numericId: number };
+
 /** Errors: INVALID_WORKFLOW with the first problems of the file. */
 export function mustBeValid(
   file: Pick<WorkflowFile, 'workflow' | 'problems' | 'fileName'>,
@@ -61,13 +64,13 @@ export function mustBeValid(
 }
 
 /**
- * Checks a request and works out what its run is recorded with. `nextRunNumber` is called last, with the name of the file.
+ * Checks a request and works out what its run is recorded with. `nextNumbers` is called last, with the name of the file.
  * Errors: those of RunService.start but QUEUE_FULL and SHUTTING_DOWN.
  */
 export async function prepareStart(
   options: StartOptions,
   request: StartRequest,
-  nextRunNumber: (fileName: string) => number,
+  nextNumbers: (fileName: string) => RunNumbers,
 ): Promise<PreparedStart> {
   const { at: found, fork } = request;
   const file = found?.file ?? (await options.catalog.find(request.workflow));
@@ -110,7 +113,7 @@ export async function prepareStart(
     id,
     workflow: workflow.name ?? workflow.fileName,
     fileName: workflow.fileName,
-    runNumber: nextRunNumber(workflow.fileName),
+    ...nextNumbers(workflow.fileName),
     createdAt: at,
     trigger,
     ...(workflow.dispatchInputs.size === 0 ? {} : { inputs: inputs.texts }),
@@ -152,7 +155,7 @@ async function runName(
 ): Promise<string> {
   if (workflow.runName === undefined) return head.workflow;
   const github = githubContext({
-    id: head.id,
+    runId: runIdOf(head),
     runNumber: head.runNumber,
     attempt: 1,
     workflow: workflow.name ?? workflow.path,

@@ -249,6 +249,7 @@ function requestOf(
   const { options, facts, recorder, sandbox } = context;
   return {
     runId: recorder.runId,
+    idOfRun: (text) => idOfRun(context, text),
     runNumber: facts.runNumber,
     attempt: facts.attempt,
     jobId: matrixJob.jobId,
@@ -272,6 +273,12 @@ function requestOf(
   };
 }
 
+/** A job of a fork knows its own run alone by its number: those of others can be guessed. */
+function idOfRun({ facts, recorder, idOfRun: find }: RunContext, text: string): string {
+  if (text === facts.runId) return recorder.runId;
+  return facts.request.fork === undefined ? (find(text) ?? text) : text;
+}
+
 function treeOf(
   { options, sandbox }: RunContext,
   { steps }: StepsJobDefinition,
@@ -288,18 +295,10 @@ function treeOf(
 }
 
 /** On GitHub such a job has nothing to work on. */
-function warnWithoutCheckout(
-  context: RunContext,
-  matrixJob: NodeJob,
-  { job, tree }: JobRequest,
-): void {
+function warnWithoutCheckout(context: RunContext, { job, tree }: JobRequest): void {
   if (tree?.isInWorkspace !== true || checkoutUse(job.steps).isThere) return;
-  const node = matrixJob.jobId.replace(/:\d+$/, '');
-  if (context.warnedNodes.has(node)) return;
-  context.warnedNodes.add(node);
-  const message =
-    'The job has no actions/checkout: here it has the files of the run, on GitHub an empty workspace. RUNNER_STRICT_CHECKOUT starts it empty here, too';
-  context.annotate({ level: 'warning', message, jobId: matrixJob.jobId });
+  const message = context.checkoutNotice.onStart(context.recorder.live.jobs.values());
+  if (message !== undefined) context.annotate({ level: 'warning', message });
 }
 
 async function execute(
@@ -318,7 +317,7 @@ async function execute(
     environment: environment?.name,
     sandbox: { path: request.workspaceDir },
   });
-  warnWithoutCheckout(context, matrixJob, request);
+  warnWithoutCheckout(context, request);
   if (isRecorded(context, jobId, environment)) {
     const mask = await maskOf(context, request.job);
     options.deployments.deploymentStarted(runView(recorder.live), jobId, environment.name, mask);

@@ -53,9 +53,9 @@ export function createPageViews({ runs, catalog, secrets }: PagePorts): PageView
     run: (id) => {
       const run = isRunId(id) ? runs.get(id) : undefined;
       if (run === undefined) throw new AppError('RUN_NOT_FOUND', 'no run with this id');
-      const annotations = runs.annotations(id);
-      const summary = runs.summary(id);
-      return { kind: 'run', run, annotations, summary, artifacts: runs.artifacts(id) };
+      const annotations = runs.annotations(run.id);
+      const summary = runs.summary(run.id);
+      return { kind: 'run', run, annotations, summary, artifacts: runs.artifacts(run.id) };
     },
     tails: async ({ run }, jobId) => {
       const job = run.jobs.find(({ id }) => id === jobId) ?? jobToShow(run);

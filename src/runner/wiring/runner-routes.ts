@@ -73,7 +73,7 @@ export function routesOf(
     ...workflowRoutes(catalog),
     ...secretRoutes(secrets),
     ...syncRoutes(sync),
-    ...eventRoutes(hub),
+    ...eventRoutes(hub, runs),
     ...healthRoutes({ workspace, version, runs, isStopping, failingLoops: () => loops.failing }),
     ...pageRoutes({ runs, catalog, secrets, workspace, needsToken }),
   ];

@@ -50,7 +50,7 @@ export async function planStart(context: LocalContext, request: StartRequest): P
     },
     // Their values would only be sealed.
     { ...request, secrets: undefined },
-    () => 0,
+    () => ({ runNumber: 0, numericId: 0 }),
   );
   const { run, jobs } = record;
   const { name, fileName, trigger, inputs } = run;

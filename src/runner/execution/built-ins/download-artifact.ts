@@ -19,8 +19,9 @@ const UNPACK_FROM = 8;
 export async function runDownloadArtifact(call: BuiltInCall): Promise<boolean> {
   const { run, given, frame, definition } = call;
   const store = frame.job.dependencies.artifacts;
-  const { isolation } = frame.job.request;
-  const runId = inputOf(given, 'run-id', frame.job.request.runId);
+  const { isolation, runId: ownRun, idOfRun } = frame.job.request;
+  const wanted = inputOf(given, 'run-id', ownRun);
+  const runId = idOfRun?.(wanted) ?? wanted;
   const target = pathOf(call, inputOf(given, 'path', '.'));
   // A job that is kept apart unpacks by itself, where it may.
   if (isolation === undefined) mustStayWithin(frame.job.folders.workspace, target);

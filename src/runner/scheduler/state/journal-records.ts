@@ -84,7 +84,15 @@ export type RunSnapshot = {
 /** What is known of a run before it starts: WorkflowRun without what the journal adds. */
 export type RunHead = Pick<
   WorkflowRun,
-  'id' | 'workflow' | 'fileName' | 'name' | 'runNumber' | 'createdAt' | 'trigger' | 'inputs'
+  | 'id'
+  | 'workflow'
+  | 'fileName'
+  | 'name'
+  | 'runNumber'
+  | 'numericId'
+  | 'createdAt'
+  | 'trigger'
+  | 'inputs'
 > & { readonly trigger: Trigger };
 
 /**

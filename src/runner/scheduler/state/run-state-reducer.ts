@@ -242,14 +242,15 @@ function rerun(state: RunState, record: RecordOf<'run.rerun'>): void {
     state.jobs.set(id, { job: queuedJob({ ...job, node }, attempt), node });
   }
   // What the last attempt as a whole came to is gone; of its jobs the kept ones speak.
-  const { id, workflow, fileName, name, runNumber, createdAt, trigger, inputs, approvedAt } =
-    state.run;
+  const { id, workflow, fileName, name, runNumber, numericId, createdAt, trigger } = state.run;
+  const { inputs, approvedAt } = state.run;
   state.run = {
     id,
     workflow,
     fileName,
     name,
     runNumber,
+    ...(numericId === undefined ? {} : { numericId }),
     attempt,
     status: 'queued',
     createdAt,

@@ -1,5 +1,6 @@
 import type { CommitFacts } from '../../model/ports.ts';
 import type { JsonObject, JsonValue } from '../../model/run.ts';
+import { madeUpAccountId, madeUpRepositoryId } from './host-ids.ts';
 import { idAt, objectOf, textAt } from './payload.ts';
 
 /** What an event that is made here is made of. */
@@ -61,13 +62,14 @@ function commonParts({ identity, actor, defaultBranch }: EventFacts): JsonObject
   const [owner = '', name = ''] = identity.repository.split('/');
   return {
     repository: {
+      id: madeUpRepositoryId(identity.repository),
       name,
       full_name: identity.repository,
-      owner: { login: owner, name: owner },
+      owner: { login: owner, id: madeUpAccountId(owner), name: owner },
       html_url: `${identity.serverUrl}/${identity.repository}`,
       default_branch: defaultBranch,
     },
-    sender: { login: actor },
+    sender: { login: actor, id: madeUpAccountId(actor) },
   };
 }
 
