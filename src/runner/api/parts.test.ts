@@ -73,6 +73,10 @@ describe('bodies', () => {
     [() => new BodyFields({ a: ['x', 1] }).texts('a', 2, 1), 'a[1]: must be a string of 1 to 1'],
     [() => new BodyFields({ a: ['x', 'y'] }).texts('a', 1, 1), 'a: must have at most 1 entries'],
     [() => new BodyFields({ a: { b: 1 } }).object('a')?.end(), 'a.b: no such field'],
+    [
+      () => new BodyFields({ b: 1 }).end(new Map([['b', 'a.b']])),
+      'b: no such field here; it is a.b',
+    ],
     [() => new BodyFields({ a: 1 }).object('a'), 'a must be a JSON object'],
   ])('%s', (read, message) => {
     expect(read).toThrow(message);

@@ -8,7 +8,7 @@ import { ifPresent } from '../storage/file-errors.ts';
 
 /** The last number that was given, in decimal. */
 const FILE = 'last-run-id';
-const TEXT = /^[1-9]\d{0,15}\n?$/;
+const TEXT = /^[1-9]\d{0,15}\n$/;
 
 /**
  * Counts the runs of a project for `github.run_id`: each gets one more than the one before it, whatever its workflow.

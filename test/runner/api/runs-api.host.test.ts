@@ -210,6 +210,19 @@ describe('starting a run', () => {
       const unknown = await post('/api/runs', { workflow: 'ci', sandbox: { ref } });
       expect(((await unknown.json()) as ErrorBody).error.details).toEqual({ field: 'sandbox.ref' });
     }
+    const misplaced: readonly (readonly [object, string])[] = [
+      [{ ref: 'main' }, 'ref: no such field here; it is sandbox.ref'],
+      [{ strategy: 'copy' }, 'strategy: no such field here; it is sandbox.strategy'],
+      [{ sandbox: { env: {} } }, 'sandbox.env: no such field here; it is env, beside sandbox'],
+      [{ input: {} }, 'input: no such field; did you mean inputs?'],
+      [{ else: 1 }, 'else: no such field'],
+    ];
+    for (const [body, message] of misplaced) {
+      const { error } = (await (
+        await post('/api/runs', { workflow: 'ci', ...body })
+      ).json()) as ErrorBody;
+      expect([error.message, error.details?.['field']]).toEqual([message, message.split(':')[0]]);
+    }
     const inputs = (await (
       await post('/api/runs', { workflow: 'ci', inputs: { loud: 'x', level: 'y' } })
     ).json()) as ErrorBody;

