@@ -6,7 +6,7 @@ import { definitionAt } from './state/run-plan.ts';
 /** More jobs than that are counted. */
 const NAMES_MAX = 20;
 
-/** Tells a run once, for all of its jobs, which of them have no actions/checkout. */
+/** The warning that jobs have no actions/checkout: one for all jobs of an attempt of a run. */
 export class CheckoutNotice {
   readonly #workflow: Workflow;
   #isGiven = false;

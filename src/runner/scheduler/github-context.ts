@@ -27,7 +27,7 @@ export type RunFacts = {
 
 /**
  * `github.run_id`: the number of a run, which a rerun keeps. One that was recorded before runs had numbers keeps
- * its id, as it was told to its first attempt.
+ * its id, which its first attempt saw.
  */
 export function runIdOf({ id, numericId }: Pick<WorkflowRun, 'id' | 'numericId'>): string {
   return String(numericId ?? id);

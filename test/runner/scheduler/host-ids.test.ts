@@ -84,9 +84,11 @@ test('an event that names none, or another, leaves numbers that are made of the 
   expect(idsOf(mine)).toEqual([ids[0], ids[1], ids[1]]);
   // What the event says is the same.
   for (const found of [byDispatch, mine]) {
-    const { repository, sender } = found?.['event'] as Record<string, Record<string, unknown>>;
-    const owner = repository?.['owner'] as { readonly id: number };
-    expect([repository?.['id'], owner.id, sender?.['id']].map(String)).toEqual(idsOf(found));
+    const [repository, owner, actor] = idsOf(found).map(Number);
+    expect(found?.['event']).toMatchObject({
+      repository: { id: repository, owner: { id: owner } },
+      sender: { id: actor },
+    });
   }
   // The same in every clone, another one for another repository.
   const [clone] = await contextsOf([{ actor: 'octo' }], 'acme/TOOL');

@@ -23,11 +23,11 @@ export function hostIds(
   actor: string,
 ): Readonly<Record<'repository_id' | 'repository_owner_id' | 'actor_id', string>> {
   const [owner = ''] = repository.split('/');
-  const told = objectAt(event, 'repository') ?? {};
-  const teller = isNamed(textAt(told, 'full_name'), repository) ? told : {};
+  const given = objectAt(event, 'repository') ?? {};
+  const own = isNamed(textAt(given, 'full_name'), repository) ? given : {};
   return {
-    repository_id: String(idIn(teller) ?? madeUpRepositoryId(repository)),
-    repository_owner_id: String(accountIn(teller, 'owner', owner) ?? madeUpAccountId(owner)),
+    repository_id: String(idIn(own) ?? madeUpRepositoryId(repository)),
+    repository_owner_id: String(accountIn(own, 'owner', owner) ?? madeUpAccountId(owner)),
     actor_id: String(accountIn(event, 'sender', actor) ?? madeUpAccountId(actor)),
   };
 }
@@ -40,8 +40,8 @@ function accountIn(holder: JsonObject, key: string, login: string): number | und
 }
 
 /** Names of the host do not differ by case. */
-function isNamed(told: string | undefined, name: string): boolean {
-  return told === undefined || told.toLowerCase() === name.toLowerCase();
+function isNamed(given: string | undefined, name: string): boolean {
+  return given === undefined || given.toLowerCase() === name.toLowerCase();
 }
 
 function idIn({ id }: JsonObject): number | undefined {
