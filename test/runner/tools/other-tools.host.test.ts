@@ -1,7 +1,7 @@
 /** setup-python, setup-go, setup-uv and pnpm/action-setup through the real executor. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdirSync, realpathSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { rcompare } from 'semver';
 import { describe, expect, test } from 'vitest';
@@ -51,6 +51,80 @@ function registryIn(home: string, more: Readonly<Record<string, string>> = {}): 
     mayInstall: more['npm_config_registry'] !== undefined,
   });
 }
+
+/**
+ * A Go that gets others, as the real one does: from a module cache whose folders are closed unless GOFLAGS has
+ * -modcacherw, and which answers by what it got. Those before 1.14 refuse that flag, and 1.14 a flag
+ * of the settings of the user, which GOFLAGS or GOENV hides; 1.15 does not run.
+ */
+const GETTING_GO = `#!/bin/sh
+case "$1 $GOTOOLCHAIN" in
+  'list '*)
+    for v in 1.12.17 1.13.15 1.14.15 1.15.15; do echo "v0.0.1-go$v.$SYSTEM"; done ;;
+  'version local') echo 'go version go1.22.0 linux/amd64' ;;
+  'version '*)
+    root="$GOMODCACHE/golang.org/toolchain@v0.0.1-$GOTOOLCHAIN.$SYSTEM"
+    mkdir -p "$root/bin" "$root/src"
+    {
+      echo '#!/bin/sh'
+      case "$GOTOOLCHAIN" in
+        go1.14.*) echo '[ "$GOENV" = off ] || [ -n "$GOFLAGS" ] || { echo "unknown flag of the user" >&2; exit 1; }' ;;
+        go1.12.*|go1.13.*) echo 'case "$GOFLAGS" in *-modcacherw*) echo "unknown flag -modcacherw" >&2; exit 1;; esac' ;;
+        go1.15.*) echo 'echo "fatal: bad system" >&2; echo at 0x1 >&2; exit 3' ;;
+      esac
+      echo "echo go version $GOTOOLCHAIN linux/amd64 flags=\\$GOFLAGS"
+    } > "$root/bin/go"
+    chmod 755 "$root/bin/go"
+    echo "$GOTOOLCHAIN got with [$GOFLAGS]" >> "$HOME/got"
+    case "$GOFLAGS" in *-modcacherw*) ;; *) chmod a-w "$root/bin" "$root/src" "$root" ;; esac
+    [ "$GOTOOLCHAIN" = go1.15.15 ] || exec "$root/bin/go" version ;;
+esac
+`;
+
+function gettingGo(): { readonly home: string; readonly tools: ToolRegistry } {
+  const home = temporaryHome();
+  const system = `linux-${process.arch === 'x64' ? 'amd64' : process.arch}`;
+  // In front of any real one.
+  const bin = join(home, 'sdk/go1.22.0/bin');
+  mkdirSync(bin, { recursive: true });
+  const text = GETTING_GO.replaceAll('$SYSTEM', system);
+  writeFileSync(join(bin, 'go'), text, { mode: 0o755 });
+  const environment = { HOME: home, PATH: '/usr/bin:/bin' };
+  const root = join(home, 'tools');
+  return { home, tools: new ToolRegistry({ environment, root, mayInstall: true }) };
+}
+
+inShort(describe)('getting a Go', () => {
+  const step = (version: string): string =>
+    `\n      - { uses: actions/setup-go@v5, with: { go-version: '${version}' }, continue-on-error: true }`;
+
+  test('one before 1.14 is not given the flag that it refuses, and can be moved and removed all the same', async () => {
+    const { home, tools } = gettingGo();
+    const job = await runJob(`${step('1.12')}\n      - run: GOENV=off go version${step('1.14')}`, {
+      tools,
+    });
+    expect(job.text).toContain('Go 1.12.17 (installed now), for 1.12 of go-version');
+    expect(job.text).toContain('go version go1.12.17 linux/amd64');
+    const got = readFileSync(join(home, 'got'), 'utf8').trim().split('\n');
+    expect(got).toEqual(['go1.12.17 got with [-v]', 'go1.14.15 got with [-modcacherw]']);
+    const closed = execFileSync('find', [tools.cache.root, '-type', 'd', '!', '-perm', '-u+w']);
+    expect(closed.toString()).toBe('');
+    expect(tools.cache.versionsOf('go').toSorted()).toEqual(['1.12.17', '1.14.15']);
+  });
+
+  test('why it does not run is said: how it ended, and its first words', async () => {
+    const { home, tools } = gettingGo();
+    const broken = join(home, 'sdk/go1.13/bin');
+    mkdirSync(broken, { recursive: true });
+    writeFileSync(join(broken, 'go'), '#!/bin/sh\nkill -SEGV $$\n', { mode: 0o755 });
+    const job = await runJob(step('1.15'), { tools });
+    const message = job.annotations.find(({ level }) => level === 'error')?.message ?? '';
+    expect(message).toContain(`. What does not run: ${broken}/go (sdk): it was ended by SIGSEGV. `);
+    expect(message).toContain(
+      'what the registry has as 1.15.15 does not run: exit code 3: fatal: bad system; at 0x1',
+    );
+  });
+});
 
 describe('setup-go', () => {
   const home = (): string =>

@@ -5,14 +5,16 @@ import type { Scope } from '../../model/execution.ts';
 import type { JsonObject } from '../../model/run.ts';
 import type { Condition, StepDefinition, UsesStepDefinition } from '../../model/workflow.ts';
 import { runBuiltIn } from '../built-ins/built-in-actions.ts';
-import { isBuiltIn } from '../built-ins/built-in-names.ts';
+import { builtInInputs } from '../built-ins/built-in-inputs.ts';
+import { builtInName } from '../built-ins/built-in-names.ts';
 import { type StepFrame, scopeOf } from '../state/job-state.ts';
 import { COMPOSITE_DEPTH_MAX } from '../state/limits.ts';
 import type { LoadedAction } from '../state/loaded-action.ts';
 import { addPostStep } from '../state/post-steps.ts';
 import { type StepPlan, planStage, planSteps, type StageDefinition } from '../state/step-plan.ts';
 import type { StepRun } from '../state/step-run.ts';
-import { resolveActionInputs } from './action-inputs.ts';
+import { warnOfInputs } from '../steps/warn-of-inputs.ts';
+import { declaredInputs, resolveActionInputs } from './action-inputs.ts';
 import { findAction, loadAction } from './action-source.ts';
 import { compositeFrame, runComposite } from './run-composite.ts';
 import { runDockerAction, runImage } from './run-docker.ts';
@@ -58,12 +60,19 @@ export async function runUses(
     const use = { frame, action: NO_ACTION, inputs: given, env: step.env, github: step.github };
     return await runImage(use, run, reference.image);
   }
-  const mayBeBuiltIn = reference.kind === 'remote' && isBuiltIn(reference);
-  if (mayBeBuiltIn && (await findAction(frame.job, reference)) === undefined) {
+  const builtIn = reference.kind === 'remote' ? builtInName(reference) : undefined;
+  if (
+    reference.kind === 'remote' &&
+    builtIn !== undefined &&
+    (await findAction(frame.job, reference)) === undefined
+  ) {
+    warnOfInputs(builtInInputs(builtIn, definition.uses), given, run.log);
     return await runBuiltIn(reference, { frame, run, given, definition, step });
   }
   const action = await loadAction(frame, reference);
-  const use = await useOf(frame, run, action, given, step);
+  // The step itself says it, once, whatever stages the action has.
+  warnOfInputs(declaredInputs(action.definition), given, run.log);
+  const use = await useOf(frame, action, given, step);
   const { runs } = action.definition;
   switch (runs.kind) {
     case 'composite':
@@ -78,14 +87,13 @@ export async function runUses(
 
 async function useOf(
   frame: StepFrame,
-  run: StepRun,
   action: LoadedAction,
   given: Readonly<Record<string, string>>,
   step: Pick<UsesStep, 'env' | 'github'>,
 ): Promise<ActionUse> {
   const github = githubOf({ action, github: step.github });
   const scope = scopeOf(frame, step.env, github);
-  const inputs = await resolveActionInputs(action.definition, given, scope, run.log);
+  const inputs = await resolveActionInputs(action.definition, given, scope);
   return { frame, action, inputs, env: step.env, github: step.github };
 }
 
@@ -139,7 +147,7 @@ export async function preStageOf(
     body: async (run, step) => {
       const scope = scopeOf(frame, step.env, step.github);
       const given = await evaluateTexts(definition.with, scope);
-      const use = await useOf(frame, run, action, given, step);
+      const use = await useOf(frame, action, given, step);
       if (runs.kind === 'composite') return await runInnerPre(use, run, runs.steps, planned, step);
       addPost(use, definition, planned);
       return await runJavaScript(use, run, { using: runs.using, file: runs.pre ?? '' });

@@ -9,7 +9,7 @@ import { semver } from './semver.ts';
 import { inScratch, type ToolCache } from './tool-cache.ts';
 import type { ToolAtHand, ToolKind } from './tool-source.ts';
 import { newestWish, prereleaseOf, type VersionWish, wishFor } from './tool-version.ts';
-import type { VersionProbe } from './version-probe.ts';
+import type { ProbeAnswer, VersionProbe } from './version-probe.ts';
 
 const FIELD = 'go-version';
 
@@ -42,6 +42,8 @@ function oldLine(releases: readonly string[]): string {
 const MODULE = 'golang.org/toolchain';
 /** The first whose go command can get toolchains: go.dev/doc/toolchain. */
 const BOOTSTRAP_MIN = '1.21.0';
+/** The first that knows -modcacherw: go.dev/doc/go1.14. */
+const WRITABLE_FROM = '1.14.0';
 /** Names of Go that differ from those of Node. */
 const GO_ARCHS: ReadonlyMap<string, string> = new Map([
   ['x64', 'amd64'],
@@ -78,11 +80,12 @@ export class GoTools implements ToolKind {
     return [...own, ...installedGos(environment, toolCaches)];
   }
 
-  async probe(program: string): Promise<string | undefined> {
+  async probe(program: string): Promise<ProbeAnswer> {
     const parse = (output: string): string | undefined =>
       goSemver(/^go version (go\S+)/m.exec(output)?.[1] ?? '');
-    // Neither another Go's folder, nor a go.mod above, must answer instead.
-    const own = { GOROOT: '', GOTOOLCHAIN: 'local', GOFLAGS: '', GOWORK: 'off' };
+    // Neither another Go's folder, nor a go.mod above, must answer instead; nor must the user's settings hold
+    // flags that this one does not know, as an empty GOFLAGS would let them.
+    const own = { GOROOT: '', GOTOOLCHAIN: 'local', GOFLAGS: '', GOWORK: 'off', GOENV: 'off' };
     return await this.#parts.probe.ask(program, ['version'], parse, own);
   }
 
@@ -112,10 +115,23 @@ export class GoTools implements ToolKind {
       await this.#inScratch(signal, async (options, dir) => {
         const mod = join(dir, 'mod');
         const name = goName(version);
-        await mustRunClient(bootstrap, ['version'], {
-          ...options,
-          env: { ...options.env, GOMODCACHE: mod, GOTOOLCHAIN: name, GOFLAGS: '-modcacherw' },
-        });
+        // Else Go closes the folders that it makes, so that they can be neither moved nor removed. What it got
+        // is what answers in the end, and refuses a flag that it does not know; -v is one that all know, and
+        // it goes before those of the user.
+        const knowsFlag = semver().gte(version, WRITABLE_FROM);
+        const own = {
+          GOMODCACHE: mod,
+          GOTOOLCHAIN: name,
+          GOFLAGS: knowsFlag ? '-modcacherw' : '-v',
+        };
+        try {
+          await mustRunClient(bootstrap, ['version'], {
+            ...options,
+            env: { ...options.env, ...own },
+          });
+        } finally {
+          if (!knowsFlag) await openFolders(mod, options);
+        }
         const root = join(mod, `${MODULE}@v0.0.1-${name}.${systemName()}`);
         if (!existsSync(join(root, 'bin/go'))) {
           throw new AppError('UPSTREAM_ERROR', `the toolchain of Go ${version} holds no bin/go`);
@@ -130,7 +146,7 @@ export class GoTools implements ToolKind {
 
   async #bootstrap(): Promise<string> {
     for (const { program } of this.installed()) {
-      const version = await this.probe(program);
+      const { version } = await this.probe(program);
       if (version !== undefined && semver().gte(version, BOOTSTRAP_MIN)) return program;
     }
     throw new AppError('UPSTREAM_ERROR', 'it takes some Go from 1.21 on to get another one');
@@ -147,6 +163,13 @@ export class GoTools implements ToolKind {
       return use({ cwd: dir, env, signal }, dir);
     });
   }
+}
+
+/** Gives its owner the right to change the folders below `dir` that Go closed; their files stay as they are. */
+async function openFolders(dir: string, { cwd, env }: ClientOptions): Promise<void> {
+  const args = [dir, '-type', 'd', '-exec', 'chmod', 'u+w', '{}', '+'];
+  // Without the signal: a step that was stopped leaves nothing either.
+  if (existsSync(dir)) await mustRunClient('find', args, { cwd, env });
 }
 
 /** 1.22.5 is go1.22.5; 1.20.0 was go1.20, as all before 1.21 without a third number; 1.23.0-rc.1 is go1.23rc1. */

@@ -10,7 +10,7 @@ import { semver } from './semver.ts';
 import { inScratch, isFolder, type ToolCache } from './tool-cache.ts';
 import type { ToolAtHand, ToolKind } from './tool-source.ts';
 import { pickVersion, wishFor } from './tool-version.ts';
-import type { VersionProbe } from './version-probe.ts';
+import type { ProbeAnswer, VersionProbe } from './version-probe.ts';
 
 /** What the npm of each line of Node is older than; later lines have that of the last. */
 const NPM_OF_NODE: readonly (readonly [number, string])[] = [
@@ -61,7 +61,7 @@ export class NodeTools implements ToolKind {
     return [...own, ...installedNodes(environment, toolCaches), self];
   }
 
-  async probe(program: string): Promise<string | undefined> {
+  async probe(program: string): Promise<ProbeAnswer> {
     return await this.#parts.probe.ask(
       program,
       ['--version'],

@@ -9,7 +9,7 @@ import { inScratch, isFolder, namesIn, type ToolCache } from './tool-cache.ts';
 import { findOrGet, type ToolAtHand, type ToolKind } from './tool-source.ts';
 import { prereleaseOf, wishFor } from './tool-version.ts';
 import type { UvTools } from './uv-tools.ts';
-import type { VersionProbe } from './version-probe.ts';
+import type { ProbeAnswer, VersionProbe } from './version-probe.ts';
 
 /** One without these, as distributions have it, can give no job a Python of its own. */
 const PROBE =
@@ -49,7 +49,7 @@ export class PythonTools implements ToolKind {
     return [...own, ...installedPythons(environment, toolCaches)];
   }
 
-  async probe(program: string): Promise<string | undefined> {
+  async probe(program: string): Promise<ProbeAnswer> {
     // Without what the user or an environment adds.
     return await this.#parts.probe.ask(program, ['-I', '-c', PROBE], (output) => {
       const [, implementation, version = ''] = /^@ (\S+) (\S+)$/m.exec(output) ?? [];

@@ -45,6 +45,6 @@ test.each([
   const env = { PATH: process.env['PATH'] ?? '' };
   await expect(mustRunClient(failing(stderr), [], { cwd: '/', env })).rejects.toMatchObject({
     reason: 'UPSTREAM_ERROR',
-    message: `client failed: ${reason}`,
+    message: `client failed: exit code 1: ${reason}`,
   });
 });

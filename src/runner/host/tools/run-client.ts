@@ -9,6 +9,7 @@ const TIMEOUT_MS_DEFAULT = 10 * 60_000;
 /** Lines of npm that are no sentence. */
 const NPM_FIELD = /^(?:code|syscall|errno|path|dest|command|sh) |^\s|^A complete log of this run/;
 const REASON_CHARACTERS_MAX = 400;
+const LINES_MAX = 6;
 
 /**
  * Beside what a step may see: where registries are and how they are reached, credentials for them
@@ -44,6 +45,8 @@ export function clientEnvironment(
 
 export type ClientResult = {
   readonly code: number;
+  /** How it ended where that is no exit code of its own. */
+  readonly ending?: string | undefined;
   readonly stdout: string;
   readonly stderr: string;
 };
@@ -57,7 +60,7 @@ export type ClientOptions = {
 
 /**
  * Runs a program to its end. Any exit code is a result; one that ran too long, or could not be started, has
- * the code 127 and says why in `stderr`. Errors: CANCELLED.
+ * the code 127 and says why in `ending`. Errors: CANCELLED.
  */
 export async function runClient(
   file: string,
@@ -83,12 +86,20 @@ export async function runClient(
       } else if (error === null) resolve({ code: 0, stdout, stderr });
       else if (typeof error.code === 'number') resolve({ code: error.code, stdout, stderr });
       else {
-        const why = error.killed === true ? `took longer than ${timeoutMs} ms` : error.message;
-        resolve({ code: 127, stdout, stderr: `${stderr}\n${why}` });
+        const ending = endingOf(error, timeoutMs);
+        resolve({ code: 127, ending, stdout, stderr });
       }
     },
   );
   return await promise;
+}
+
+function endingOf(
+  error: Readonly<Error & { signal?: NodeJS.Signals | undefined; killed?: boolean | undefined }>,
+  timeoutMs: number,
+): string {
+  if (error.killed === true) return `it took longer than ${timeoutMs} ms`;
+  return typeof error.signal === 'string' ? `it was ended by ${error.signal}` : error.message;
 }
 
 /** As `runClient`; stdout. Errors: UPSTREAM_ERROR with the end of what it complained of. */
@@ -97,28 +108,34 @@ export async function mustRunClient(
   args: readonly string[],
   options: ClientOptions,
 ): Promise<string> {
-  const { code, stdout, stderr } = await runClient(file, args, options);
-  if (code === 0) return stdout;
+  const result = await runClient(file, args, options);
+  if (result.code === 0) return result.stdout;
   const name = file.slice(file.lastIndexOf('/') + 1);
-  throw new AppError('UPSTREAM_ERROR', `${name} failed: ${reasonOf(stderr, stdout)}`);
+  throw new AppError('UPSTREAM_ERROR', `${name} failed: ${failureOf(result, 'last')}`);
 }
 
-/** What a client says of its failure, without addresses' users, in one line. */
-function reasonOf(stderr: string, stdout: string): string {
-  const text = (npmReason(stderr) ?? lastWords(stderr.trim() === '' ? stdout : stderr)).replaceAll(
-    /\/\/[^/@\s]+@/g,
-    '//***@',
-  );
-  return text === '' ? 'it did not say why' : text.slice(-REASON_CHARACTERS_MAX);
+/**
+ * How a program ended that failed, and which lines it said of that, the first or the last, without addresses'
+ * users, in one line.
+ */
+export function failureOf(
+  { code, ending, stderr, stdout }: ClientResult,
+  which: 'first' | 'last',
+): string {
+  const how = ending ?? `exit code ${code}`;
+  const lines = linesIn(stderr.trim() === '' ? stdout : stderr);
+  const some = which === 'first' ? lines.slice(0, LINES_MAX) : lines.slice(-LINES_MAX);
+  const text = (npmReason(stderr) ?? some.join('; ')).replaceAll(/\/\/[^/@\s]+@/g, '//***@');
+  if (text === '') return ending === undefined ? `${how}, and it did not say why` : how;
+  const [from, to] = which === 'first' ? [0, REASON_CHARACTERS_MAX] : [-REASON_CHARACTERS_MAX];
+  return `${how}: ${text.slice(from, to)}`;
 }
 
-function lastWords(text: string): string {
+function linesIn(text: string): string[] {
   return text
     .split('\n')
     .map((line) => line.replace(/^(?:ERROR:|error:)\s*/i, '').trim())
-    .filter((line) => line !== '')
-    .slice(-6)
-    .join('; ');
+    .filter((line) => line !== '');
 }
 
 /** npm's code and the first thing that it says; behind it come stacks, properties and general advice. */

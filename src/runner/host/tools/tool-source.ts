@@ -2,6 +2,10 @@ import { AppError } from '../../../shared/app-error.ts';
 import type { Installed } from './installed-tools.ts';
 import { semver } from './semver.ts';
 import { newestFirst, pickVersion, type VersionWish } from './tool-version.ts';
+import type { ProbeAnswer } from './version-probe.ts';
+
+/** Programs that do not run are named up to this number. */
+const BROKEN_MAX = 3;
 
 /** A tool that is at hand. */
 export type ToolAtHand = {
@@ -16,8 +20,8 @@ export type ToolKind = {
   /** For people: `Node`. */
   readonly title: string;
   installed(): readonly Installed[];
-  /** The version that a program says it is, as semver; undefined for one that does not work. */
-  probe(program: string): Promise<string | undefined>;
+  /** The version that a program says it is, or why it does not work. */
+  probe(program: string): Promise<ProbeAnswer>;
   /** Why none can be got; undefined when they can. */
   whyNoInstall(): string | undefined;
   /** What can be got, as semver. Errors: UPSTREAM_ERROR. */
@@ -39,7 +43,7 @@ export type ToolRequest = {
  */
 export async function findOrGet(kind: ToolKind, request: ToolRequest): Promise<ToolAtHand> {
   const { wish, isLatestWanted = false, signal } = request;
-  const here = await toolsHere(kind);
+  const { tools: here, broken } = await lookAround(kind);
   const versions = here.map(({ version }) => version);
   const best = pickVersion(versions, wish);
   const atHand = here.find(({ version }) => version === best);
@@ -47,7 +51,7 @@ export async function findOrGet(kind: ToolKind, request: ToolRequest): Promise<T
   const refused = kind.whyNoInstall();
   if (refused !== undefined) {
     if (atHand !== undefined && !wish.isNewest) return atHand;
-    throw notFound(kind, wish, versions, refused);
+    throw notFound(kind, wish, { versions, broken }, refused);
   }
   try {
     // A registry may have what its list does not name.
@@ -63,7 +67,7 @@ export async function findOrGet(kind: ToolKind, request: ToolRequest): Promise<T
     if (!(error instanceof AppError) || error.reason === 'CANCELLED') throw error;
     // What is here is what was asked for, only perhaps not the newest.
     if (atHand !== undefined && !wish.isNewest) return atHand;
-    throw notFound(kind, wish, versions, error.message);
+    throw notFound(kind, wish, { versions, broken }, error.message);
   }
 }
 
@@ -74,30 +78,54 @@ async function installed(
 ): Promise<ToolAtHand> {
   const tool = await kind.install(version, signal);
   const actual = await kind.probe(tool.program);
-  if (actual === version) return tool;
-  const text = `what the registry has as ${version} does not run, or says that it is ${actual ?? 'nothing'}`;
+  if (actual.version === version) return tool;
+  const what =
+    actual.version === undefined
+      ? `does not run: ${actual.problem}`
+      : `says that it is ${actual.version}`;
+  const text = `what the registry has as ${version} ${what}`;
   throw new AppError('UPSTREAM_ERROR', text);
 }
 
 /** Every tool of the kind that is here and runs, in the order in which places are preferred. */
 export async function toolsHere(kind: ToolKind): Promise<ToolAtHand[]> {
-  const found = await Promise.all(
-    kind.installed().map(async ({ program, prefix, source }) => {
-      const version = await kind.probe(program);
-      return version === undefined ? undefined : { version, program, prefix, source };
-    }),
-  );
-  return found.filter((tool) => tool !== undefined);
+  return (await lookAround(kind)).tools;
+}
+
+type Surroundings = {
+  readonly tools: ToolAtHand[];
+  /** What is here and does not run: its program, and why. */
+  readonly broken: readonly string[];
+};
+
+async function lookAround(kind: ToolKind): Promise<Surroundings> {
+  const tools: ToolAtHand[] = [];
+  const broken: string[] = [];
+  const asked = kind
+    .installed()
+    .map(async (one) => ({ ...one, ...(await kind.probe(one.program)) }));
+  for (const answer of await Promise.all(asked)) {
+    const { version, program, prefix, source } = answer;
+    if (version !== undefined) tools.push({ version, program, prefix, source });
+    else if ('problem' in answer) broken.push(`${program} (${source}): ${answer.problem}`);
+  }
+  return { tools, broken };
 }
 
 function notFound(
   kind: ToolKind,
   wish: VersionWish,
-  versions: readonly string[],
+  {
+    versions,
+    broken,
+  }: { readonly versions: readonly string[]; readonly broken: readonly string[] },
   why: string,
 ): AppError {
   const here = newestFirst(versions);
   const list = here.length === 0 ? 'none' : here.join(', ');
-  const text = `${kind.title} '${wish.text}' is not to be had. Here: ${list}. It cannot be installed: ${why}`;
+  const more = broken.length > BROKEN_MAX ? ` and ${broken.length - BROKEN_MAX} more` : '';
+  const shown = broken.slice(0, BROKEN_MAX).join('; ');
+  const idle = broken.length === 0 ? '' : ` What does not run: ${shown}${more}.`;
+  const text = `${kind.title} '${wish.text}' is not to be had. Here: ${list}.${idle} It cannot be installed: ${why}`;
   return new AppError('NOT_FOUND', text, { field: `${kind.title.toLowerCase()}-version` });
 }

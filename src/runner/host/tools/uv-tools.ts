@@ -7,7 +7,7 @@ import type { PipClient } from './pip-client.ts';
 import { semver } from './semver.ts';
 import { inScratch, type ToolCache } from './tool-cache.ts';
 import type { ToolAtHand, ToolKind } from './tool-source.ts';
-import type { VersionProbe } from './version-probe.ts';
+import type { ProbeAnswer, VersionProbe } from './version-probe.ts';
 
 export type UvToolsParts = {
   readonly cache: ToolCache;
@@ -36,7 +36,7 @@ export class UvTools implements ToolKind {
     return [...own, ...installedUvs(environment, toolCaches)];
   }
 
-  async probe(program: string): Promise<string | undefined> {
+  async probe(program: string): Promise<ProbeAnswer> {
     return await this.#parts.probe.ask(
       program,
       ['--version'],
