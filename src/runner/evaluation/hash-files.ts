@@ -69,6 +69,6 @@ function failureText(signal: NodeJS.Signals | null, output: string): string {
   if (signal !== null) {
     return `hashFiles did not finish within ${HASH_TIMEOUT_MS / 1_000} seconds`;
   }
-  const reason = /^(?:\w*Error): (.+)$/m.exec(output)?.[1];
+  const reason = /^\w*Error(?: \[\w+\])?: (.+)$/m.exec(output)?.[1];
   return reason === undefined ? 'hashFiles failed' : `hashFiles failed: ${reason}`;
 }

@@ -2,11 +2,14 @@ import { realpath } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
 import { isBlockedName, isSuspiciousName } from '../host/process/step-environment.ts';
+import type { TextMask } from '../model/ports.ts';
 import { openWithin } from '../storage/contained-file.ts';
 import type { Masker } from './masker.ts';
 
 /** Of each of the files of a step: GITHUB_ENV, GITHUB_OUTPUT, GITHUB_STATE, GITHUB_PATH, summary. */
 const COMMAND_FILE_BYTES_MAX = 1024 * 1024;
+/** Of a line, name or delimiter that a message shows. */
+const SHOWN_CHARACTERS_MAX = 80;
 
 /**
  * The text of a file that a step wrote for the runner: UTF-8, or UTF-16 with a byte order mark, which is
@@ -58,11 +61,14 @@ export function decodeCommandFile(bytes: Buffer): string {
  * The pairs of GITHUB_OUTPUT and GITHUB_STATE: lines `name=value`, or `name<<delimiter`, lines, the
  * delimiter alone on a line. Whichever of `=` and `<<` comes first in a line decides. Empty lines are
  * skipped, a later pair wins, lines end with LF or CRLF, line ends within a value stay as they are.
- * Errors: INVALID_VALUE. The line itself, which may hold a secret, is not in the message, its number is.
+ * Errors: INVALID_VALUE, with the number of the line, in the words of the official runner and some more. `mask`
+ * hides secrets in what the message shows of the file: it is shortened, so that this cannot be done later.
+ * Source: actions/runner, Worker, FileCommandManager, EnvFileKeyValuePairs.
  */
-export function parsePairs(text: string): Map<string, string> {
+export function parsePairs(text: string, mask: TextMask): Map<string, string> {
   const pairs = new Map<string, string>();
-  const reader = createLineReader(text.startsWith('\uFEFF') ? text.slice(1) : text);
+  const bare = text.startsWith('\uFEFF') ? text.slice(1) : text;
+  const reader = createLineReader(bare, (part) => shortened(mask(part)));
   for (let line = reader.next(); line !== undefined; line = reader.next()) {
     if (line.text !== '') {
       const [name, value] = readPair(line, reader);
@@ -70,6 +76,10 @@ export function parsePairs(text: string): Map<string, string> {
     }
   }
   return pairs;
+}
+
+function shortened(text: string): string {
+  return text.length > SHOWN_CHARACTERS_MAX ? `${text.slice(0, SHOWN_CHARACTERS_MAX)}…` : text;
 }
 
 /** What GITHUB_ENV sets for the steps that follow. */
@@ -82,11 +92,11 @@ export type EnvironmentChange = {
 };
 
 /** GITHUB_ENV; the form and the errors of parsePairs. */
-export function parseEnvFile(text: string): EnvironmentChange {
+export function parseEnvFile(text: string, mask: TextMask): EnvironmentChange {
   const values = new Map<string, string>();
   const refused: string[] = [];
   const suspicious: string[] = [];
-  for (const [name, value] of parsePairs(text)) {
+  for (const [name, value] of parsePairs(text, mask)) {
     if (isBlockedName(name)) {
       refused.push(name);
     } else {
@@ -128,9 +138,11 @@ type Line = {
 interface LineReader {
   next(): Line | undefined;
   slice(start: number, end: number): string;
+  /** What may be seen of a part. */
+  show(part: string): string;
 }
 
-function createLineReader(text: string): LineReader {
+function createLineReader(text: string, show: (part: string) => string): LineReader {
   let at = 0;
   let number = 0;
   return {
@@ -147,6 +159,7 @@ function createLineReader(text: string): LineReader {
       return { text: text.slice(start, at - ending.length), number, ending, next: at };
     },
     slice: (start, end) => text.slice(start, end),
+    show,
   };
 }
 
@@ -154,43 +167,58 @@ function readPair(line: Line, reader: LineReader): [name: string, value: string]
   const equals = line.text.indexOf('=');
   const heredoc = line.text.indexOf('<<');
   const isPlain = equals !== -1 && (heredoc === -1 || equals < heredoc);
-  if (!isPlain && heredoc === -1) {
-    throw invalid(line, 'neither name=value nor name<<delimiter');
-  }
+  const refuse = (official: string, problem: string): never => {
+    throw invalid(line, `Invalid format '${reader.show(line.text)}'.${official}`, problem);
+  };
+  if (!isPlain && heredoc === -1) refuse('', 'it is neither name=value nor name<<delimiter');
   const name = line.text.slice(0, isPlain ? equals : heredoc);
-  if (name === '') {
-    throw invalid(line, 'the name is empty');
-  }
+  if (name === '') refuse(' Name must not be empty.', 'nothing stands in front of its sign');
   if (isPlain) {
     return [name, line.text.slice(equals + 1)];
   }
   const delimiter = line.text.slice(heredoc + 2);
-  if (delimiter === '') {
-    throw invalid(line, 'the delimiter is empty');
-  }
-  return [name, readHeredoc(line, delimiter, reader)];
+  if (delimiter === '') refuse(' Delimiter must not be empty.', 'nothing follows its <<');
+  return [name, readHeredoc(line, name, delimiter, reader)];
 }
 
-function readHeredoc(opening: Line, delimiter: string, reader: LineReader): string {
+function readHeredoc(opening: Line, name: string, delimiter: string, reader: LineReader): string {
   const start = opening.next;
   let end = start;
+  let near: number | undefined;
+  const [value, shown] = [reader.show(name), reader.show(delimiter)];
   for (;;) {
     const line = reader.next();
     if (line === undefined) {
-      throw invalid(opening, 'the delimiter that ends the value was not found');
+      const problem = `the value of '${value}' begins there, and no line after it is ${shown} alone`;
+      const hint = hintOf(delimiter, shown, near);
+      throw invalid(
+        opening,
+        `Invalid value. Matching delimiter not found '${shown}'.`,
+        problem + hint,
+      );
     }
     if (line.text === delimiter) {
       return reader.slice(start, end);
     }
+    if (line.text.trim() === delimiter.trim()) near ??= line.number;
     if (line.ending === '') {
-      throw invalid(opening, 'the value ends without a line break before its delimiter');
+      const problem = `the value of '${value}' begins there, and ends without a line break before ${shown}`;
+      throw invalid(opening, 'Invalid value. EOF marker missing new line.', problem);
     }
     end = line.next - line.ending.length;
   }
 }
 
-function invalid(line: Line, problem: string): AppError {
-  return new AppError('INVALID_VALUE', `Line ${line.number}: ${problem}`, {
+/** What is likely to have gone wrong. */
+function hintOf(delimiter: string, shown: string, near: number | undefined): string {
+  if (near !== undefined) return `; line ${near} has it with other blanks around it`;
+  return /^(['"]).*\1$/.test(delimiter.trim())
+    ? `; unlike in a shell, quotes are a part of the delimiter, ${shown}: leave them out`
+    : '';
+}
+
+function invalid(line: Line, official: string, problem: string): AppError {
+  return new AppError('INVALID_VALUE', `${official} Line ${line.number}: ${problem}`, {
     line: String(line.number),
   });
 }

@@ -229,8 +229,8 @@ describe.skipIf(process.platform !== 'linux')('what a step leaves behind ends wi
     expect(job.annotations.map(({ message }) => message)).toEqual([
       'Process completed with exit code 37.',
       'Process was ended by SIGKILL.',
-      'no-such-program: command not found',
-      expect.stringMatching(/could not be started: The working directory does not exist/),
+      expect.stringMatching(/^no-such-program: command not found: /),
+      expect.stringMatching(/^The working directory 'no\/such\/folder' does not exist/),
     ]);
     expect(job.text).toMatch(/500\n.*\/dev\/null\nout\nerr\nagain$/s);
   });

@@ -8,6 +8,9 @@ import { inputOf } from '../steps/step-input.ts';
 import { type BuiltInCall, linesOf } from './built-in-call.ts';
 import { JobPlaces } from './job-places.ts';
 
+/** The key and those to restore by, together. */
+const KEYS_MAX = 10;
+
 type CacheInputs = {
   readonly key: string;
   readonly paths: readonly string[];
@@ -16,7 +19,7 @@ type CacheInputs = {
 
 /** actions/cache: restores now, saves after the job when it succeeded and the key was not there. */
 export async function runCache(call: BuiltInCall): Promise<boolean> {
-  const inputs = inputsOf(call);
+  const inputs = inputsToRestore(call);
   const isExact = await restore(call, inputs);
   if (isExact === undefined) return false;
   if (!isExact) addSave(call, inputs);
@@ -25,7 +28,7 @@ export async function runCache(call: BuiltInCall): Promise<boolean> {
 
 /** actions/cache/restore. */
 export async function runCacheRestore(call: BuiltInCall): Promise<boolean> {
-  return (await restore(call, inputsOf(call))) !== undefined;
+  return (await restore(call, inputsToRestore(call))) !== undefined;
 }
 
 /** actions/cache/save. */
@@ -35,13 +38,32 @@ export async function runCacheSave(call: BuiltInCall): Promise<boolean> {
 }
 
 function inputsOf({ given }: BuiltInCall): CacheInputs {
-  const key = inputOf(given, 'key');
-  const paths = linesOf(inputOf(given, 'path'));
-  if (paths.length === 0) {
-    throw new AppError('INVALID_VALUE', 'Input required and not supplied: path', { field: 'path' });
+  return {
+    key: inputOf(given, 'key'),
+    paths: linesOf(inputOf(given, 'path')),
+    restoreKeys: linesOf(inputOf(given, 'restore-keys')),
+  };
+}
+
+/**
+ * Those of a step that restores, which fails by what a cache cannot have. Errors: INVALID_VALUE, INVALID_NAME.
+ * Source: actions/cache, restoreImpl; actions/toolkit, cache, restoreCache.
+ */
+function inputsToRestore(call: BuiltInCall): CacheInputs {
+  const inputs = inputsOf(call);
+  if (inputs.key === '') throw notSupplied('key');
+  if (inputs.paths.length === 0) throw notSupplied('path');
+  const keys = [inputs.key, ...inputs.restoreKeys];
+  if (keys.length > KEYS_MAX) {
+    const text = `Key Validation Error: Keys are limited to a maximum of ${KEYS_MAX}.`;
+    throw new AppError('INVALID_VALUE', text, { field: 'restore-keys' });
   }
-  mustCacheKey(key);
-  return { key, paths, restoreKeys: linesOf(inputOf(given, 'restore-keys')) };
+  for (const key of keys) mustCacheKey(key);
+  return inputs;
+}
+
+function notSupplied(field: string): AppError {
+  return new AppError('INVALID_VALUE', `Input required and not supplied: ${field}`, { field });
 }
 
 /** Whether the very key was found; undefined when the step fails because nothing was. */
@@ -93,10 +115,24 @@ function addSave(call: BuiltInCall, inputs: CacheInputs): void {
   });
 }
 
-/** A cache that cannot be saved is a warning: the work of the job is done. */
+/**
+ * A cache that cannot be saved, for whatever reason, is a warning: the work of the job is done.
+ * Source: actions/cache, saveImpl.
+ */
 async function save(call: BuiltInCall, inputs: CacheInputs, run: StepRun): Promise<void> {
+  try {
+    await mustSave(call, inputs, run);
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    run.log.warn(`Cache save failed. ${error.message}`);
+  }
+}
+
+async function mustSave(call: BuiltInCall, inputs: CacheInputs, run: StepRun): Promise<void> {
   const { dependencies, folders } = call.frame.job;
   const { key, paths } = inputs;
+  mustCacheKey(key);
+  if (paths.length === 0) throw notSupplied('path');
   if (isApart(call)) {
     run.log.say('A job of a fork saves nothing that other runs would get');
     return;
@@ -120,19 +156,14 @@ async function save(call: BuiltInCall, inputs: CacheInputs, run: StepRun): Promi
     run.log.warn(`Nothing is saved: no file matches ${paths.join(' ')}`);
     return;
   }
-  try {
-    const isSaved = await dependencies.cache.save({
-      key,
-      paths,
-      files: files.map((file) => nameFrom(folders.workspace, file)),
-      workspace: folders.workspace,
-      signal: run.signal,
-    });
-    run.log.say(isSaved ? `Cache saved with key: ${key}` : `There is a cache ${key} already`);
-  } catch (error) {
-    if (!(error instanceof AppError)) throw error;
-    run.log.warn(`The cache was not saved: ${error.message}`);
-  }
+  const isSaved = await dependencies.cache.save({
+    key,
+    paths,
+    files: files.map((file) => nameFrom(folders.workspace, file)),
+    workspace: folders.workspace,
+    signal: run.signal,
+  });
+  run.log.say(isSaved ? `Cache saved with key: ${key}` : `There is a cache ${key} already`);
 }
 
 /** Relative within the workspace, so that a run elsewhere can restore it; else as it is. */

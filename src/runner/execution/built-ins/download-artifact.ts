@@ -46,7 +46,7 @@ export async function runDownloadArtifact(call: BuiltInCall): Promise<boolean> {
     if (!isWhole) onDamage(`The artifact '${artifact.name}' is not what was uploaded`);
     run.log.say(`Artifact ${artifact.name}: ${artifact.size} bytes unpacked`);
   }
-  if (artifacts.length === 0) run.log.say('There are no artifacts to download');
+  if (artifacts.length === 0) run.log.say(nothingFor(inputOf(given, 'pattern'), store.list(runId)));
   run.outputs.set('download-path', target);
   return true;
 }
@@ -108,12 +108,27 @@ function choose(all: readonly Artifact[], { given }: BuiltInCall): readonly Arti
   }
   const pattern = inputOf(given, 'pattern');
   if (pattern === '') return all;
-  const expression = namePattern(pattern);
+  const expression = mustPattern(pattern);
   return all.filter((artifact) => expression.test(artifact.name));
+}
+
+function nothingFor(pattern: string, all: readonly Artifact[]): string {
+  if (pattern === '' || all.length === 0) return 'There are no artifacts to download';
+  return `No artifact matches the pattern '${pattern}': there ${all.length === 1 ? 'is one' : `are ${all.length}`}`;
 }
 
 function notFound(text: string): AppError {
   return new AppError('ARTIFACT_NOT_FOUND', `Unable to download artifact(s): ${text}`);
+}
+
+function mustPattern(pattern: string): RegExp {
+  try {
+    return namePattern(pattern);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    const text = `pattern: '${pattern}' is no pattern: a range in it has its ends the wrong way round`;
+    throw new AppError('INVALID_VALUE', text, { field: 'pattern' }, error);
+  }
 }
 
 /** A glob of names, which hold no `/`: `*`, `?`, `[…]` and `{a,b}`. A dot that a name begins with is matched by a dot alone. */

@@ -16,6 +16,7 @@ import { layForJob } from '../state/job-tool-folders.ts';
 import { processEnvironment } from '../steps/step-env.ts';
 import { inputOf } from '../steps/step-input.ts';
 import { judgeExit, runStepProcess } from '../steps/step-process.ts';
+import { mustWorkingFolder } from '../steps/working-folder.ts';
 import { type BuiltInCall, pathOf } from './built-in-call.ts';
 import { mustToolRegistry, readJobFile, reportCache } from './tool-request.ts';
 
@@ -154,7 +155,7 @@ function installsOf(call: BuiltInCall): Install[] {
     const words = Array.isArray(args) ? args.map(String) : [];
     return {
       args: [...(recursive === true ? ['recursive'] : []), 'install', ...words],
-      cwd: pathOf(call, typeof cwd === 'string' ? cwd : '.'),
+      cwd: typeof cwd === 'string' ? cwd : '.',
     };
   });
 }
@@ -167,6 +168,7 @@ async function runInstall(
   const { run, frame, step } = call;
   const { job } = frame;
   const env = processEnvironment(job, run.environment, step.env, step.github, {});
-  const exit = await runStepProcess(job, run, { file: pnpm, args, cwd, env });
+  const folder = mustWorkingFolder(job, pathOf(call, cwd));
+  const exit = await runStepProcess(job, run, { file: pnpm, args, cwd: folder, env });
   return judgeExit(run, 'pnpm', exit);
 }

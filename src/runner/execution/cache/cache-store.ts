@@ -10,6 +10,8 @@ import { nameLeadingOut, outwardLinks } from './outward-links.ts';
 /** All caches of a project together; the least recently used ones go first. */
 const CACHE_BYTES_MAX = 10 * 1024 * 1024 * 1024;
 const KEY_CHARACTERS_MAX = 512;
+/** Of a key that is refused. */
+const KEY_CHARACTERS_SHOWN = 60;
 const COMPRESSION = 'gzip -1';
 const MESSAGE_CHARACTERS_MAX = 500;
 
@@ -64,12 +66,21 @@ export async function createCacheStore(
   return store;
 }
 
-/** Errors: INVALID_NAME for a key that a cache cannot have. */
+/** Errors: INVALID_NAME for a key that a cache cannot have. Source: actions/toolkit, cache, checkKey. */
 export function mustCacheKey(key: string): void {
-  if (key === '' || key.length > KEY_CHARACTERS_MAX || key.includes(',')) {
-    const text = `A cache key has 1 to ${KEY_CHARACTERS_MAX} characters and no comma`;
-    throw new AppError('INVALID_NAME', text, { field: 'key' });
-  }
+  const problem =
+    key === ''
+      ? 'Key is not specified.'
+      : key.length > KEY_CHARACTERS_MAX
+        ? `Key Validation Error: ${shortened(key)} cannot be larger than ${KEY_CHARACTERS_MAX} characters.`
+        : key.includes(',')
+          ? `Key Validation Error: ${shortened(key)} cannot contain commas.`
+          : undefined;
+  if (problem !== undefined) throw new AppError('INVALID_NAME', problem, { field: 'key' });
+}
+
+function shortened(key: string): string {
+  return key.length > KEY_CHARACTERS_SHOWN ? `${key.slice(0, KEY_CHARACTERS_SHOWN)}…` : key;
 }
 
 class FileCacheStore implements CacheStore {

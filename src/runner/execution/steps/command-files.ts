@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import { readApart } from '../../host/isolation/open-apart.ts';
 import type { JobIsolation } from '../../model/isolation.ts';
+import type { TextMask } from '../../model/ports.ts';
 import {
   decodeCommandFile,
   maskSummary,
@@ -86,6 +87,7 @@ export async function takeCommandFiles(
 ): Promise<boolean> {
   let isFine = true;
   const { isolation } = job.request;
+  const mask: TextMask = (text) => job.masker.mask(text);
   const take = async (kind: CommandFileKind, use: (text: string) => void): Promise<void> => {
     const path = files.paths[kind];
     try {
@@ -102,15 +104,15 @@ export async function takeCommandFiles(
       run.log.error(`Unable to process file command '${kind}': ${text}`);
     }
   };
-  await take('env', (text) => setVariables(run, text));
+  await take('env', (text) => setVariables(run, text, mask));
   await take('path', (text) => {
     for (const folder of parsePathFile(text)) run.environment.addPath(folder);
   });
   await take('output', (text) => {
-    for (const [name, value] of parsePairs(text)) run.outputs.set(name, value);
+    for (const [name, value] of parsePairs(text, mask)) run.outputs.set(name, value);
   });
   await take('state', (text) => {
-    for (const [name, value] of parsePairs(text)) run.state.set(name, value);
+    for (const [name, value] of parsePairs(text, mask)) run.state.set(name, value);
   });
   await take('summary', (text) => run.log.addSummary(maskSummary(text, job.masker)));
   return isFine;
@@ -120,8 +122,8 @@ function readApartFile(path: string, isolation: JobIsolation): string {
   return decodeCommandFile(readApart(path, isolation));
 }
 
-function setVariables(run: StepRun, text: string): void {
-  const { values, refused, suspicious } = parseEnvFile(text);
+function setVariables(run: StepRun, text: string, mask: TextMask): void {
+  const { values, refused, suspicious } = parseEnvFile(text, mask);
   for (const name of refused) {
     run.log.error(`Can't store ${name} output parameter using '$GITHUB_ENV' command.`);
   }

@@ -1,5 +1,5 @@
 import { rmSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { evaluateText } from '../../evaluation/evaluate.ts';
 import type { Scope } from '../../model/execution.ts';
 import type { JsonObject } from '../../model/run.ts';
@@ -10,6 +10,7 @@ import { createCommandFiles, takeCommandFiles } from './command-files.ts';
 import { resolveShell } from './shells.ts';
 import { processEnvironment } from './step-env.ts';
 import { judgeExit, runStepProcess } from './step-process.ts';
+import { mustWorkingFolder } from './working-folder.ts';
 
 let scriptCounter = 0;
 
@@ -30,6 +31,7 @@ export async function runScript(
     (defaults) => defaults.workingDirectory,
     scope,
   );
+  const cwd = mustWorkingFolder(job, folder ?? '');
   const files = createCommandFiles(job);
   const env = processEnvironment(job, run.environment, step.env, step.github, {
     ...frame.inputVariables,
@@ -46,7 +48,7 @@ export async function runScript(
   const exit = await runStepProcess(job, run, {
     file: shell.file,
     args: shell.args.map((arg) => arg.replaceAll('{0}', path)),
-    cwd: resolve(job.folders.workspace, folder ?? ''),
+    cwd,
     env,
   });
   const isFine = await takeCommandFiles(job, run, files);

@@ -39,7 +39,7 @@ export function resolveShell(
 ): Shell {
   if (shell === undefined || shell.trim() === '') {
     const bash = finder.find('bash', path);
-    const file = bash ?? mustFind('sh', path, finder);
+    const file = bash ?? finder.find('sh', path) ?? missing('bash', path, ['sh']);
     return { file, args: UNSPECIFIED_ARGS, extension: '.sh', contents: asIs };
   }
   const [program = '', ...given] = splitArguments(shell);
@@ -63,17 +63,18 @@ function findShell(program: string, path: string, finder: ProgramFinder): string
   const found = finder.find(program, path);
   if (found !== undefined) return found;
   // Many systems have python3 alone; the runner itself is a node.
-  if (program === 'python') return mustFind('python3', path, finder);
-  if (program === 'node') return process.execPath;
-  return mustFind(program, path, finder);
+  if (program === 'python') {
+    return finder.find('python3', path) ?? missing(program, path, ['python3']);
+  }
+  return program === 'node' ? process.execPath : missing(program, path);
 }
 
-function mustFind(program: string, path: string, finder: ProgramFinder): string {
-  const found = finder.find(program, path);
-  if (found === undefined) {
-    throw new AppError('NOT_FOUND', `${program}: command not found`, { field: 'shell' });
-  }
-  return found;
+/** In the words of the official runner, and then where it was looked for. */
+function missing(program: string, path: string, others: readonly string[] = []): never {
+  const where = program.includes('/')
+    ? 'a path of a shell is absolute and that of a program'
+    : `the shell of this step${others.map((name) => `, or ${name},`).join('')} is in no folder of its PATH, ${path}`;
+  throw new AppError('NOT_FOUND', `${program}: command not found: ${where}`, { field: 'shell' });
 }
 
 const asIs = (script: string): string => script;

@@ -19,6 +19,9 @@ export type GlobResult = {
   readonly searchPaths: readonly string[];
 };
 
+/** What the child answers: what it found, or a pattern that it refuses, and why. */
+export type GlobAnswer = GlobResult | { readonly pattern: string; readonly reason: string };
+
 /**
  * What the patterns (lines; `!` excludes, `~` is the home folder) match from `root`, exactly as actions
  * see it: through @actions/glob, in a process of its own. Cost: the start of a node, about 60 ms.
@@ -39,9 +42,9 @@ export async function globFiles(
     timeout: TIMEOUT_MS,
     killSignal: 'SIGKILL',
   });
-  let result: GlobResult | undefined;
+  let answer: GlobAnswer | undefined;
   child.once('message', (message) => {
-    result = message as GlobResult;
+    answer = message as GlobAnswer;
   });
   child.once('error', (error) => {
     const [reason, text] = signal.aborted
@@ -50,10 +53,17 @@ export async function globFiles(
     reject(new AppError(reason, text, {}, error));
   });
   child.once('close', (_code, ending) => {
-    if (result !== undefined) resolve(result);
+    if (answer !== undefined && 'files' in answer) resolve(answer);
+    else if (answer !== undefined) reject(refusal(answer.pattern, answer.reason));
     else if (ending !== null) reject(new AppError('DEADLINE_EXCEEDED', 'The search took too long'));
-    else
-      reject(new AppError('INVALID_VALUE', 'The patterns of path are invalid', { field: 'path' }));
+    else reject(refusal(patterns.join(' '), ''));
   });
   return await promise;
+}
+
+/** In the words of the package, which names the pattern with some reasons alone. */
+function refusal(pattern: string, reason: string): AppError {
+  const why = reason.replace(/^Invalid pattern '.*'\. /s, '');
+  const text = `Invalid pattern '${pattern}'.${why === '' ? '' : ` ${why}`}`;
+  return new AppError('INVALID_VALUE', text, { field: 'path' });
 }
