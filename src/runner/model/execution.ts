@@ -63,6 +63,8 @@ export type JobTree = {
   readonly isInWorkspace: boolean;
   /** Whether they are those of a commit, and not the user's uncommitted ones. */
   readonly isCommit: boolean;
+  /** How many files and folders differ from the commit, as far as that is known. */
+  readonly changes?: number | undefined;
   /** Puts them into a folder, instead of what is there. Errors: DISK_FULL, STORE_UNAVAILABLE. */
   fill(dir: string): Promise<void>;
 };

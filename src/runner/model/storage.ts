@@ -95,6 +95,8 @@ export type PreparedSandbox = {
   readonly sandbox: Sandbox;
   /** The project as the run began with it: what jobs of forks are made from. */
   readonly source: string;
+  /** Of a copy: files and folders that git sees as changed or untracked; undefined where nobody counted them. */
+  readonly changes?: number | undefined;
   /** RUNNER_TOOL_CACHE, which stays for later runs; undefined for `none`. */
   readonly toolCache: string | undefined;
   /** Takes the pushes of all jobs; undefined where there is no git, or pushes go to the real remotes. */

@@ -9,6 +9,14 @@ const SYSTEM_OF_LABEL: readonly (readonly [RegExp, System])[] = [
   [/^macos(?:-|$)/i, 'macos'],
   [/^windows(?:-|$)/i, 'windows'],
 ];
+/** Labels that name an architecture: those of hosted runners by their ends, and those of self-hosted ones. */
+const ARCHITECTURE_OF_LABEL: readonly (readonly [RegExp, NodeJS.Architecture])[] = [
+  [/^arm64$/i, 'arm64'],
+  [/^(?:ubuntu|windows|macos)-.*arm(?:64)?$/i, 'arm64'],
+  [/^arm$/i, 'arm'],
+  [/^x64$/i, 'x64'],
+  [/^(?:ubuntu|windows|macos)-.*-(?:x64|intel)$/i, 'x64'],
+];
 const SYSTEM_OF_PLATFORM: Readonly<Partial<Record<NodeJS.Platform, System>>> = {
   linux: 'linux',
   darwin: 'macos',
@@ -34,4 +42,16 @@ export function foreignLabel(
     const system = SYSTEM_OF_LABEL.find(([pattern]) => pattern.test(label))?.[1];
     return system !== undefined && system !== host;
   });
+}
+
+/** The first label that names another architecture than `own`, and which. */
+export function foreignArchitecture(
+  labels: readonly string[],
+  own: string,
+): { readonly label: string; readonly architecture: string } | undefined {
+  for (const label of labels) {
+    const architecture = ARCHITECTURE_OF_LABEL.find(([pattern]) => pattern.test(label))?.[1];
+    if (architecture !== undefined && architecture !== own) return { label, architecture };
+  }
+  return undefined;
 }

@@ -102,8 +102,10 @@ export type SchedulerOptions = {
   readonly strictCheckout?: boolean | undefined;
   /** Whose workspaces stay until their run is removed (RUNNER_KEEP_WORKSPACES). Default: nobody's. */
   readonly keepWorkspaces?: 'none' | 'failed' | 'all' | undefined;
-  /** `any` runs jobs whatever operating system they ask for (RUNNER_RUNS_ON). */
+  /** `any` runs jobs whatever operating system they ask for, and says nothing of the architecture (RUNNER_RUNS_ON). */
   readonly runsOn?: 'host' | 'any' | undefined;
   /** Default: process.platform. */
   readonly platform?: NodeJS.Platform | undefined;
+  /** Default: process.arch. */
+  readonly architecture?: NodeJS.Architecture | undefined;
 };

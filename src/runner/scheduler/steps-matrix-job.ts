@@ -15,7 +15,7 @@ import type { StepsJobDefinition } from '../model/workflow.ts';
 import { checkoutUse } from './checkout-use.ts';
 import { enterGroup } from './enter-group.ts';
 import { githubContext, jobWorkflowContext } from './github-context.ts';
-import { foreignLabel } from './host-labels.ts';
+import { foreignArchitecture, foreignLabel } from './host-labels.ts';
 import { JOBS_FOLDER, trackingIdOf } from './job-leftovers.ts';
 import { JobReporter } from './job-report.ts';
 import { evaluateConcurrency, evaluateJobSettings, type JobSettings } from './job-settings.ts';
@@ -44,6 +44,7 @@ export async function runStepsMatrixJob(
     context.omissions.leftOut();
     return completeUnstarted(context, matrixJob, 'skipped');
   }
+  warnOfArchitecture(context, matrixJob, settings);
   const concurrency = await evaluateConcurrency(definition.concurrency, { contexts });
   const leave = await enterGroup(context, matrixJob, concurrency);
   if (leave === undefined) return completeUnstarted(context, matrixJob, 'cancelled');
@@ -60,6 +61,20 @@ export async function runStepsMatrixJob(
   } finally {
     for (const release of releases.toReversed()) release();
   }
+}
+
+/** It runs all the same: most of what jobs do is the same on each. */
+function warnOfArchitecture(
+  { annotate, options }: RunContext,
+  { jobId }: NodeJob,
+  { labels }: JobSettings,
+): void {
+  const own = options.architecture ?? process.arch;
+  const foreign = foreignArchitecture(labels, own);
+  if (foreign === undefined || options.runsOn === 'any') return;
+  const { label, architecture } = foreign;
+  const message = `The job asks for '${label}', which is ${architecture}: it runs on this machine all the same, which is ${own}`;
+  annotate({ level: 'warning', message, jobId });
 }
 
 export async function matrixJobContexts(
@@ -290,6 +305,7 @@ function treeOf(
     root,
     isInWorkspace: options.strictCheckout !== true && !checkoutUse(steps).isElsewhere,
     isCommit: sandbox.sandbox.strategy === 'worktree',
+    changes: sandbox.changes,
     fill,
   };
 }

@@ -291,3 +291,23 @@ inShort(describe)('LFS', () => {
     expect(ran.log).toContain("'x.bin' is not in the project's LFS store");
   });
 });
+
+test('the log says when the files are a copy, and how they differ from the commit', async () => {
+  const own = checkout('fetch-depth: 1');
+  const head = git(project, 'rev-parse', 'HEAD');
+  const end = `not those of commit ${head}`;
+  // a.txt and .github, which is new.
+  const guessed = await linesOf([own], 'cat a.txt', {});
+  expect(guessed.log).toContain(
+    `The files are a copy of the project with 2 changed or untracked files and folders, ${end}`,
+  );
+  git(project, 'mv', 'a.txt', 'b c.txt');
+  put(project, { 'new.txt': '' });
+  const renamed = await linesOf([own], 'cat "b c.txt"', {});
+  expect(renamed.log.match(/are a copy of the project with 3 changed/g)).toHaveLength(1);
+  const asked = await linesOf([own], 'true', { strategy: 'copy' });
+  expect(asked.log).toContain(`a copy of the project as it was when the run began, with what is`);
+  expect(asked.log).toContain(end);
+  const committed = await linesOf([own], 'true');
+  expect(committed.log).not.toContain('a copy of the project');
+});

@@ -179,6 +179,40 @@ jobs:
   );
 });
 
+test('a label of another architecture is a warning, and the job runs', async () => {
+  const workflows = {
+    'w.yml': `
+on: workflow_dispatch
+jobs:
+  arm: { runs-on: ubuntu-24.04-arm, steps: [{ uses: actions/checkout@v4 }] }
+  own: { runs-on: [self-hosted, ARM64], steps: [{ uses: actions/checkout@v4 }] }
+  x64: { runs-on: [self-hosted, linux, X64], steps: [{ uses: actions/checkout@v4 }] }
+  none: { runs-on: [ubuntu-latest, my-arm], steps: [{ uses: actions/checkout@v4 }] }
+`,
+  };
+  const executor = new ScriptedExecutor();
+  const messages = async (architecture: 'x64' | 'arm64', runsOn?: 'any'): Promise<string[]> => {
+    const overrides = { platform: 'linux' as const, architecture, runsOn };
+    await using bench = await createBench({ executor, workflows, overrides });
+    const run = await bench.run('w');
+    expect(run.jobs.map(({ conclusion }) => conclusion)).toEqual(
+      Array.from({ length: 4 }, () => 'success'),
+    );
+    return bench.service
+      .annotations(run.id)
+      .map(({ level, jobId, message }) => `${level} ${jobId}: ${message}`);
+  };
+  const end = 'which is arm64: it runs on this machine all the same, which is x64';
+  expect(await messages('x64')).toEqual([
+    `warning arm: The job asks for 'ubuntu-24.04-arm', ${end}`,
+    `warning own: The job asks for 'ARM64', ${end}`,
+  ]);
+  expect(await messages('arm64')).toEqual([
+    "warning x64: The job asks for 'X64', which is x64: it runs on this machine all the same, which is arm64",
+  ]);
+  expect(await messages('x64', 'any')).toEqual([]);
+});
+
 test('what is told of a deployment hides the secrets of the whole run, of all environments', async () => {
   const asked: unknown[][] = [];
   const source = secretsFrom({ '': { HERE: 'the-here', UNNAMED: 'unnamed' } });

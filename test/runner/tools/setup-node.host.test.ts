@@ -247,7 +247,7 @@ test('JavaScript actions run on Node 24, which is installed for them', async () 
       - uses: ./far`,
     { tools, files },
   );
-  expect(job.steps.map(({ lines }) => lines.join('\n'))).toEqual([
+  expect(job.steps.map(({ lines }) => lines.at(-1))).toEqual([
     'v24.99.0',
     // No other Node is taken for one that is not known.
     expect.stringContaining("./far/action.yml (line 2, column 16): Unexpected value 'node99'"),
@@ -272,7 +272,7 @@ jobs:
     runs-on: ubuntu-latest
     steps: [{ uses: ./own }]`;
   const job = await runJob(text, { tools: registryOf(machine), files });
-  expect(job.text).toBe('v24.99.0');
+  expect(job.steps[0]?.lines.at(-1)).toBe('v24.99.0');
   expect(evil.downloads).toEqual([]);
   expect(registry.downloads).toHaveLength(1);
 });
@@ -293,3 +293,42 @@ test('a job that waits for that Node goes with its own cancel; the installation 
   registry.release();
   expect((await third).version).toBe('24.99.0');
 });
+
+test('what takes its time is said in the log, to every job that waits for it', async () => {
+  const registry = await startFakeRegistry([
+    fakeNode('24.99.0'),
+    fakeNode('18.1.0'),
+    fakeNpm('8.0.0'),
+  ]);
+  registry.fault = 'held';
+  const tools = registryOf(machineWith([], registry));
+  const files = {
+    'own/action.yml': 'name: o\nruns: { using: node20, main: m.js }\n',
+    'own/m.js': '',
+  };
+  const jobs = [
+    runJob('- uses: ./own', { tools, files }),
+    runJob('- uses: ./own', { tools, files }),
+  ];
+  await expect.poll(() => registry.downloads.length, { timeout: 120_000 }).toBe(1);
+  jobs.push(runJob('- uses: ./own', { tools, files }));
+  registry.release();
+  const lines = [
+    "Node 'node20' is not here: asking what there is to install",
+    'Installing Node 24.99.0',
+    'Node 24.99.0 (installed now), for node20 of the action',
+  ];
+  const ended = await Promise.all(jobs);
+  for (const job of ended.slice(0, 2)) expect(job.steps[0]?.lines.slice(0, 3)).toEqual(lines);
+  expect(ended[2]?.outcome.conclusion).toBe('success');
+  registry.fault = 'none';
+  const later = await runJob('- uses: ./own', { tools, files });
+  expect(later.text).not.toContain('Installing');
+  const set = await runJob('- { uses: actions/setup-node@v4, with: { node-version: 18 } }', {
+    tools,
+  });
+  expect(set.steps[0]?.lines.slice(0, 2)).toEqual([
+    "Node '18' is not here: asking what there is to install",
+    'Installing Node 18.1.0',
+  ]);
+}, 120_000);

@@ -24,7 +24,13 @@ export async function nodeFor(
   const { tools } = job.dependencies;
   if (tools === undefined) return ownNode(wanted, using, 'it is set up without tools');
   try {
-    return await reachable(job, await tools.nodeForActions(wanted, signal));
+    let hasWaited = false;
+    const tool = await tools.nodeForActions(wanted, signal, (text) => {
+      hasWaited = true;
+      log.say(text);
+    });
+    if (hasWaited) log.say(`Node ${tool.version} (${tool.source}), for ${using} of the action`);
+    return await reachable(job, tool);
   } catch (error) {
     if (!(error instanceof AppError) || error.reason === 'CANCELLED') throw error;
     return ownNode(wanted, using, error.message, log);

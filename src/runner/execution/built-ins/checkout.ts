@@ -49,6 +49,9 @@ export async function runCheckout(call: BuiltInCall): Promise<boolean> {
   if (isThere) {
     const what = isFilled ? 'The files of the run' : 'The workspace holds the repository already';
     run.log.say(`${what}${sha === '' ? '' : `, at ${sha}`}`);
+    if (tree?.isCommit === false && !isNoCommit(sha) && (isFilled || isAsBegun)) {
+      run.log.say(copyNotice(tree, sha));
+    }
   } else {
     if (isFilled) borrowFromWorkspace(tree.root, root);
     await (isFilled || isWorkspace
@@ -62,6 +65,19 @@ export async function runCheckout(call: BuiltInCall): Promise<boolean> {
   await finish(call, inputs, { root, commit, isOwnRef, isCopy });
   setOutputs(call, ref === '' ? textOfGithub(call, 'ref') : ref, commit);
   return true;
+}
+
+function isNoCommit(sha: string): boolean {
+  return /^0*$/.test(sha);
+}
+
+/** How the files of the run differ from the commit that GITHUB_SHA names. */
+function copyNotice({ changes }: JobTree, sha: string): string {
+  const which =
+    changes === undefined
+      ? 'as it was when the run began, with what is not committed'
+      : `with ${changes} changed or untracked ${changes === 1 ? 'file or folder' : 'files and folders'}`;
+  return `The files are a copy of the project ${which}, not those of commit ${sha}`;
 }
 
 /** Of its own: a link that a step put there may lead to the user's. */
@@ -102,7 +118,7 @@ async function finish(call: BuiltInCall, inputs: CheckoutInputs, placed: Placed)
   if (project !== undefined && realpathSync(root) === realpathSync(project.rootDir)) return;
   const git = createGit(root);
   const { depth, hasTags, hasLfs, submodules } = inputs;
-  if (!/^0*$/.test(commit)) {
+  if (!isNoCommit(commit)) {
     const ref = await refOf(call, inputs.ref, isOwnRef);
     await narrowRepository(git, root, { sha: commit, ref, depth, hasTags });
   }

@@ -8,7 +8,13 @@ import { newestFirst } from '../../host/tools/tool-version.ts';
 import { layForJob } from '../state/job-tool-folders.ts';
 import { inputOf } from '../steps/step-input.ts';
 import { type BuiltInCall, flagOf, isFrom } from './built-in-call.ts';
-import { addBin, askedVersions, mustToolRegistry, reportCache } from './tool-request.ts';
+import {
+  addBin,
+  askedVersions,
+  mustToolRegistry,
+  progressOf,
+  reportCache,
+} from './tool-request.ts';
 
 /**
  * actions/setup-go: the version asked for, found on this machine or got from the module proxy. Programs
@@ -31,7 +37,7 @@ export async function runSetupGo(call: BuiltInCall): Promise<boolean> {
   const releases = needsList ? newestFirst(await registry.go.available(run.signal)) : [];
   const wish = goWish(asked, releases);
   const isLatestWanted = flagOf(call, 'check-latest');
-  const tool = await findOrGet(registry.go, { wish, isLatestWanted, signal: run.signal });
+  const tool = await findOrGet(registry.go, { wish, isLatestWanted, ...progressOf(run) });
   const { isolation } = frame.job.request;
   const dir =
     isolation === undefined

@@ -9,7 +9,13 @@ import { findOrGet } from '../../host/tools/tool-source.ts';
 import { layForJob } from '../state/job-tool-folders.ts';
 import { inputOf } from '../steps/step-input.ts';
 import { type BuiltInCall, flagOf } from './built-in-call.ts';
-import { addBin, askedVersions, mustToolRegistry, reportCache } from './tool-request.ts';
+import {
+  addBin,
+  askedVersions,
+  mustToolRegistry,
+  progressOf,
+  reportCache,
+} from './tool-request.ts';
 
 /** What actions/setup-node sets where nobody gave a token, so that npm's settings can be read. */
 const NO_TOKEN = 'XXXXX-XXXXX-XXXXX-XXXXX';
@@ -35,7 +41,7 @@ export async function runSetupNode(call: BuiltInCall): Promise<boolean> {
   const registry = mustToolRegistry(call);
   const wish = nodeWish(asked, Date.now());
   const isLatestWanted = flagOf(call, 'check-latest');
-  const tool = await findOrGet(registry.node, { wish, isLatestWanted, signal: run.signal });
+  const tool = await findOrGet(registry.node, { wish, isLatestWanted, ...progressOf(run) });
   const missing: string[] = [];
   const dir = await layForJob(frame.job, `node-${tool.version}`, async (making) => {
     missing.push(...(await registry.node.lay(tool, making, run.signal)));

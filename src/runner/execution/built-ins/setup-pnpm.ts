@@ -130,6 +130,7 @@ async function packageDir(
   const { signal } = call.run;
   const make = (staging: string): Promise<void> =>
     registry.withScratch(async (dir) => {
+      call.run.log.say(`Installing pnpm ${version}`);
       await rm(staging, { recursive: true, force: true });
       await registry.npm.unpack({ name: 'pnpm', version }, staging, { dir, signal }, integrity);
     });

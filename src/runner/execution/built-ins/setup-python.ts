@@ -7,7 +7,13 @@ import { findOrGet } from '../../host/tools/tool-source.ts';
 import { layForJob } from '../state/job-tool-folders.ts';
 import { inputOf } from '../steps/step-input.ts';
 import { type BuiltInCall, flagOf } from './built-in-call.ts';
-import { addBin, askedVersions, mustToolRegistry, reportCache } from './tool-request.ts';
+import {
+  addBin,
+  askedVersions,
+  mustToolRegistry,
+  progressOf,
+  reportCache,
+} from './tool-request.ts';
 
 /**
  * actions/setup-python: CPython in the versions asked for, found on this machine or installed, as the job's
@@ -53,7 +59,7 @@ async function oneVersion(
   const { run, frame } = call;
   const wish = pythonWish(asked, flagOf(call, 'allow-prereleases'));
   const isLatestWanted = flagOf(call, 'check-latest');
-  const tool = await findOrGet(registry.python, { wish, isLatestWanted, signal: run.signal });
+  const tool = await findOrGet(registry.python, { wish, isLatestWanted, ...progressOf(run) });
   const dir = await layForJob(frame.job, `python-${tool.version}`, (making, final) =>
     layPython(tool, { making, final }, run.signal),
   );

@@ -13,7 +13,7 @@ import { processEnvironment } from '../steps/step-env.ts';
 import { inputOf } from '../steps/step-input.ts';
 import { judgeExit, runStepProcess } from '../steps/step-process.ts';
 import { type BuiltInCall, flagOf, pathOf } from './built-in-call.ts';
-import { askedVersions, mustToolRegistry, reportCache } from './tool-request.ts';
+import { askedVersions, mustToolRegistry, progressOf, reportCache } from './tool-request.ts';
 
 /**
  * astral-sh/setup-uv: the uv asked for by input, `uv.toml` or pyproject.toml, else the newest that can be
@@ -59,9 +59,12 @@ export async function runSetupUv(call: BuiltInCall): Promise<boolean> {
 
 async function toolFor(call: BuiltInCall, asked: string | undefined): Promise<ToolAtHand> {
   const { uv } = mustToolRegistry(call);
-  const { signal } = call.run;
   const wish = asked === undefined ? wishFor('*', '*', 'version') : uvWish(asked);
-  return await findOrGet(uv, { wish, isLatestWanted: asked === undefined, signal });
+  return await findOrGet(uv, {
+    wish,
+    isLatestWanted: asked === undefined,
+    ...progressOf(call.run),
+  });
 }
 
 /** A version or range of semver, or one of PEP 440, as `required-version` has it. */

@@ -5,6 +5,7 @@ import { AppError } from '../../../shared/app-error.ts';
 import { readApart } from '../../host/isolation/open-apart.ts';
 import type { ToolRegistry } from '../../host/tools/tool-registry.ts';
 import { type VersionedTool, versionsInFile } from '../../host/tools/version-files.ts';
+import type { StepRun } from '../state/step-run.ts';
 import { inputOf } from '../steps/step-input.ts';
 import { type BuiltInCall, isFrom, linesOf, pathOf } from './built-in-call.ts';
 
@@ -15,6 +16,14 @@ export function mustToolRegistry(call: BuiltInCall): ToolRegistry {
   const { tools } = call.frame.job.dependencies;
   if (tools !== undefined) return tools;
   throw new AppError('BACKEND_UNAVAILABLE', 'This runner is set up without tools');
+}
+
+/** The end of a step, and its log, for a tool that may have to be installed. */
+export function progressOf({ signal, log }: Pick<StepRun, 'signal' | 'log'>): {
+  readonly signal: AbortSignal;
+  readonly say: (text: string) => void;
+} {
+  return { signal, say: (text) => log.say(text) };
 }
 
 /**

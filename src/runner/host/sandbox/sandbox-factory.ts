@@ -199,9 +199,10 @@ class ProjectSandboxes implements SandboxFactory {
     if (strategy === 'worktree' && !hasCommit) throw needsCommit();
     const isAutomatic = hasCommit && strategy === undefined && !hasExplicitRef;
     // What both ways need is made while git looks whether the tree is clean.
-    const isClean = isAutomatic ? this.#workTree.isClean() : Promise.resolve(false);
-    isClean.catch(() => undefined);
-    return this.#inNewFolder(runId, repository, async (folder, undo) => {
+    const counted = isAutomatic ? this.#workTree.countChanges() : Promise.resolve(1);
+    counted.catch(() => undefined);
+    let changes: number | undefined;
+    const prepared = await this.#inNewFolder(runId, repository, async (folder, undo) => {
       const dir = folder.snapshot;
       const pushTarget = pushTargetIn(folder.dir);
       const own = await this.#makeRepository(request, repository, { dir, pushTarget });
@@ -220,9 +221,10 @@ class ProjectSandboxes implements SandboxFactory {
         await fill(isAtCommit);
         return strategy ?? (isAtCommit ? 'worktree' : 'copy');
       }
-      const isAtCommit = await this.#fillAsGuessed(dir, isClean, fill);
-      return isAtCommit ? 'worktree' : 'copy';
+      changes = await this.#fillAsGuessed(dir, counted, fill);
+      return changes === 0 ? 'worktree' : 'copy';
     });
+    return { ...prepared, changes };
   }
 
   async #makeRepository(
@@ -254,22 +256,23 @@ class ProjectSandboxes implements SandboxFactory {
 
   /**
    * Fills the folder as the last one was while git still looks; a guess that was wrong is cleared away.
-   * Answers whether the tree is clean.
+   * Answers with the number of changes.
    */
   async #fillAsGuessed(
     dir: string,
-    isClean: Promise<boolean>,
+    counted: Promise<number>,
     fill: (isAtCommit: boolean) => Promise<void>,
-  ): Promise<boolean> {
+  ): Promise<number> {
     const guess = this.#wasClean;
-    const [seen, filled] = await Promise.allSettled([isClean, fill(guess)]);
+    const [seen, filled] = await Promise.allSettled([counted, fill(guess)]);
     if (seen.status === 'rejected') throw seen.reason;
-    this.#wasClean = seen.value;
-    if (seen.value !== guess) {
+    const isClean = seen.value === 0;
+    this.#wasClean = isClean;
+    if (isClean !== guess) {
       const names = await readdir(dir);
       const filledNames = names.filter((name) => name !== '.git');
       await Promise.all(filledNames.map((name) => removeTree(join(dir, name))));
-      await fill(seen.value);
+      await fill(isClean);
     } else if (filled.status === 'rejected') {
       throw filled.reason;
     }

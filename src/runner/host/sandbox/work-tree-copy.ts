@@ -21,14 +21,25 @@ export class WorkTreeCopy {
     this.#report = report;
   }
 
-  /** Does the work tree hold what HEAD holds? Errors: GIT_FAILED. */
-  async isClean(): Promise<boolean> {
+  /**
+   * How many files of the work tree differ from HEAD; folders with untracked files alone count once.
+   * Errors: GIT_FAILED.
+   */
+  async countChanges(): Promise<number> {
     const seen = ['--', '.', `:(exclude)${this.#stateName}`];
     // The user may have reported git to keep quiet about untracked files.
     const args = ['status', '--porcelain', '-z', '--untracked-files=normal', ...seen];
     const result = await this.#git.tryRun(args);
     if (result.exitCode !== 0) throw gitFailure(args, result);
-    return result.stdout.length === 0;
+    let count = 0;
+    const entries = result.stdout.toString('latin1').split('\0').values();
+    for (const entry of entries) {
+      if (entry === '') continue;
+      count += 1;
+      // The former name of a file that was renamed or copied.
+      if (/^(?:[RC]|.[RC])/.test(entry)) entries.next();
+    }
+    return count;
   }
 
   /** Copies files and index; returns the links that lead into the copy. Errors: GIT_FAILED. */

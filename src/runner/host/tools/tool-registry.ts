@@ -33,6 +33,14 @@ export type ToolRegistryOptions = {
   readonly mayInstall: boolean;
 };
 
+/** A Node for actions that was asked for; who waits for it hears what was said before, too. */
+type ComingNode = {
+  readonly at: number;
+  readonly node: Promise<ToolAtHand>;
+  readonly said: string[];
+  readonly listeners: Set<(text: string) => void>;
+};
+
 /** The tools that jobs ask for. One for all jobs of a runner. */
 export class ToolRegistry {
   readonly node: NodeTools;
@@ -42,7 +50,7 @@ export class ToolRegistry {
   readonly npm: NpmClient;
   readonly cache: ToolCache;
   readonly refused: string | undefined;
-  readonly #nodes = new Map<number, { readonly at: number; readonly node: Promise<ToolAtHand> }>();
+  readonly #nodes = new Map<number, ComingNode>();
 
   constructor({ environment: given, root, mayInstall }: ToolRegistryOptions) {
     const client = clientEnvironment(given);
@@ -69,18 +77,42 @@ export class ToolRegistry {
 
   /**
    * The Node for `using: node<major>`: those up to 24 run on 24, as on GitHub. One that is being installed
-   * is for all jobs, so that `signal` ends the waiting alone. Errors: NOT_FOUND, CANCELLED.
+   * is for all jobs, so that `signal` ends the waiting alone; each job that waits is told what takes its time.
+   * Errors: NOT_FOUND, CANCELLED.
    */
-  async nodeForActions(major: number, signal: AbortSignal): Promise<ToolAtHand> {
+  async nodeForActions(
+    major: number,
+    signal: AbortSignal,
+    say: (text: string) => void = () => {},
+  ): Promise<ToolAtHand> {
     const line = Math.max(major, ACTIONS_NODE);
     const known = this.#nodes.get(line);
-    if (known !== undefined && performance.now() - known.at < RETRY_MS) {
-      return await untilStopped(known.node, signal);
+    const isFresh = known !== undefined && performance.now() - known.at < RETRY_MS;
+    const coming = isFresh ? known : this.#getNode(major, line);
+    for (const text of coming.said) say(text);
+    coming.listeners.add(say);
+    try {
+      return await untilStopped(coming.node, signal);
+    } finally {
+      coming.listeners.delete(say);
     }
+  }
+
+  #getNode(major: number, line: number): ComingNode {
     const wish = wishFor(`node${major}`, `${line}.x`, 'runs.using');
-    const node = findOrGet(this.node, { wish });
-    this.#nodes.set(line, { at: performance.now(), node });
-    return await untilStopped(node, signal);
+    const said: string[] = [];
+    const listeners = new Set<(text: string) => void>();
+    const say = (text: string): void => {
+      said.push(text);
+      for (const listener of listeners) listener(text);
+    };
+    const node = findOrGet(this.node, { wish, say });
+    const coming = { at: performance.now(), node, said, listeners };
+    this.#nodes.set(line, coming);
+    // Once it is there, nobody waits for it any more.
+    const forget = (): void => void said.splice(0);
+    node.then(forget, forget);
+    return coming;
   }
 }
 

@@ -35,6 +35,8 @@ export type ToolRequest = {
   /** A newer one that can be got goes before one that is here. */
   readonly isLatestWanted?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Told what takes its time, a line each. */
+  readonly say?: ((text: string) => void) | undefined;
 };
 
 /**
@@ -42,7 +44,7 @@ export type ToolRequest = {
  * Errors: NOT_FOUND, which says what was asked for, what is here and why no other can be had. Never another version.
  */
 export async function findOrGet(kind: ToolKind, request: ToolRequest): Promise<ToolAtHand> {
-  const { wish, isLatestWanted = false, signal } = request;
+  const { wish, isLatestWanted = false, signal, say } = request;
   const { tools: here, broken } = await lookAround(kind);
   const versions = here.map(({ version }) => version);
   const best = pickVersion(versions, wish);
@@ -53,6 +55,11 @@ export async function findOrGet(kind: ToolKind, request: ToolRequest): Promise<T
     if (atHand !== undefined && !wish.isNewest) return atHand;
     throw notFound(kind, wish, { versions, broken }, refused);
   }
+  say?.(
+    atHand === undefined
+      ? `${kind.title} '${wish.text}' is not here: asking what there is to install`
+      : `${kind.title} ${atHand.version} is here: asking whether there is a newer one`,
+  );
   try {
     // A registry may have what its list does not name.
     const target =
@@ -62,7 +69,9 @@ export async function findOrGet(kind: ToolKind, request: ToolRequest): Promise<T
       throw new AppError('UPSTREAM_ERROR', 'the registry has none either');
     }
     const same = here.find(({ version }) => version === target);
-    return same ?? (await installed(kind, target, signal));
+    if (same !== undefined) return same;
+    say?.(`Installing ${kind.title} ${target}`);
+    return await installed(kind, target, signal);
   } catch (error) {
     if (!(error instanceof AppError) || error.reason === 'CANCELLED') throw error;
     // What is here is what was asked for, only perhaps not the newest.
