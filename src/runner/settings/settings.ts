@@ -175,7 +175,7 @@ export const RUNNER_OPTIONS = {
   runsOn: choiceOption({
     env: 'RUNNER_RUNS_ON',
     description:
-      '`any` also runs jobs whose `runs-on` names another operating system; otherwise those are skipped with a warning.',
+      '`any` also runs jobs whose `runs-on` names another operating system; otherwise those are skipped with a warning. It does not warn of another architecture.',
     fallback: 'host',
     values: ['host', 'any'],
   }),

@@ -126,6 +126,16 @@ inShort(describe)('getting a Go', () => {
   });
 });
 
+inShort(test)('a Go that does not know the settings of this host is a warning', async () => {
+  const { tools } = gettingGo();
+  const use = "- { uses: actions/setup-go@v5, with: { go-version: '1.13' } }";
+  const job = await runJob(use, { tools, environment: { GOFLAGS: '-modcacherw' } });
+  expect(job.outcome.conclusion).toBe('success');
+  expect(job.annotations.map(({ message }) => message)).toEqual([
+    'Go 1.13.15 does not run with the settings of this host (GOFLAGS, go env -w), which steps have: exit code 1: unknown flag -modcacherw',
+  ]);
+});
+
 describe('setup-go', () => {
   const home = (): string =>
     homeWith({

@@ -327,8 +327,9 @@ test('what takes its time is said in the log, to every job that waits for it', a
   const set = await runJob('- { uses: actions/setup-node@v4, with: { node-version: 18 } }', {
     tools,
   });
-  expect(set.steps[0]?.lines.slice(0, 2)).toEqual([
+  expect(set.steps[0]?.lines.slice(0, 3)).toEqual([
     "Node '18' is not here: asking what there is to install",
     'Installing Node 18.1.0',
+    'Installing npm 8.0.0 for Node 18.1.0',
   ]);
 }, 120_000);

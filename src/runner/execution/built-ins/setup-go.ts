@@ -1,11 +1,13 @@
-import { homedir } from 'node:os';
+import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { copyTree } from '../../host/tools/copy-tree.ts';
 import { goWish } from '../../host/tools/go-tools.ts';
+import { failureOf, runClient } from '../../host/tools/run-client.ts';
 import { refuseOtherArchitecture } from '../../host/tools/tool-registry.ts';
-import { findOrGet } from '../../host/tools/tool-source.ts';
+import { findOrGet, type ToolAtHand } from '../../host/tools/tool-source.ts';
 import { newestFirst } from '../../host/tools/tool-version.ts';
 import { layForJob } from '../state/job-tool-folders.ts';
+import { processEnvironment } from '../steps/step-env.ts';
 import { inputOf } from '../steps/step-input.ts';
 import { type BuiltInCall, flagOf, isFrom } from './built-in-call.ts';
 import {
@@ -15,6 +17,8 @@ import {
   progressOf,
   reportCache,
 } from './tool-request.ts';
+
+const VERSION_TIMEOUT_MS = 20_000;
 
 /**
  * actions/setup-go: the version asked for, found on this machine or got from the module proxy. Programs
@@ -50,5 +54,24 @@ export async function runSetupGo(call: BuiltInCall): Promise<boolean> {
   if (isFrom(call.definition.uses, 6)) run.environment.set('GOTOOLCHAIN', 'local');
   run.log.say(`Go ${tool.version} (${tool.source}), for ${asked} of ${from}`);
   run.outputs.set('go-version', tool.version);
+  if (isolation === undefined) await warnOfSettings(call, tool);
   return true;
+}
+
+/** Steps get GOFLAGS and go/env of the host, which may hold what an older Go does not know. */
+async function warnOfSettings(
+  { frame, run, step }: BuiltInCall,
+  { program, version }: ToolAtHand,
+): Promise<void> {
+  const { job } = frame;
+  // No go.mod of the project may have another one got.
+  const own = { GOTOOLCHAIN: 'local', GOWORK: 'off' };
+  const env = processEnvironment(job, run.environment, step.env, step.github, own);
+  const options = { cwd: tmpdir(), env, timeoutMs: VERSION_TIMEOUT_MS, signal: run.signal };
+  const result = await runClient(program, ['version'], options);
+  if (result.code === 0) return;
+  const why = failureOf(result, 'first');
+  run.log.warn(
+    `Go ${version} does not run with the settings of this host (GOFLAGS, go env -w), which steps have: ${why}`,
+  );
 }

@@ -44,7 +44,7 @@ export async function runSetupNode(call: BuiltInCall): Promise<boolean> {
   const tool = await findOrGet(registry.node, { wish, isLatestWanted, ...progressOf(run) });
   const missing: string[] = [];
   const dir = await layForJob(frame.job, `node-${tool.version}`, async (making) => {
-    missing.push(...(await registry.node.lay(tool, making, run.signal)));
+    missing.push(...(await registry.node.lay(tool, making, progressOf(run))));
   });
   for (const what of missing) run.log.warn(`Node ${tool.version} is without ${what}`);
   addBin(call, dir);

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import { readApart } from '../../host/isolation/open-apart.ts';
 import type { ToolRegistry } from '../../host/tools/tool-registry.ts';
+import type { ToolProgress } from '../../host/tools/tool-source.ts';
 import { type VersionedTool, versionsInFile } from '../../host/tools/version-files.ts';
 import type { StepRun } from '../state/step-run.ts';
 import { inputOf } from '../steps/step-input.ts';
@@ -19,10 +20,7 @@ export function mustToolRegistry(call: BuiltInCall): ToolRegistry {
 }
 
 /** The end of a step, and its log, for a tool that may have to be installed. */
-export function progressOf({ signal, log }: Pick<StepRun, 'signal' | 'log'>): {
-  readonly signal: AbortSignal;
-  readonly say: (text: string) => void;
-} {
+export function progressOf({ signal, log }: Pick<StepRun, 'signal' | 'log'>): ToolProgress {
   return { signal, say: (text) => log.say(text) };
 }
 

@@ -8,7 +8,7 @@ import { type ToolEnvironment, installedNodes, type Installed } from './installe
 import type { NpmClient, ToolPlace } from './npm-client.ts';
 import { semver } from './semver.ts';
 import { inScratch, isFolder, type ToolCache } from './tool-cache.ts';
-import type { ToolAtHand, ToolKind } from './tool-source.ts';
+import type { ToolAtHand, ToolKind, ToolProgress } from './tool-source.ts';
 import { pickVersion, wishFor } from './tool-version.ts';
 import type { ProbeAnswer, VersionProbe } from './version-probe.ts';
 
@@ -111,7 +111,7 @@ export class NodeTools implements ToolKind {
    * belongs to one job, whose global packages go there. Returns what is missing, for people.
    * Cost: a copy of about 120 MB, or a clone where the file system can.
    */
-  async lay(tool: ToolAtHand, dir: string, signal: AbortSignal | undefined): Promise<string[]> {
+  async lay(tool: ToolAtHand, dir: string, progress: ToolProgress): Promise<string[]> {
     const bin = join(dir, 'bin');
     mkdirSync(bin, { recursive: true, mode: 0o755 });
     await copyTree(realpathSync(tool.program), join(bin, 'node'));
@@ -123,7 +123,7 @@ export class NodeTools implements ToolKind {
       if (name === 'corepack' && !hasCorepack(version)) continue;
       const own = join(tool.prefix, 'lib/node_modules', name);
       try {
-        const from = isFolder(own) ? own : await this.#beside(name, version, signal);
+        const from = isFolder(own) ? own : await this.#beside(name, version, progress);
         await copyTree(from, join(dir, 'lib/node_modules', name));
         link(dir, name);
       } catch (error) {
@@ -135,7 +135,8 @@ export class NodeTools implements ToolKind {
   }
 
   /** The npm or Corepack for a Node that came without one. */
-  async #beside(name: string, node: string, signal: AbortSignal | undefined): Promise<string> {
+  async #beside(name: string, node: string, progress: ToolProgress): Promise<string> {
+    const { signal, say } = progress;
     const { cache, npm } = this.#parts;
     const refused = this.whyNoInstall();
     const wish = wishFor(name, name === 'npm' ? npmRange(node) : '*', name);
@@ -156,6 +157,7 @@ export class NodeTools implements ToolKind {
       if (found === undefined) throw new AppError('NOT_FOUND', `there is none for Node ${node}`);
       return found;
     });
+    say?.(`Installing ${name} ${version} for Node ${node}`);
     return await cache.place(
       tool,
       version,

@@ -30,13 +30,17 @@ export type ToolKind = {
   install(version: string, signal: AbortSignal | undefined): Promise<ToolAtHand>;
 };
 
-export type ToolRequest = {
-  readonly wish: VersionWish;
-  /** A newer one that can be got goes before one that is here. */
-  readonly isLatestWanted?: boolean | undefined;
+/** How whoever waits for a tool stops it, and hears of it. */
+export type ToolProgress = {
   readonly signal?: AbortSignal | undefined;
   /** Told what takes its time, a line each. */
   readonly say?: ((text: string) => void) | undefined;
+};
+
+export type ToolRequest = ToolProgress & {
+  readonly wish: VersionWish;
+  /** A newer one that can be got goes before one that is here. */
+  readonly isLatestWanted?: boolean | undefined;
 };
 
 /**
