@@ -95,7 +95,7 @@ export type PreparedSandbox = {
   readonly sandbox: Sandbox;
   /** The project as the run began with it: what jobs of forks are made from. */
   readonly source: string;
-  /** Of a copy: files and folders that git sees as changed or untracked; undefined where nobody counted them. */
+  /** Files and folders of a copy that git sees as changed or untracked; undefined where nobody counted them. */
   readonly changes?: number | undefined;
   /** RUNNER_TOOL_CACHE, which stays for later runs; undefined for `none`. */
   readonly toolCache: string | undefined;

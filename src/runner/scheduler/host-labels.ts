@@ -44,14 +44,15 @@ export function foreignLabel(
   });
 }
 
-/** The first label that names another architecture than `own`, and which. */
-export function foreignArchitecture(
-  labels: readonly string[],
-  own: string,
-): { readonly label: string; readonly architecture: string } | undefined {
+/**
+ * Text about the first label that names another architecture than `own`; undefined where none does. The job
+ * runs all the same: most of what jobs do is the same on each.
+ */
+export function architectureNotice(labels: readonly string[], own: string): string | undefined {
   for (const label of labels) {
-    const architecture = ARCHITECTURE_OF_LABEL.find(([pattern]) => pattern.test(label))?.[1];
-    if (architecture !== undefined && architecture !== own) return { label, architecture };
+    const wanted = ARCHITECTURE_OF_LABEL.find(([pattern]) => pattern.test(label))?.[1];
+    if (wanted === undefined || wanted === own) continue;
+    return `The job asks for '${label}', which is ${wanted}: it runs on this machine all the same, which is ${own}`;
   }
   return undefined;
 }

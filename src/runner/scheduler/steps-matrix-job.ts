@@ -15,7 +15,7 @@ import type { StepsJobDefinition } from '../model/workflow.ts';
 import { checkoutUse } from './checkout-use.ts';
 import { enterGroup } from './enter-group.ts';
 import { githubContext, jobWorkflowContext } from './github-context.ts';
-import { foreignArchitecture, foreignLabel } from './host-labels.ts';
+import { architectureNotice, foreignLabel } from './host-labels.ts';
 import { JOBS_FOLDER, trackingIdOf } from './job-leftovers.ts';
 import { JobReporter } from './job-report.ts';
 import { evaluateConcurrency, evaluateJobSettings, type JobSettings } from './job-settings.ts';
@@ -44,7 +44,10 @@ export async function runStepsMatrixJob(
     context.omissions.leftOut();
     return completeUnstarted(context, matrixJob, 'skipped');
   }
-  warnOfArchitecture(context, matrixJob, settings);
+  const message = architectureNotice(settings.labels, options.architecture ?? process.arch);
+  if (message !== undefined && options.runsOn !== 'any') {
+    context.annotate({ level: 'warning', message, jobId: matrixJob.jobId });
+  }
   const concurrency = await evaluateConcurrency(definition.concurrency, { contexts });
   const leave = await enterGroup(context, matrixJob, concurrency);
   if (leave === undefined) return completeUnstarted(context, matrixJob, 'cancelled');
@@ -61,20 +64,6 @@ export async function runStepsMatrixJob(
   } finally {
     for (const release of releases.toReversed()) release();
   }
-}
-
-/** It runs all the same: most of what jobs do is the same on each. */
-function warnOfArchitecture(
-  { annotate, options }: RunContext,
-  { jobId }: NodeJob,
-  { labels }: JobSettings,
-): void {
-  const own = options.architecture ?? process.arch;
-  const foreign = foreignArchitecture(labels, own);
-  if (foreign === undefined || options.runsOn === 'any') return;
-  const { label, architecture } = foreign;
-  const message = `The job asks for '${label}', which is ${architecture}: it runs on this machine all the same, which is ${own}`;
-  annotate({ level: 'warning', message, jobId });
 }
 
 export async function matrixJobContexts(

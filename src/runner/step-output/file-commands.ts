@@ -8,7 +8,7 @@ import type { Masker } from './masker.ts';
 
 /** Of each of the files of a step: GITHUB_ENV, GITHUB_OUTPUT, GITHUB_STATE, GITHUB_PATH, summary. */
 const COMMAND_FILE_BYTES_MAX = 1024 * 1024;
-/** Of a line, name or delimiter that a message shows. */
+/** The part of a line, name or delimiter that a message shows. */
 const SHOWN_CHARACTERS_MAX = 80;
 
 /**

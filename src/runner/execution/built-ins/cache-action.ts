@@ -46,7 +46,7 @@ function inputsOf({ given }: BuiltInCall): CacheInputs {
 }
 
 /**
- * Those of a step that restores, which fails by what a cache cannot have. Errors: INVALID_VALUE, INVALID_NAME.
+ * Reads the inputs of a step that restores, which fails by what a cache cannot have. Errors: INVALID_VALUE, INVALID_NAME.
  * Source: actions/cache, restoreImpl; actions/toolkit, cache, restoreCache.
  */
 function inputsToRestore(call: BuiltInCall): CacheInputs {

@@ -10,7 +10,7 @@ import { nameLeadingOut, outwardLinks } from './outward-links.ts';
 /** All caches of a project together; the least recently used ones go first. */
 const CACHE_BYTES_MAX = 10 * 1024 * 1024 * 1024;
 const KEY_CHARACTERS_MAX = 512;
-/** Of a key that is refused. */
+/** The part of a key that is refused which its message has. */
 const KEY_CHARACTERS_SHOWN = 60;
 const COMPRESSION = 'gzip -1';
 const MESSAGE_CHARACTERS_MAX = 500;

@@ -115,8 +115,8 @@ export async function mustRunClient(
 }
 
 /**
- * How a program ended that failed, and which lines it said of that, the first or the last, without addresses'
- * users, in one line.
+ * Describes how a program ended that failed, and the lines that it said of that, the first or the last. It is one
+ * line, without the users of addresses.
  */
 export function failureOf(
   { code, ending, stderr, stdout }: ClientResult,

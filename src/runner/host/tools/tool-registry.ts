@@ -77,7 +77,7 @@ export class ToolRegistry {
 
   /**
    * The Node for `using: node<major>`: those up to 24 run on 24, as on GitHub. One that is being installed
-   * is for all jobs, so that `signal` ends the waiting alone; each job that waits is told what takes its time.
+   * is for all jobs, so that `signal` ends the waiting alone; each job that waits hears what takes its time.
    * Errors: NOT_FOUND, CANCELLED.
    */
   async nodeForActions(

@@ -33,7 +33,7 @@ export type ToolKind = {
 /** How whoever waits for a tool stops it, and hears of it. */
 export type ToolProgress = {
   readonly signal?: AbortSignal | undefined;
-  /** Told what takes its time, a line each. */
+  /** Gets what takes its time, a line each. */
   readonly say?: ((text: string) => void) | undefined;
 };
 
