@@ -333,3 +333,17 @@ test('what takes its time is said in the log, to every job that waits for it', a
     'Installing npm 8.0.0 for Node 18.1.0',
   ]);
 }, 120_000);
+
+test('a Node of the host that does not run says why', async () => {
+  const tools = registryOf(machineWith([], undefined));
+  const broken = '#!/bin/sh\necho no such library >&2\nexit 127\n';
+  const job = await runJob(
+    `
+      - { run: 'mkdir bin && cp broken bin/node && chmod +x bin/node && echo "$PWD/bin" >> "$GITHUB_PATH"' }
+      - { uses: actions/setup-node@v4 }`,
+    { tools, files: { broken } },
+  );
+  expect(job.steps[1]?.lines).toEqual([
+    `##[error]The Node that steps find, ${job.projectDir}/bin/node, does not run: exit code 127: no such library`,
+  ]);
+});

@@ -1,9 +1,8 @@
-import { execFile } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { AppError } from '../../../shared/app-error.ts';
 import { nodeWish } from '../../host/tools/node-version.ts';
+import { failureOf, runClient } from '../../host/tools/run-client.ts';
 import { refuseOtherArchitecture } from '../../host/tools/tool-registry.ts';
 import { findOrGet } from '../../host/tools/tool-source.ts';
 import { layForJob } from '../state/job-tool-folders.ts';
@@ -90,6 +89,8 @@ async function versionOnPath({ frame, run }: BuiltInCall): Promise<string> {
   const env = { ...baseVariables, PATH: path };
   const start = { file: program, args: ['--version'], cwd: folders.workspace, env };
   const { file, args, ...options } = isolation?.wrap(start) ?? start;
-  const { stdout } = await promisify(execFile)(file, [...args], options);
-  return stdout.trim();
+  const result = await runClient(file, args, { ...options, signal: run.signal });
+  if (result.code === 0) return result.stdout.trim();
+  const text = `The Node that steps find, ${program}, does not run: ${failureOf(result, 'first')}`;
+  throw new AppError('NOT_FOUND', text, { field: 'node-version' });
 }
