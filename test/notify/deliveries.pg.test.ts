@@ -5,7 +5,7 @@ import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { call, mustCall, notify, series } from './support/notify-process.ts';
 import { serveNotify, type ServedNotify } from './support/notify-service.ts';
 import { poll } from './support/poll.ts';
-import { type Received, startReceiver } from './support/webhook-receiver.ts';
+import { isSigned, type Received, startReceiver } from './support/webhook-receiver.ts';
 
 const databases: TestDatabase[] = [];
 afterAll(async () => {
@@ -273,4 +273,19 @@ test('secrets are sealed at rest, also those from before, and read with older ke
     { last_error: 'no signing secret can be read with the keys that are set' },
   ]);
   expect(receiver.received).toHaveLength(1);
+});
+
+test('a secret from before that is no base64 signs as it did, and is kept by an empty one', async () => {
+  const database = await emptyDatabase();
+  const receiver = await startReceiver((response) => response.writeHead(204).end());
+  const service = await startOn(database);
+  await putHook(service, receiver.url);
+  const old = 'whsec_what-was-never-base64!';
+  await database.pool.query('update notify.endpoint set signing_secret = $1', [old]);
+  await putHook(service, `${receiver.url}/moved`, '');
+  await notify(service, HOOK);
+  await poll(() => receiver.received.length).toBe(1);
+  // What its letters, `-` read as `+`, are as base64.
+  const key = Buffer.from('c216adfb06acfa77af7abf9b6ac7ba', 'hex');
+  expect(isSigned(receiver.received[0] as Received, key)).toBe(true);
 });

@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises';
 import { hostname } from 'node:os';
-import { expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { call, mustCall, notify, series } from './support/notify-process.ts';
 import { serveNotify, type ServedNotify } from './support/notify-service.ts';
 import { poll } from './support/poll.ts';
@@ -9,6 +9,15 @@ import { isSigned, startReceiver } from './support/webhook-receiver.ts';
 const KEY = Buffer.from('0123456789abcdefghijklmnopqrstuv');
 const SECRET = `whsec_${KEY.toString('base64')}`;
 const HOOK = { channels: ['CHANNEL_WEBHOOK'] };
+
+let shared: Promise<ServedNotify> | undefined;
+const undo: (() => unknown)[] = [];
+/** For tests with users of their own. */
+const sharedService = (): Promise<ServedNotify> =>
+  (shared ??= serveNotify({}, (end) => undo.unshift(end)));
+afterAll(async () => {
+  for (const step of undo) await step();
+});
 
 async function putHook(
   service: ServedNotify,
@@ -258,4 +267,54 @@ test('removing an endpoint gives up what waits for it, replacing it moves what w
   ]);
   const last = receiver.received.find(({ path }) => path === '/hook/new');
   expect(last && isSigned(last, KEY)).toBe(true);
+});
+
+const base64Of = (bytes: number): string => Buffer.alloc(bytes, 0xfb).toString('base64');
+
+test.each([
+  ['text', 'not base64 at all'],
+  ['nothing', ''],
+  ['23 bytes', base64Of(23)],
+  ['65 bytes', base64Of(65)],
+  ['66 bytes', base64Of(66)],
+  ['no padding', base64Of(32).replace('=', '')],
+  ['too much padding', `${base64Of(32)}=`],
+  ['a length that no bytes have', `${base64Of(24)}A`],
+  ['bits left over', `${base64Of(32).slice(0, -2)}/=`],
+  ['the alphabet of addresses', base64Of(24).replaceAll('+', '-').replaceAll('/', '_')],
+  ['a space', ` ${base64Of(24)}`],
+])('a secret of whsec_ and %s is refused, by its field', async (_name, text) => {
+  const service = await sharedService();
+  const key = { id: 'hook', tenant_id: 'refused', channel: 'CHANNEL_WEBHOOK' };
+  const endpoint = { ...key, address: 'https://example.test/' };
+  const secret = { signing_secret: `whsec_${text}` };
+  for (const [method, body] of [
+    ['PutEndpoint', { endpoint, ...secret }],
+    ['DeliveryService/RotateSigningSecret', { tenant_id: 'refused', endpoint_id: 'hook', ...secret }],
+  ] as const) {
+    const { status, body: answer } = await call(service, method, body);
+    expect([method, status, answer]).toMatchObject([
+      method,
+      400,
+      {
+        code: 'invalid_argument',
+        message: 'signing_secret: must be base64 of 24 to 64 bytes after whsec_',
+        details: [{ debug: { reason: 'FIELD_INVALID', metadata: { field: 'signing_secret' } } }],
+      },
+    ]);
+  }
+  const { endpoints } = await mustCall(service, 'ListEndpoints', { tenant_id: 'refused' });
+  expect(endpoints ?? []).toEqual([]);
+});
+
+test.each([24, 25, 64])('a secret of whsec_ and %d bytes signs with those', async (bytes) => {
+  const service = await sharedService();
+  const receiver = await startReceiver((response) => response.writeHead(204).end());
+  const userId = `of-${bytes}`;
+  await putHook(service, receiver.url, { id: userId, user_id: userId }, `whsec_${base64Of(bytes)}`);
+  await notify(service, { ...HOOK, user_id: userId });
+  await poll(() => receiver.received.length).toBe(1);
+  const [received] = receiver.received;
+  expect(received && isSigned(received, Buffer.alloc(bytes, 0xfb))).toBe(true);
+  expect(received && isSigned(received, Buffer.from(base64Of(bytes)))).toBe(false);
 });
