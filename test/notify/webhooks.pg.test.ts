@@ -290,7 +290,10 @@ test.each([
   const secret = { signing_secret: `whsec_${text}` };
   for (const [method, body] of [
     ['PutEndpoint', { endpoint, ...secret }],
-    ['DeliveryService/RotateSigningSecret', { tenant_id: 'refused', endpoint_id: 'hook', ...secret }],
+    [
+      'DeliveryService/RotateSigningSecret',
+      { tenant_id: 'refused', endpoint_id: 'hook', ...secret },
+    ],
   ] as const) {
     const { status, body: answer } = await call(service, method, body);
     expect([method, status, answer]).toMatchObject([

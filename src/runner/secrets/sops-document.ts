@@ -9,7 +9,7 @@ import {
   type JsonNode,
   type JsonObjectNode,
 } from './ordered-json.ts';
-import { openLeaf, sealLeaf } from './sops-leaf.ts';
+import { macBytesOf, openLeaf, plainNumberText, sealLeaf } from './sops-leaf.ts';
 import { cryptRuleOf, type CryptRule } from './sops-rule.ts';
 
 export const METADATA_KEY = 'sops';
@@ -195,18 +195,23 @@ export class SopsDocument {
     if (stored === '') throw new TypeError('the MAC is missing: the file is not protected');
     const context = normalizedDate(lastModified);
     const mac = openLeaf(this.#dataKey, context, stored);
-    const expected = Buffer.from(this.#mac());
-    if (mac.length !== expected.length || !timingSafeEqual(mac, expected)) {
-      throw new TypeError('the MAC does not fit: values were added, dropped or changed');
-    }
+    // Of the values as SOPS writes them; other writers hash the texts that they encrypted.
+    const fits = [this.#mac(), this.#mac(true)].some((text) => {
+      const expected = Buffer.from(text);
+      return mac.length === expected.length && timingSafeEqual(mac, expected);
+    });
+    if (!fits) throw new TypeError('the MAC does not fit: values were added, dropped or changed');
   }
 
-  #mac(): string {
+  #mac(isOfTexts = false): string {
     const hash = createHash('sha512');
     const isOnlyEncrypted = isTrue(entryOf(this.#metadata, 'mac_only_encrypted'));
     if (isOnlyEncrypted) hash.update(MAC_ONLY_ENCRYPTED_START);
     for (const { node, isEncrypted } of this.#leaves()) {
-      if (isEncrypted || !isOnlyEncrypted) hash.update(this.#bytesOf(node));
+      if (!isEncrypted && isOnlyEncrypted) continue;
+      const bytes = this.#bytesOf(node);
+      const isValue = isEncrypted && !isOfTexts && node.kind === 'string';
+      hash.update(isValue ? macBytesOf(node.value, bytes) : bytes);
     }
     return hash.digest('hex').toUpperCase();
   }
@@ -288,28 +293,12 @@ function plainTextOf(node: JsonNode): string {
     case 'boolean':
       return node.value ? 'True' : 'False';
     case 'number':
-      return goNumberText(node.text);
+      return plainNumberText(node.text);
     case 'object':
     case 'array':
     case 'null':
       return '';
   }
-}
-
-/** Go's strconv: integers of 64 bits as they are, other numbers with the fewest digits and no exponent. */
-function goNumberText(text: string): string {
-  if (/^-?\d+$/.test(text)) {
-    const integer = BigInt(text);
-    if (BigInt.asIntN(64, integer) === integer) return integer.toString();
-  }
-  const [mantissa = '', exponent] = String(Number(text)).split('e');
-  if (exponent === undefined) return Object.is(Number(text), -0) ? '-0' : mantissa;
-  const sign = mantissa.startsWith('-') ? '-' : '';
-  const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.');
-  const shift = Number(exponent);
-  return shift < 0
-    ? `${sign}0.${'0'.repeat(-shift - 1)}${whole}${fraction}`
-    : `${sign}${whole}${fraction.padEnd(shift, '0')}`;
 }
 
 function isTrue(node: JsonNode | undefined): boolean {

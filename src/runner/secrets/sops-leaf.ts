@@ -31,7 +31,7 @@ export function sealLeaf(dataKey: Buffer, context: string, plain: string): strin
 }
 
 /**
- * The plain bytes of an encrypted leaf, which are also what its file's MAC covers.
+ * The plain bytes of an encrypted leaf: the text of its value, number or not.
  * Errors: TypeError without the value, for anything that does not decrypt.
  */
 export function openLeaf(dataKey: Buffer, context: string, leaf: string): Buffer {
@@ -52,6 +52,48 @@ export function openLeaf(dataKey: Buffer, context: string, leaf: string): Buffer
     throw new TypeError('a value is not of its type');
   }
   return plain;
+}
+
+/**
+ * The bytes that SOPS feeds its MAC for an opened leaf. It parses numbers and booleans and writes them anew, so `1.10`
+ * counts as `1.1`. Source: getsops/sops, aes/cipher.go (Decrypt) and sops.go (ToBytes).
+ */
+export function macBytesOf(leaf: string, plain: Buffer): Buffer {
+  const text = plain.toString('utf8');
+  switch (LEAF.exec(leaf)?.[4]) {
+    case 'int':
+      return Buffer.from(BigInt(text).toString());
+    case 'float':
+      return Buffer.from(floatText(text));
+    case 'bool':
+      return Buffer.from(text.toLowerCase() === 'true' ? 'True' : 'False');
+    default:
+      return plain;
+  }
+}
+
+/** The bytes of the MAC for a number that stands unencrypted: integers of 64 bits as they are, others as floats. */
+export function plainNumberText(text: string): string {
+  if (/^-?\d+$/.test(text)) {
+    const integer = BigInt(text);
+    if (BigInt.asIntN(64, integer) === integer) return integer.toString();
+  }
+  return floatText(text);
+}
+
+/** A float as Go's strconv.FormatFloat(…, 'f', -1, 64) writes it: the fewest digits and no exponent. */
+function floatText(text: string): string {
+  const number = Number(text);
+  // Inf and NaN are no numbers of JSON.
+  if (!Number.isFinite(number)) return text;
+  const [mantissa = '', exponent] = String(number).split('e');
+  if (exponent === undefined) return Object.is(number, -0) ? '-0' : mantissa;
+  const sign = mantissa.startsWith('-') ? '-' : '';
+  const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.');
+  const shift = Number(exponent);
+  return shift < 0
+    ? `${sign}0.${'0'.repeat(-shift - 1)}${whole}${fraction}`
+    : `${sign}${whole}${fraction.padEnd(shift, '0')}`;
 }
 
 function opened(
