@@ -221,7 +221,7 @@ export const ROOMS: ImportTable = {
     'runner/host/sandbox',
     'runner/model',
   ],
-  'runner/language': ['runner/model'],
+  'runner/language': ['runner/model', 'runner/text'],
   'runner/storage': ['runner/model', 'store'],
   'runner/evaluation': ['runner/language', 'runner/model', 'runner/storage'],
   'runner/host/tools': ['runner/host/process', 'store'],
@@ -237,7 +237,7 @@ export const ROOMS: ImportTable = {
   'runner/ui/client': ['runner/ui/shared', 'runner/text'],
   'runner/host/project': ['runner/host/git', 'runner/language', 'runner/model'],
   'runner/scheduler/state': ['runner/language', 'runner/model'],
-  'runner/secrets': ['config', 'runner/model', 'runner/settings', 'runner/storage'],
+  'runner/secrets': ['config', 'runner/model', 'runner/settings', 'runner/storage', 'runner/text'],
   'runner/step-output': ['runner/host/process', 'runner/model', 'runner/storage'],
   'runner/execution/state': [
     'runner/execution/cache',
@@ -290,6 +290,7 @@ export const ROOMS: ImportTable = {
     'runner/execution/state',
     'runner/host/isolation',
     'runner/host/process',
+    'runner/language',
     'runner/model',
     'runner/step-output',
   ],
@@ -346,6 +347,7 @@ export const ROOMS: ImportTable = {
   ],
   'runner/wiring': [
     'observability',
+    'runner/evaluation',
     'runner/execution',
     'runner/execution/artifacts',
     'runner/execution/built-ins',

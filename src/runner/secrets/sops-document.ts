@@ -8,7 +8,8 @@ import {
   stringOf,
   type JsonNode,
   type JsonObjectNode,
-} from './ordered-json.ts';
+} from '../text/ordered-json.ts';
+import { JSON_DEPTH_MAX } from './secret-limits.ts';
 import { macBytesOf, openLeaf, plainNumberText, sealLeaf } from './sops-leaf.ts';
 import { cryptRuleOf, type CryptRule } from './sops-rule.ts';
 
@@ -66,7 +67,7 @@ export class SopsDocument {
 
   /** Reads, decrypts and verifies all of it. Errors: SyntaxError or TypeError that say what is wrong, never a value. */
   static async open(text: string, unwrapKey: UnwrapKey): Promise<SopsDocument> {
-    const root = parseOrderedJson(text);
+    const root = parseOrderedJson(text, { depthMax: JSON_DEPTH_MAX });
     if (root.kind !== 'object') throw new TypeError('the document is no object');
     const metadata = entryOf(root, METADATA_KEY);
     if (metadata?.kind !== 'object')

@@ -1,4 +1,4 @@
-import { stringOf, type JsonNode } from './ordered-json.ts';
+import { stringOf, type JsonNode } from '../text/ordered-json.ts';
 
 const DEFAULT_SUFFIX = '_unencrypted';
 const RULE_KEYS = [

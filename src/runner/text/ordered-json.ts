@@ -1,5 +1,3 @@
-import { JSON_DEPTH_MAX } from './secret-limits.ts';
-
 /**
  * JSON whose objects keep the order of their keys, also of those that look like numbers (JSON.parse
  * moves these to the front): the MAC of a SOPS file covers the values in the order of the file. Nodes are
@@ -20,9 +18,12 @@ const SPACE = /[ \t\n\r]*/y;
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const WORD = /true|false|null/y;
 
+/** What of a text is not refused: levels of nesting, and keys that an object has twice. */
+export type OrderedJsonOptions = { readonly depthMax: number; readonly mayRepeatKeys?: boolean };
+
 /** Errors: SyntaxError, without the text; also for a key that an object has twice and for nesting above the limit. */
-export function parseOrderedJson(text: string): JsonNode {
-  const reader = new OrderedReader(text);
+export function parseOrderedJson(text: string, options: OrderedJsonOptions): JsonNode {
+  const reader = new OrderedReader(text, options);
   const node = reader.value(0);
   reader.end();
   return node;
@@ -58,14 +59,17 @@ export function removeEntry(node: JsonObjectNode, key: string): boolean {
 
 class OrderedReader {
   readonly #text: string;
+  readonly #options: OrderedJsonOptions;
   #at = 0;
 
-  constructor(text: string) {
+  constructor(text: string, options: OrderedJsonOptions) {
     this.#text = text;
+    this.#options = options;
   }
 
   value(depth: number): JsonNode {
-    if (depth > JSON_DEPTH_MAX) throw this.#error(`nested deeper than ${JSON_DEPTH_MAX} levels`);
+    const { depthMax } = this.#options;
+    if (depth > depthMax) throw this.#error(`nested deeper than ${depthMax} levels`);
     this.#match(SPACE);
     const next = this.#text.charAt(this.#at);
     if (next === '{') return this.#object(depth);
@@ -91,7 +95,9 @@ class OrderedReader {
     do {
       this.#match(SPACE);
       const key = this.#string();
-      if (keys.has(key)) throw this.#error('a key stands there twice');
+      if (keys.has(key) && this.#options.mayRepeatKeys !== true) {
+        throw this.#error('a key stands there twice');
+      }
       keys.add(key);
       if (!this.#takes(':')) throw this.#error('a : is missing');
       entries.push({ key, value: this.value(depth + 1) });
