@@ -1,5 +1,6 @@
 import { AppError } from '../../shared/app-error.ts';
-import { expressionDataFrom } from '../language/expression-data.ts';
+import { emptyRecord } from '../../shared/record.ts';
+import { textOfValue } from '../language/expression-data.ts';
 import type { Scope } from '../model/execution.ts';
 import type { JsonObject, JsonValue } from '../model/run.ts';
 import type { CallJobDefinition, InputType } from '../model/workflow.ts';
@@ -21,7 +22,7 @@ export async function resolveCallInputs(
   const valueOfLower = new Map(
     Object.entries(given).map(([name, value]) => [name.toLowerCase(), value]),
   );
-  const problems: Record<string, string> = {};
+  const problems = emptyRecord<string>();
   const entries: [string, JsonValue][] = [];
   for (const [name, input] of job.called.call?.inputs ?? []) {
     let value = valueOfLower.get(name.toLowerCase());
@@ -62,9 +63,7 @@ function typedValue(
     case 'number':
       return isUnset ? 0 : typeof value === 'number' && Number.isFinite(value) ? value : undefined;
     default:
-      return typeof value === 'object' && value !== null
-        ? undefined
-        : expressionDataFrom(value).coerceString();
+      return typeof value === 'object' && value !== null ? undefined : textOfValue(value);
   }
 }
 

@@ -4,8 +4,8 @@ import { AppError } from '../../shared/app-error.ts';
 import {
   ContextDictionary,
   type ExpressionData,
-  expressionDataFrom,
   jsonFromExpressionData,
+  textOfValue,
 } from '../language/expression-data.ts';
 import { evaluateTree } from '../language/expression-evaluator.ts';
 import {
@@ -21,6 +21,7 @@ import {
   usesStatusFunction,
 } from '../language/expression.ts';
 import { HASH_CALLS_MAX } from '../language/limits.ts';
+import { objectEntries, objectFrom } from '../language/ordered-object.ts';
 import { isInsertKey } from '../language/template.ts';
 import type { Scope } from '../model/execution.ts';
 import type { JsonObject, JsonValue } from '../model/run.ts';
@@ -66,7 +67,7 @@ export async function evaluateTexts(
       throw errorAt(template.at, unexpected(value));
     }
     return Object.fromEntries(
-      Object.entries(value).map(([key, item]) => [key, textFromJson(item, template.at)]),
+      objectEntries(value).map(([key, item]) => [key, textFromJson(item, template.at)]),
     );
   });
 }
@@ -179,7 +180,7 @@ function itemsOf(item: Template, run: Run): readonly JsonValue[] {
 }
 
 function objectOf(template: Template & { kind: 'mapping' }, run: Run): JsonObject {
-  const entries: [string, JsonValue][] = [];
+  const entries: (readonly [string, JsonValue])[] = [];
   for (const { key, value } of template.entries) {
     if (!isInsertKey(key)) {
       entries.push([textOf(key, run), jsonOf(value, run)]);
@@ -189,9 +190,9 @@ function objectOf(template: Template & { kind: 'mapping' }, run: Run): JsonObjec
     if (!isObject(inserted)) {
       throw errorAt(value.at, unexpected(inserted));
     }
-    entries.push(...Object.entries(inserted));
+    entries.push(...objectEntries(inserted));
   }
-  return Object.fromEntries(entries);
+  return objectFrom(entries);
 }
 
 function textOf(template: Template, run: Run): string {
@@ -205,7 +206,7 @@ function textFromJson(value: JsonValue, at: Position): string {
   if (value !== null && typeof value === 'object') {
     throw errorAt(at, unexpected(value));
   }
-  return expressionDataFrom(value).coerceString();
+  return textOfValue(value);
 }
 
 function unexpected(value: JsonValue): string {
@@ -214,7 +215,7 @@ function unexpected(value: JsonValue): string {
   }
   return isObject(value)
     ? 'A mapping was not expected'
-    : `Unexpected value '${expressionDataFrom(value).coerceString()}'`;
+    : `Unexpected value '${textOfValue(value)}'`;
 }
 
 function isObject(value: JsonValue): value is JsonObject {

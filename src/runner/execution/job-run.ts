@@ -1,4 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
+import { emptyRecord } from '../../shared/record.ts';
 import { evaluateNumber, evaluateTemplate, evaluateText } from '../evaluation/evaluate.ts';
 import type { Supervisor } from '../host/process/supervision.ts';
 import { sweepProcesses } from '../host/process/sweep.ts';
@@ -180,7 +181,7 @@ export class JobRun {
   ): Promise<Pick<JobOutcome, 'outputs' | 'environmentUrl'>> {
     const { masker, request } = this.#job;
     const scope = scopeOf(frame, frameEnv(frame));
-    const outputs: Record<string, string> = {};
+    const outputs = emptyRecord<string>();
     let bytes = 0;
     for (const [name, template] of request.job.outputs) {
       try {

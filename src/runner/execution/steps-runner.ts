@@ -320,11 +320,8 @@ function reportEnd(ready: ReadyStep, result: StepResult): void {
 function applyResult(ready: ReadyStep, result: StepResult): void {
   const { frame, planned } = ready;
   if (planned.id !== undefined) {
-    frame.steps[planned.id] = {
-      outputs: result.outputs,
-      outcome: result.outcome,
-      conclusion: result.conclusion,
-    };
+    const { outputs, outcome, conclusion } = result;
+    frame.steps = { ...frame.steps, [planned.id]: { outputs, outcome, conclusion } };
   }
   if (result.conclusion === 'failure') frame.hasFailure = true;
 }

@@ -1,4 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
+import { emptyRecord } from '../../shared/record.ts';
 import type { JsonObject, JsonValue } from '../model/run.ts';
 import type { Workflow, WorkflowInput } from '../model/workflow.ts';
 import { INPUTS_CHARACTERS_MAX, INPUTS_MAX } from './limits.ts';
@@ -20,10 +21,10 @@ export function resolveDispatchInputs(
   given: Readonly<Record<string, string>>,
   environments: readonly string[],
 ): ResolvedInputs {
-  const problems: Record<string, string> = {};
+  const problems = emptyRecord<string>();
   const values = givenByName(workflow, given, problems);
-  const typed: Record<string, JsonValue> = {};
-  const texts: Record<string, string> = {};
+  const typed = emptyRecord<JsonValue>();
+  const texts = emptyRecord<string>();
   for (const [name, input] of workflow.dispatchInputs) {
     const value = values.get(name);
     const text = value ?? input.default ?? unsetText(input);
@@ -34,8 +35,8 @@ export function resolveDispatchInputs(
     if (problem !== undefined) {
       problems[name] = problem;
     }
-    define(typed, name, typedValue(text, input));
-    define(texts, name, text);
+    typed[name] = typedValue(text, input);
+    texts[name] = text;
   }
   throwProblems(problems);
   return { typed, texts };
@@ -61,9 +62,9 @@ function givenByName(
   for (const name of names) {
     const declared = nameOfLower.get(name.toLowerCase());
     if (declared === undefined) {
-      define(problems, name, 'is not an input of this workflow');
+      problems[name] = 'is not an input of this workflow';
     } else if (values.has(declared)) {
-      define(problems, name, 'is given more than once');
+      problems[name] = 'is given more than once';
     } else {
       values.set(declared, given[name] ?? '');
     }
@@ -121,16 +122,6 @@ function typedValue(text: string, input: WorkflowInput): JsonValue {
     return text === 'true';
   }
   return input.type === 'number' ? Number(text) : text;
-}
-
-/** As an own property, whatever the name is. */
-function define<T>(target: Record<string, T>, name: string, value: T): void {
-  Object.defineProperty(target, name, {
-    value,
-    enumerable: true,
-    configurable: true,
-    writable: true,
-  });
 }
 
 function throwProblems(problems: Readonly<Record<string, string>>): void {

@@ -1,8 +1,25 @@
 import { data } from '@actions/expressions';
 import type { JsonObject, JsonValue } from '../model/run.ts';
+import { foldCase } from './fold-case.ts';
+import { numberFromText, numberText } from './number-text.ts';
+import { mergedEntries, objectEntries, objectFrom } from './ordered-object.ts';
 
 /** A value of the expression language. */
 export type ExpressionData = data.ExpressionData;
+
+/** A text, which is read as a number by the runner's rules. */
+class TextData extends data.StringData {
+  override number(): number {
+    return numberFromText(this.value);
+  }
+}
+
+/** A number, which becomes a text by the runner's rules. */
+class NumericData extends data.NumberData {
+  override coerceString(): string {
+    return numberText(this.value);
+  }
+}
 
 const NULL = new data.Null();
 const TRUE = new data.BooleanData(true);
@@ -18,9 +35,9 @@ export function expressionDataFrom(value: JsonValue | undefined): ExpressionData
   }
   switch (typeof value) {
     case 'string':
-      return new data.StringData(value);
+      return new TextData(value);
     case 'number':
-      return new data.NumberData(value);
+      return new NumericData(value);
     case 'boolean':
       return value ? TRUE : FALSE;
     default:
@@ -28,17 +45,29 @@ export function expressionDataFrom(value: JsonValue | undefined): ExpressionData
   }
 }
 
+/** A value as expressions write it into a text: '' for null, `Object` and `Array` for these. */
+export function textOfValue(value: JsonValue | undefined): string {
+  return expressionDataFrom(value).coerceString();
+}
+
 /** One wrapper for each object, since objects and arrays equal only themselves. */
 const WRAPPERS = new WeakMap<object, ExpressionData>();
 
-function wrapped(value: readonly JsonValue[] | JsonObject): ExpressionData {
+function wrapped(value: readonly JsonValue[] | JsonObject, fold = foldCase): ExpressionData {
   const known = WRAPPERS.get(value);
   if (known !== undefined) {
     return known;
   }
-  const wrapper = isList(value) ? new JsonList(value) : new JsonDictionary(value);
+  const wrapper = isList(value) ? new JsonList(value) : new JsonDictionary(value, fold);
   WRAPPERS.set(value, wrapper);
   return wrapper;
+}
+
+/** A value of the package, as of a literal or a function, with the runner's rules for texts and numbers. */
+export function withRunnerRules(value: ExpressionData): ExpressionData {
+  if (value instanceof TextData || value instanceof NumericData) return value;
+  const isScalar = value instanceof data.StringData || value instanceof data.NumberData;
+  return isScalar ? expressionDataFrom(value.value) : value;
 }
 
 /** The JSON of a result; NaN and infinities stay numbers. Throws RangeError on a cycle-deep value. */
@@ -59,56 +88,59 @@ export function jsonFromExpressionData(value: ExpressionData): JsonValue {
     return value.values().map(jsonFromExpressionData);
   }
   if (value instanceof data.Dictionary) {
-    return Object.fromEntries(
-      value.pairs().map((pair) => [pair.key, jsonFromExpressionData(pair.value)]),
-    );
+    return objectFrom(value.pairs().map((pair) => [pair.key, jsonFromExpressionData(pair.value)]));
   }
   return null;
 }
 
-/** Keys compare without case, as GitHub's dictionaries do; an exact match wins. */
+/** Keys in the order of the text. What `fold` makes of two alike is one key: first spelling, last value. */
 export class JsonDictionary extends data.Dictionary {
   readonly source: JsonObject;
-  #nameOfLower: Map<string, string> | undefined;
+  readonly #fold: (key: string) => string;
+  #known: ReadonlyMap<string, readonly [string, JsonValue]> | undefined;
 
-  constructor(source: JsonObject) {
+  constructor(source: JsonObject, fold: (key: string) => string = foldCase) {
     super();
     this.source = source;
+    this.#fold = fold;
   }
 
   override get(key: string): ExpressionData | undefined {
-    if (Object.hasOwn(this.source, key)) {
-      return expressionDataFrom(this.source[key]);
-    }
-    // Reversed, so that the first of several wins.
-    this.#nameOfLower ??= new Map(
-      Object.keys(this.source)
-        .toReversed()
-        .map((name) => [name.toLowerCase(), name]),
-    );
-    const name = this.#nameOfLower.get(key.toLowerCase());
-    return name === undefined ? undefined : expressionDataFrom(this.source[name]);
+    const entry = this.#entries.get(this.#fold(key));
+    return entry === undefined ? undefined : expressionDataFrom(entry[1]);
   }
 
   override values(): ExpressionData[] {
-    return Object.values(this.source).map(expressionDataFrom);
+    return Array.from(this.#entries.values(), ([, value]) => expressionDataFrom(value));
   }
 
   override pairs(): { key: string; value: ExpressionData }[] {
-    return Object.entries(this.source).map(([key, value]) => ({
+    return Array.from(this.#entries.values(), ([key, value]) => ({
       key,
       value: expressionDataFrom(value),
     }));
   }
+
+  get #entries(): ReadonlyMap<string, readonly [string, JsonValue]> {
+    this.#known ??= mergedEntries(objectEntries(this.source), this.#fold);
+    return this.#known;
+  }
 }
 
-/** Contexts by name; a name that is absent is a null and not an error. */
+/**
+ * Contexts by name; a name that is absent is a null and not an error. The names in `env` alone differ by
+ * case. Source: actions/runner, StepsRunner.cs, on Linux and macOS.
+ */
 export class ContextDictionary extends JsonDictionary {
   constructor(contexts: Readonly<Record<string, JsonValue | undefined>>) {
     super(contexts as JsonObject);
   }
 
   override get(name: string): ExpressionData {
+    const { env } = this.source;
+    if (name.toLowerCase() === 'env' && typeof env === 'object' && env !== null) {
+      return wrapped(env, asWritten);
+    }
     return super.get(name) ?? NULL;
   }
 }
@@ -131,6 +163,10 @@ export class JsonList extends data.Array {
     this.#values ??= this.source.map(expressionDataFrom);
     return this.#values;
   }
+}
+
+function asWritten(key: string): string {
+  return key;
 }
 
 function isList(value: readonly JsonValue[] | JsonObject): value is readonly JsonValue[] {

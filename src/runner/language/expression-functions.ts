@@ -1,17 +1,16 @@
 import { data, wellKnownFunctions } from '@actions/expressions';
 import type { Scope, StatusView } from '../model/execution.ts';
-import type { Conclusion, JsonValue } from '../model/run.ts';
+import type { Conclusion } from '../model/run.ts';
+import { areEqual } from './expression-comparison.ts';
 import { type ExpressionData, expressionDataFrom } from './expression-data.ts';
-import { EXPRESSION_RESULT_CHARACTERS_MAX, JSON_DEPTH_MAX } from './limits.ts';
+import { ExpressionEvaluationError } from './expression-error.ts';
+import { foldCase } from './fold-case.ts';
+import { fromJson, toJson } from './json-functions.ts';
+import { EXPRESSION_RESULT_CHARACTERS_MAX } from './limits.ts';
 
 type FunctionCall = (...args: ExpressionData[]) => ExpressionData;
-export type FunctionTable = Map<
-  string,
-  { name: string; minArgs: number; maxArgs: number; call: FunctionCall }
->;
-
-/** An evaluation that cannot be finished; the text is for the author of the workflow. */
-export class ExpressionEvaluationError extends Error {}
+type FunctionEntry = { name: string; minArgs: number; maxArgs: number; call: FunctionCall };
+export type FunctionTable = Map<string, FunctionEntry>;
 
 /** Thrown out of an evaluation that needs a hash that is not there yet. */
 export class HashWanted extends Error {
@@ -31,7 +30,7 @@ export type KnownHashes = ReadonlyMap<string, string>;
  * package that need a limit, by lower-case name.
  */
 export function functionsFor(scope: Scope, hashes: KnownHashes): FunctionTable {
-  const table: FunctionTable = new Map(LIMITED_FUNCTIONS);
+  const table: FunctionTable = new Map(OWN_FUNCTIONS);
   const add = (name: string, call: FunctionCall): void => {
     table.set(name.toLowerCase(), { name, minArgs: 0, maxArgs: 255, call });
   };
@@ -92,25 +91,43 @@ function truth(value: boolean): ExpressionData {
   return expressionDataFrom(value);
 }
 
-const LIMITED_FUNCTIONS: FunctionTable = new Map(
+/** Those that the package brings with other rules for texts and numbers than the runner's, or without a limit. */
+const OWN_FUNCTIONS: FunctionTable = new Map(
   [
     limited('format', (...args) => formatSize(args)),
     limited('join', (...args) => joinSize(args)),
-    limited('toJSON', () => 0),
-    {
-      name: 'fromJSON',
-      minArgs: 1,
-      maxArgs: 1,
-      call: (...args: ExpressionData[]) => fromJson(args[0]),
-    },
+    own('toJSON', 1, toJson),
+    own('fromJSON', 1, fromJson),
+    own('contains', 2, contains),
+    own('startsWith', 2, (text, start) => comparedTexts(text, start, 'startsWith')),
+    own('endsWith', 2, (text, end) => comparedTexts(text, end, 'endsWith')),
   ].map((entry) => [entry.name.toLowerCase(), entry]),
 );
+
+function own(name: string, count: number, call: FunctionCall): FunctionEntry {
+  return { name, minArgs: count, maxArgs: count, call };
+}
+
+function contains(all: ExpressionData, one: ExpressionData): ExpressionData {
+  return all instanceof data.Array
+    ? truth(all.values().some((item) => areEqual(one, item)))
+    : comparedTexts(all, one, 'includes');
+}
+
+function comparedTexts(
+  left: ExpressionData,
+  right: ExpressionData,
+  method: 'startsWith' | 'endsWith' | 'includes',
+): ExpressionData {
+  if (!left.primitive || !right.primitive) return truth(false);
+  return truth(foldCase(left.coerceString())[method](foldCase(right.coerceString())));
+}
 
 /** The package's function, refused when its result would be longer than the limit. */
 function limited(
   name: string,
   sizeOf: FunctionCall extends (...args: infer Args) => unknown ? (...args: Args) => number : never,
-): { name: string; minArgs: number; maxArgs: number; call: FunctionCall } {
+): FunctionEntry {
   const original = wellKnownFunctions[name.toLowerCase()];
   if (original === undefined) {
     throw new Error(`the expression package has no ${name}`);
@@ -154,49 +171,3 @@ function joinSize(args: readonly ExpressionData[]): number {
   const between = separator === undefined ? 1 : separator.coerceString().length;
   return list.values().reduce((size, item) => size + between + item.coerceString().length, 0);
 }
-
-function fromJson(input: ExpressionData | undefined): ExpressionData {
-  const text = input?.coerceString() ?? '';
-  if (text.trim() === '') {
-    throw new ExpressionEvaluationError('empty input');
-  }
-  if (depthOfJson(text) > JSON_DEPTH_MAX) {
-    throw new ExpressionEvaluationError(`fromJson takes at most ${JSON_DEPTH_MAX} levels`);
-  }
-  try {
-    return expressionDataFrom(JSON.parse(text) as JsonValue);
-  } catch {
-    // The parser's own message quotes the text, which may hold a secret.
-    throw new ExpressionEvaluationError('Error parsing JSON when evaluating fromJson');
-  }
-}
-
-/** Levels of arrays and objects in a JSON text. */
-function depthOfJson(text: string): number {
-  let depth = 0;
-  let deepest = 0;
-  let isInString = false;
-  for (let index = 0; index < text.length; index += 1) {
-    const char = text.charCodeAt(index);
-    if (isInString) {
-      if (char === BACKSLASH) {
-        index += 1;
-      } else if (char === QUOTE) {
-        isInString = false;
-      }
-    } else if (char === QUOTE) {
-      isInString = true;
-    } else if (char === BRACKET || char === BRACE) {
-      depth += 1;
-      deepest = Math.max(deepest, depth);
-    } else if (char === BRACKET + 2 || char === BRACE + 2) {
-      depth -= 1;
-    }
-  }
-  return deepest;
-}
-
-const QUOTE = 0x22;
-const BRACKET = 0x5b;
-const BACKSLASH = 0x5c;
-const BRACE = 0x7b;

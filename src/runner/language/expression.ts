@@ -10,6 +10,7 @@ import {
 } from '@actions/expressions/ast';
 import type { Token } from '@actions/expressions/lexer';
 import { EXPRESSION_LEVELS_MAX } from './limits.ts';
+import { numberFromText } from './number-text.ts';
 
 /** A function of the runner that the expression package does not bring: name and numbers of arguments. */
 export type FunctionSignature = {
@@ -66,7 +67,7 @@ export class ExpressionSyntaxError extends Error {}
  */
 export function parseExpression(source: string, available: Availability): Expr {
   try {
-    const tokens = new Lexer(source).lex().tokens.map(withWholeText);
+    const tokens = new Lexer(source).lex().tokens.map((token) => withRunnerValue(token, source));
     const tree: Expr | undefined = new Parser(
       tokens,
       [...available.contexts],
@@ -84,12 +85,22 @@ export function parseExpression(source: string, available: Availability): Expr {
   }
 }
 
-/** The package takes only the first doubled quote of a text for one: all of them are. */
-function withWholeText(token: Token): Token {
-  if (typeof token.value !== 'string' || !token.lexeme.startsWith("'")) {
-    return token;
+const NUMBER_WORDS: readonly string[] = ['NaN', 'Infinity'];
+
+/** The package takes only the first doubled quote of a text for one, and reads numbers as JavaScript does. */
+function withRunnerValue(token: Token, source: string): Token {
+  const { lexeme, value } = token;
+  if (typeof value === 'string' && lexeme.startsWith("'")) {
+    return { ...token, value: lexeme.slice(1, -1).replaceAll("''", "'") };
   }
-  return { ...token, value: token.lexeme.slice(1, -1).replaceAll("''", "'") };
+  if (typeof value !== 'number' || NUMBER_WORDS.includes(lexeme)) return token;
+  const number = numberFromText(lexeme);
+  if (!Number.isNaN(number)) return { ...token, value: number };
+  const { line, column } = token.range.start;
+  const position = offsetOf(source, line, column) + 1;
+  throw new ExpressionSyntaxError(
+    `Unexpected symbol: '${lexeme}'. Located at position ${position} within expression: ${shortened(source)}`,
+  );
 }
 
 const UNEXPECTED_END = /^Unexpected symbol: 'EOF'$/;
@@ -193,4 +204,4 @@ export function usesStatusFunction(tree: Expr): boolean {
   return isFound;
 }
 
-export { ContextAccess, FunctionCall, Grouping, IndexAccess };
+export { ContextAccess, FunctionCall, Grouping, IndexAccess, Logical };

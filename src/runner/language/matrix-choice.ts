@@ -1,14 +1,14 @@
 import { AppError } from '../../shared/app-error.ts';
 import { meant } from '../../shared/suggestion.ts';
-import type { JsonObject, JsonValue } from '../model/run.ts';
+import type { JsonObject } from '../model/run.ts';
 import type { JobDefinition, Template, Workflow } from '../model/workflow.ts';
-import { expressionDataFrom } from './expression-data.ts';
-import { chosenMatrixJobs, expandMatrix, type MatrixChoice } from './matrix.ts';
+import { textOfValue } from './expression-data.ts';
+import { chosenMatrixJobs, expandMatrix, isFilter, type MatrixChoice } from './matrix.ts';
+import { objectEntries } from './ordered-object.ts';
 import { entriesOf, hasExpression, jsonFromTemplate, valueOf } from './template-access.ts';
 
 /** Values, keys and matrix jobs that a message names of each. */
 const SHOWN_MAX = 20;
-const FILTERS: readonly string[] = ['include', 'exclude'];
 
 /** A key as written, and its values as texts; open: only the run knows all of them. */
 type Offer = { readonly name: string; readonly values: Set<string>; isOpen: boolean };
@@ -97,13 +97,14 @@ function offersOf(workflow: Workflow): Offers {
     const own = matrixJobsOf(matrix);
     for (const matrixJob of own ?? []) {
       matrixJobs.push(matrixJob);
-      for (const [name, value] of Object.entries(matrixJob)) offer(name).values.add(textOf(value));
+      for (const [name, value] of objectEntries(matrixJob))
+        offer(name).values.add(textOfValue(value));
     }
     if (own !== undefined) return;
     const include = valueOf(matrix, 'include');
     isOpen ||= matrix.kind !== 'mapping' || (include !== undefined && hasExpression(include));
     for (const { name } of entriesOf(matrix)) {
-      if (!FILTERS.includes(name.toLowerCase())) offer(name).isOpen = true;
+      if (!isFilter(name)) offer(name).isOpen = true;
     }
   };
   for (const job of workflow.jobs.values()) visit(job);
@@ -140,14 +141,9 @@ function wrongChoice(text: string): AppError {
 }
 
 function matrixJobText(matrixJob: JsonObject): string {
-  return `(${Object.entries(matrixJob)
-    .map(([key, value]) => `${key}: ${textOf(value)}`)
+  return `(${objectEntries(matrixJob)
+    .map(([key, value]) => `${key}: ${textOfValue(value)}`)
     .join(', ')})`;
-}
-
-/** As a choice names it. */
-function textOf(value: JsonValue): string {
-  return expressionDataFrom(value).coerceString();
 }
 
 function shown(texts: readonly string[]): string {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonValue } from '../model/run.ts';
 import { expandMatrix, matrixJobName } from './matrix.ts';
+import { objectEntries, objectFrom, objectKeys } from './ordered-object.ts';
 
 describe('legs', () => {
   test('the last vector varies fastest', () => {
@@ -87,9 +88,36 @@ describe('legs', () => {
     ]);
   });
 
+  test('keys that look like whole numbers keep their order, and keys that differ by case are one', () => {
+    const matrix = objectFrom([
+      ['9', ['a', 'b']],
+      ['8', ['c']],
+      ['Os', ['gone']],
+      ['OS', ['d', 'e']],
+      ['include', [objectFrom([['10', 'f']])]],
+    ]);
+    const matrixJobs = expandMatrix(matrix);
+    expect(matrixJobs.map((matrixJob) => matrixJobName('x', matrixJob))).toEqual([
+      'x (a, c, d, f)',
+      'x (a, c, e, f)',
+      'x (b, c, d, f)',
+      'x (b, c, e, f)',
+    ]);
+    for (const matrixJob of matrixJobs) {
+      expect(objectKeys(matrixJob)).toEqual(['9', '8', 'Os', '10']);
+    }
+  });
+
+  test('__proto__ is a key like others', () => {
+    const matrix = objectFrom([['__proto__', ['a', 'b']]]);
+    expect(expandMatrix(matrix).map(objectEntries)).toEqual([
+      [['__proto__', 'a']],
+      [['__proto__', 'b']],
+    ]);
+  });
+
   test.each<[string, JsonValue, string]>([
     ['text', 'x', 'must be a mapping'],
-    ['a key twice', { os: ['a'], OS: ['b'] }, "'OS' is 'os' again"],
     [
       'an exclude of nothing',
       { os: ['a'], exclude: [{ so: 'a' }] },

@@ -1,33 +1,38 @@
 import { AppError } from '../../shared/app-error.ts';
 import type { JsonObject, JsonValue } from '../model/run.ts';
-import { expressionDataFrom } from './expression-data.ts';
+import { textOfValue } from './expression-data.ts';
+import { foldCase } from './fold-case.ts';
 import { MATRIX_JOBS_MAX } from './limits.ts';
+import { objectEntries, objectFrom, objectKeys, objectValues } from './ordered-object.ts';
 
 /** One combination while `include` may still add to it. */
-type MatrixJob = { readonly original: JsonObject; readonly added: Map<string, JsonValue> };
+type MatrixJob = {
+  readonly original: JsonObject;
+  readonly added: (readonly [string, JsonValue])[];
+};
 
 /**
- * The matrix jobs of an evaluated matrix, keys without regard to case, in GitHub's order: the product of the vectors (the last varies
+ * The matrix jobs of an evaluated matrix, keys without regard to case and in the order of the text, in GitHub's order: the product of the vectors (the last varies
  * fastest) without those that match an `exclude`, then each `include` entry is added to every matrix job whose
  * original values it does not change, or else is a matrix job of its own.
- * Errors: INVALID_WORKFLOW for another shape, an empty vector, two keys that differ by case alone, an `exclude` of
- * a key that no vector has, no matrix job or more than 256.
+ * Errors: INVALID_WORKFLOW for another shape, an empty vector, an `exclude` of a key that no vector has, no matrix
+ * job or more than 256.
  * Source: GitHub's documentation, "Running variations of jobs in a workflow".
  */
 export function expandMatrix(value: JsonValue): readonly JsonObject[] {
   if (!isObject(value)) {
     throw matrixError('The matrix must be a mapping');
   }
-  const { include, exclude, ...vectors } = byFoldedKey(value, ['include', 'exclude']);
-  const includes = filtersOf(include, 'include');
-  const excludes = filtersOf(exclude, 'exclude');
-  const names = Object.keys(vectors);
-  for (const key of excludes.flatMap(Object.keys)) {
+  const vectors = objectFrom(objectEntries(value).filter(([key]) => !isFilter(key)));
+  const includes = filtersOf(value, 'include');
+  const excludes = filtersOf(value, 'exclude');
+  const names = objectKeys(vectors);
+  for (const key of excludes.flatMap(objectKeys)) {
     if (keyIn(vectors, key) === undefined) throw unknownExclude(key, names);
   }
   const matrixJobs: MatrixJob[] = productOf(vectors, excludes).map((original) => ({
     original,
-    added: new Map<string, JsonValue>(),
+    added: [],
   }));
   const alone: JsonObject[] = [];
   for (const entry of includes) {
@@ -36,15 +41,11 @@ export function expandMatrix(value: JsonValue): readonly JsonObject[] {
       alone.push(entry);
     }
     for (const { original, added } of targets) {
-      for (const [key, item] of Object.entries(entry)) {
-        if (keyIn(original, key) !== undefined) continue;
-        const known = [...added.keys()].find((other) => isSameKey(other, key));
-        added.set(known ?? key, item);
-      }
+      added.push(...objectEntries(entry).filter(([key]) => keyIn(original, key) === undefined));
     }
   }
   const all = [
-    ...matrixJobs.map(({ original, added }) => ({ ...original, ...Object.fromEntries(added) })),
+    ...matrixJobs.map(({ original, added }) => objectFrom([...objectEntries(original), ...added])),
     ...alone,
   ];
   if (all.length === 0) {
@@ -69,7 +70,7 @@ export function chosenMatrixJobs(
     chosen.every(([key, values]) => {
       const own = keyIn(matrixJob, key);
       if (own === undefined) return true;
-      return values.includes(expressionDataFrom(matrixJob[own] ?? null).coerceString());
+      return values.includes(textOfValue(matrixJob[own]));
     }),
   );
 }
@@ -79,7 +80,7 @@ export function chosenMatrixJobs(
  * too; booleans and numbers are written as expressions write them.
  */
 export function matrixJobName(jobName: string, matrixJob: JsonObject): string {
-  const texts = Object.values(matrixJob).flatMap(textsOf);
+  const texts = objectValues(matrixJob).flatMap(textsOf);
   return texts.length === 0 ? jobName : `${jobName} (${texts.join(', ')})`;
 }
 
@@ -87,13 +88,12 @@ function textsOf(value: JsonValue): string[] {
   if (value === null || value === '') {
     return [];
   }
-  return typeof value === 'object'
-    ? Object.values(value).flatMap(textsOf)
-    : [expressionDataFrom(value).coerceString()];
+  if (isList(value)) return value.flatMap(textsOf);
+  return isObject(value) ? objectValues(value).flatMap(textsOf) : [textOfValue(value)];
 }
 
 function productOf(vectors: JsonObject, excludes: readonly JsonObject[]): JsonObject[] {
-  const names = Object.keys(vectors);
+  const names = objectKeys(vectors);
   if (names.length === 0) {
     return [];
   }
@@ -113,7 +113,7 @@ function productOf(vectors: JsonObject, excludes: readonly JsonObject[]): JsonOb
     }
     const items: readonly JsonValue[] = vector;
     matrixJobs = matrixJobs.flatMap((matrixJob) =>
-      items.map((item) => ({ ...matrixJob, [name]: item })),
+      items.map((item) => objectFrom([...objectEntries(matrixJob), [name, item]])),
     );
   }
   return matrixJobs.filter((matrixJob) => !excludes.some((entry) => isExcluded(matrixJob, entry)));
@@ -159,7 +159,14 @@ function matches(value: JsonValue, filter: JsonValue): boolean {
   return value === filter;
 }
 
-function filtersOf(value: JsonValue | undefined, name: string): readonly JsonObject[] {
+/** Whether a key of a matrix names no vector. */
+export function isFilter(key: string): boolean {
+  const folded = foldCase(key);
+  return folded === 'INCLUDE' || folded === 'EXCLUDE';
+}
+
+function filtersOf(matrix: JsonObject, name: 'include' | 'exclude'): readonly JsonObject[] {
+  const value = matrix[keyIn(matrix, name) ?? name];
   if (value === undefined || value === null) {
     return [];
   }
@@ -172,27 +179,11 @@ function filtersOf(value: JsonValue | undefined, name: string): readonly JsonObj
   return value;
 }
 
-/** As GitHub compares keys of a matrix: `OS` is `os`. */
-function isSameKey(a: string, b: string): boolean {
-  return a === b || a.toLowerCase() === b.toLowerCase();
-}
-
-/** The key of `object` that `key` means. */
+/** The key of `object` that `key` means, as GitHub compares keys: `OS` is `os`. */
 function keyIn(object: JsonObject, key: string): string | undefined {
   if (Object.hasOwn(object, key)) return key;
-  return Object.keys(object).find((own) => isSameKey(own, key));
-}
-
-/** The entries, with the `known` keys as they are written there. */
-function byFoldedKey(value: JsonObject, known: readonly string[]): JsonObject {
-  const found = new Map<string, [string, JsonValue]>();
-  for (const [key, item] of Object.entries(value)) {
-    const folded = key.toLowerCase();
-    const other = found.get(folded);
-    if (other !== undefined) throw matrixError(`'${key}' is '${other[0]}' again`);
-    found.set(folded, [known.includes(folded) ? folded : key, item]);
-  }
-  return Object.fromEntries(found.values());
+  const folded = foldCase(key);
+  return Object.keys(object).find((own) => foldCase(own) === folded);
 }
 
 function unknownExclude(key: string, names: readonly string[]): AppError {

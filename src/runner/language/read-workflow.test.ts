@@ -111,7 +111,28 @@ jobs:
     });
     expect(
       await problemsOf('on: push\n<<: {a: b}\njobs: {a: {runs-on: x, steps: [{run: ls}]}}'),
-    ).toEqual(["2:1 Unexpected value '<<'"]);
+    ).toEqual([
+      "2:1 Merge keys ('<<') are not supported: write the entries out, or take the whole mapping by an alias",
+    ]);
+  });
+
+  test('a merge key is refused where it stands, the same in quotes is a name', async () => {
+    const fileWith = (key: string): string =>
+      `on: push\nenv: &e {a: b}\njobs:\n  a:\n    runs-on: x\n    steps:\n      - run: ls\n        env:\n          ${key}: *e\n          X: y\n`;
+    expect(await problemsOf(fileWith('<<'))).toEqual([
+      expect.stringMatching(/^9:11 Merge keys \('<<'\) are not supported/),
+    ]);
+    expect(await problemsOf(fileWith('<<').replace('<<: *e', "'<<': z"))).toEqual([]);
+  });
+
+  test('numbers to another base have 32 bits and a sign', async () => {
+    const { document } = await read(
+      'on: push\nenv: {a: 0xFFFFFFFF, b: 0o17, c: !!int 0x80000000}\n',
+    );
+    expect(document).toMatchObject({ env: { a: -1, b: 15, c: -2_147_483_648 } });
+    expect(await problemsOf('on: push\nenv: {a: 0x1FFFFFFFF}\n')).toEqual([
+      "2:10 The value '0x1FFFFFFFF' is more than 32 bits",
+    ]);
   });
 
   test('parallel steps', async () => {

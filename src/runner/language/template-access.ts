@@ -1,5 +1,6 @@
 import type { JsonValue } from '../model/run.ts';
 import type { Position, Template, TemplateEntry } from '../model/workflow.ts';
+import { objectFrom } from './ordered-object.ts';
 import { scalarText } from './yaml-tree.ts';
 
 /** The entries of a mapping with literal keys, in order; none for anything else. */
@@ -61,7 +62,7 @@ export function jsonFromTemplate(template: Template): JsonValue {
     case 'sequence':
       return template.items.map(jsonFromTemplate);
     case 'mapping':
-      return Object.fromEntries(
+      return objectFrom(
         entriesOf(template).map(({ name, value }) => [name, jsonFromTemplate(value)]),
       );
   }

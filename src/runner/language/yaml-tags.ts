@@ -1,7 +1,9 @@
 import { type Node, Scalar, type ScalarTag, type Tags, isScalar } from 'yaml';
+import { numberFromText } from './number-text.ts';
 
 const CORE = 'tag:yaml.org,2002:';
 const SCALAR_TAGS: ReadonlySet<string> = new Set(['bool', 'float', 'int', 'null', 'str']);
+const NOT_A_NUMBER = /^\.nan$/i;
 const COLLECTION_TAGS: ReadonlySet<string> = new Set(['map', 'seq']);
 
 /** The core schema with tags that refuse what they do not fit, as `!!int test`, and take `!!float 1`. */
@@ -49,11 +51,11 @@ function explicitTag(name: string, form: RegExp, valueFrom: (text: string) => un
   return {
     tag,
     resolve: (text, onError) => {
-      if (!form.test(text)) {
-        onError(`The value '${text}' is invalid for the type '${tag}'`);
-        return text;
-      }
-      return valueFrom(text);
+      const value = form.test(text) ? valueFrom(text) : undefined;
+      const isBeyond = Number.isNaN(value) && !NOT_A_NUMBER.test(text);
+      if (value !== undefined && !isBeyond) return value;
+      onError(`The value '${text}' is invalid for the type '${tag}'`);
+      return text;
     },
   };
 }
@@ -62,5 +64,5 @@ function numberFrom(text: string): number {
   if (/^[-+]?\.inf$/i.test(text)) {
     return text.startsWith('-') ? -Infinity : Infinity;
   }
-  return /^\.nan$/i.test(text) ? Number.NaN : Number(text.replace(/^\+/, ''));
+  return NOT_A_NUMBER.test(text) ? Number.NaN : numberFromText(text);
 }

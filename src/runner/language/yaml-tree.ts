@@ -3,6 +3,7 @@ import {
   LineCounter,
   type Node,
   type Pair,
+  Scalar,
   isAlias,
   isMap,
   isScalar,
@@ -11,6 +12,7 @@ import {
 } from 'yaml';
 import type { Position } from '../model/workflow.ts';
 import { DEPTH_MAX, FILE_CHARACTERS_MAX, NODES_MAX, SCALAR_CHARACTERS_MAX } from './limits.ts';
+import { numberFromText, numberText } from './number-text.ts';
 import type { ProblemList } from './problems.ts';
 import { scanYaml } from './yaml-scan.ts';
 import { tagProblem, withStrictTags } from './yaml-tags.ts';
@@ -38,6 +40,9 @@ export type YamlLimits = {
 };
 
 const TAG_CHARACTERS_MAX = 500;
+const MERGE_KEY = '<<';
+const MERGE_REFUSED =
+  "Merge keys ('<<') are not supported: write the entries out, or take the whole mapping by an alias";
 const START: Position = { line: 1, column: 1 };
 
 /**
@@ -148,7 +153,7 @@ class TreeBuilder {
       return this.#alias(node.resolve(this.#document), at, depth);
     }
     if (isScalar(node)) {
-      return { kind: 'scalar', value: this.#scalar(node.value, at), at };
+      return { kind: 'scalar', value: this.#scalar(node, at), at };
     }
     if (depth >= this.#depthMax) {
       throw new TreeError(at, 'Maximum object depth exceeded');
@@ -179,6 +184,9 @@ class TreeBuilder {
     if (key.kind !== 'scalar') {
       throw new TreeError(key.at, 'A mapping key must be a scalar');
     }
+    if (key.value === MERGE_KEY && isScalar(pair.key) && pair.key.type === Scalar.PLAIN) {
+      throw new TreeError(key.at, MERGE_REFUSED);
+    }
     return { key, value: this.#node(pair.value, key.at, depth) };
   }
 
@@ -195,7 +203,7 @@ class TreeBuilder {
     return node;
   }
 
-  #scalar(value: unknown, at: Position): ScalarValue {
+  #scalar({ value, format, source = '' }: Scalar, at: Position): ScalarValue {
     if (value === undefined || value === null) {
       return null;
     }
@@ -205,6 +213,11 @@ class TreeBuilder {
         throw new TreeError(at, 'Maximum object size exceeded');
       }
       return value;
+    }
+    if (typeof value === 'number' && (format === 'HEX' || format === 'OCT')) {
+      const number = numberFromText(source);
+      if (!Number.isNaN(number)) return number;
+      throw new TreeError(at, `The value '${source}' is more than 32 bits`);
     }
     if (typeof value === 'number' || typeof value === 'boolean') {
       return value;
@@ -253,9 +266,5 @@ export function scalarText(value: ScalarValue): string {
   if (value === null) {
     return '';
   }
-  if (typeof value === 'number') {
-    // The same 15 digits as in expressions; -0 is 0.
-    return value === 0 ? '0' : String(Number.isInteger(value) ? value : Number(value.toFixed(15)));
-  }
-  return String(value);
+  return typeof value === 'number' ? numberText(value) : String(value);
 }

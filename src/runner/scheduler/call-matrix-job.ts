@@ -1,6 +1,7 @@
 import { AppError } from '../../shared/app-error.ts';
 import { resolveCallInputs } from '../evaluation/call-inputs.ts';
 import { evaluateTemplate, evaluateText } from '../evaluation/evaluate.ts';
+import { textOfValue } from '../language/expression-data.ts';
 import { secretsNamedIn } from '../language/references.ts';
 import type { JsonObject, JsonValue } from '../model/run.ts';
 import type { CallJobDefinition } from '../model/workflow.ts';
@@ -130,11 +131,10 @@ function secretsOfCall(
 }
 
 function textOf(name: string, value: JsonValue): string {
-  if (value === null) return '';
-  if (typeof value === 'object') {
+  if (typeof value === 'object' && value !== null) {
     throw new AppError('INVALID_WORKFLOW', `secrets: ${name} must be a text`);
   }
-  return String(value);
+  return textOfValue(value);
 }
 
 /**

@@ -1,4 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
+import { textOfValue } from '../language/expression-data.ts';
 import type { JsonValue } from '../model/run.ts';
 
 /** Pending members of a group with `queue: max`. Source: GitHub's changelog of 2026-05-07. */
@@ -52,7 +53,7 @@ export function concurrencySetting(value: JsonValue): ConcurrencySetting | undef
   if (typeof isCancelling !== 'boolean') throw invalid('cancel-in-progress must be true or false');
   const queue = fields['queue'] ?? 'single';
   if (queue !== 'single' && queue !== 'max') throw invalid('queue must be single or max');
-  return { group: String(group), isCancellingInProgress: isCancelling, queue };
+  return { group: textOfValue(group), isCancellingInProgress: isCancelling, queue };
 }
 
 function invalid(what: string): AppError {

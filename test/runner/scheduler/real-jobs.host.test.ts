@@ -223,3 +223,47 @@ test('50 legs of real processes all end, and leave no folder of theirs', async (
   await expect.poll(() => readdir(join(state, 'jobs'))).toEqual([]);
   expect(existsSync(run.sandbox?.path ?? state)).toBe(false);
 });
+
+test('numbers, keys and names reach jobs as on GitHub', async () => {
+  await using bench = await benchOf(`
+  gives:
+    runs-on: ubuntu-latest
+    outputs: { m: '\${{ steps.m.outputs.m }}', __proto__: '\${{ steps.m.outputs.__proto__ }}' }
+    steps:
+      - id: m
+        run: |
+          echo '__proto__=own' >> $GITHUB_OUTPUT
+          echo 'm={"30":["a"],"4":[0.00001,1e15],"include":[{"30":"z","Two":1,"TWO":2}]}' >> $GITHUB_OUTPUT
+  takes:
+    needs: gives
+    runs-on: ubuntu-latest
+    env: { __proto__: variable, NAME: upper, ID: 123456789012345678 }
+    strategy: { matrix: '\${{ fromJSON(needs.gives.outputs.m) }}' }
+    steps:
+      - run: |
+          echo "\${{ join(matrix.*, ' ') }} | \${{ needs.gives.outputs.__proto__ }}"
+          env | grep -e '^__proto__=' -e '^NAME=' -e '^name=' -e '^ID=' | sort
+          echo "[\${{ env.Name }}] \${{ env.NAME }} \${{ env.name }}"
+        env: { name: lower }
+`);
+  const run = await bench.run('w');
+  expect(run).toMatchObject({ status: 'completed', conclusion: 'success' });
+  const variables = [
+    'ID=1.23456789012346E+17',
+    'NAME=upper',
+    '__proto__=variable',
+    'name=lower',
+    '[] upper lower',
+  ];
+  const logs: Record<string, readonly string[]> = {};
+  for (const { id, name } of run.jobs.slice(1)) {
+    const lines = (await textOf(bench.service.logs(run.id, { jobId: id }))).split('\n');
+    logs[name] = lines.slice(lines.findIndex((line) => line.endsWith('| own')));
+  }
+  const ofJob = (first: string): readonly string[] => [`${first} | own`, ...variables, ''];
+  expect(logs).toEqual({
+    'takes (a, 1E-05)': ofJob('a 1E-05'),
+    'takes (a, 1E+15)': ofJob('a 1E+15'),
+    'takes (z, 2)': ofJob('z 2'),
+  });
+});

@@ -1,3 +1,4 @@
+import { emptyRecord } from '../../../shared/record.ts';
 import { evaluateText } from '../../evaluation/evaluate.ts';
 import type { Scope } from '../../model/execution.ts';
 import type { ActionDefinition } from '../../model/workflow.ts';
@@ -15,7 +16,7 @@ export async function resolveActionInputs(
   given: Readonly<Record<string, string>>,
   scope: Scope,
 ): Promise<Record<string, string>> {
-  const inputs: Record<string, string> = {};
+  const inputs = emptyRecord<string>();
   const declared = new Map([...definition.inputs.keys()].map((name) => [name.toLowerCase(), name]));
   for (const [name, value] of Object.entries(given)) {
     inputs[declared.get(name.toLowerCase()) ?? name] = value;

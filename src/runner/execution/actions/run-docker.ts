@@ -4,6 +4,7 @@ import { mkdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import { evaluateTemplate, evaluateTexts } from '../../evaluation/evaluate.ts';
+import { textOfValue } from '../../language/expression-data.ts';
 import { scopeOf } from '../state/job-state.ts';
 import type { StepRun } from '../state/step-run.ts';
 import { createCommandFiles, takeCommandFiles } from '../steps/command-files.ts';
@@ -11,7 +12,7 @@ import { splitArguments } from '../steps/shells.ts';
 import { processEnvironment } from '../steps/step-env.ts';
 import { inputOf } from '../steps/step-input.ts';
 import { judgeExit, runStepProcess } from '../steps/step-process.ts';
-import { inputVariables, textOf } from '../steps/step-variables.ts';
+import { inputVariables } from '../steps/step-variables.ts';
 import { type ActionUse, githubOf } from './run-javascript.ts';
 
 const PROBE_TIMEOUT_MS = 10_000;
@@ -68,8 +69,7 @@ export async function runDockerAction(use: ActionUse, run: StepRun): Promise<boo
   return await runContainer(docker, use, run, {
     image,
     entrypoint: inputOf(use.inputs, 'entrypoint', runs.entrypoint ?? ''),
-    args:
-      given === '' && Array.isArray(args) ? args.map((arg) => textOf(arg)) : splitArguments(given),
+    args: given === '' && Array.isArray(args) ? args.map(textOfValue) : splitArguments(given),
     env: await evaluateTexts(runs.env, withInputs),
   });
 }

@@ -179,8 +179,8 @@ export type StepFrame = {
   readonly defaults: readonly RunDefaults[];
   /** INPUT_* for run steps. */
   readonly inputVariables: Readonly<Record<string, string>>;
-  /** The `steps` context; grows. */
-  readonly steps: Record<string, JsonValue>;
+  /** The `steps` context. Another object after each step: what was read of one is kept. */
+  steps: JsonObject;
   /** Names for GITHUB_ACTION that are taken. */
   readonly actionNames: Map<string, number>;
   readonly background: BackgroundSteps;

@@ -1,3 +1,4 @@
+import { textOfValue } from '../../language/expression-data.ts';
 import type { JsonObject, JsonValue } from '../../model/run.ts';
 
 /** The properties of `github` that steps get as GITHUB_*: the runner's own list (GitHubContext.cs). */
@@ -64,14 +65,7 @@ export function inputVariables(
 ): Record<string, string> {
   const variables: Record<string, string> = {};
   for (const [name, value] of Object.entries(inputs)) {
-    variables[`INPUT_${name.replaceAll(' ', '_').toUpperCase()}`] = textOf(value);
+    variables[`INPUT_${name.replaceAll(' ', '_').toUpperCase()}`] = textOfValue(value);
   }
   return variables;
-}
-
-/** A value as an expression would write it into text. */
-export function textOf(value: JsonValue | undefined): string {
-  if (value === null || value === undefined) return '';
-  if (typeof value === 'object') return Array.isArray(value) ? 'Array' : 'Object';
-  return String(value);
 }
