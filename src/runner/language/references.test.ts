@@ -73,12 +73,48 @@ test.each([
   ['- {run: echo $T, env: {T: "${{ github.event.issue.title }}"}}', []],
   ['- {uses: actions/github-script@v7, with: {script: "x(${{ inputs.a }})"}}', ['inputs.a']],
   ['- {uses: ./x, with: {script: "${{ inputs.a }}"}}', []],
+  ["- run: echo ${{ inputs.a == 'x' }} ${{ contains(github.head_ref, 'x') }} ${{ !inputs.b }}", []],
+  ["- run: echo ${{ inputs.a && 'x' }} ${{ inputs.b || 'x' }}", ['inputs.b']],
+  ["- run: echo ${{ case(inputs.a == 'x', inputs.b, 'x') }}", ['inputs.b']],
+  [
+    '- run: echo ${{ matrix[inputs.a] }} ${{ fromJSON(inputs.b).c }} ${{ hashFiles(inputs.d) }}',
+    ['inputs.b'],
+  ],
+  ['- run: echo ${{ join(github.event.commits.*.message) }}', ['github.event.commits.*.message']],
 ])('injection by %s', async (step, paths) => {
-  const { job } = await jobFrom(`      ${step}\n`);
-  const warnings = scriptInjectionWarnings(job);
+  const { workflow, job } = await jobFrom(`      ${step}\n`);
+  const warnings = scriptInjectionWarnings(workflow, job);
   expect(warnings).toHaveLength(paths.length);
   for (const [index, path] of paths.entries()) {
     expect(warnings[index]).toContain(`\${{ ${path} }}`);
     expect(warnings[index]).toContain('Line 7');
   }
+});
+
+test('inputs that are booleans or numbers are harmless, unless another start gives them as a text', async () => {
+  const names = ['flag', 'count', 'both', 'text', 'kind', 'undeclared'];
+  const workflow = await mustRead(`
+on:
+  workflow_dispatch:
+    inputs:
+      Flag: { type: boolean }
+      count: { type: number }
+      both: { type: number }
+      kind: { type: choice, options: [a, b] }
+  workflow_call:
+    inputs: { flag: { type: boolean }, both: { type: string }, text: { type: string } }
+jobs:
+  a:
+    runs-on: x
+    steps:
+      - run: ${names.map((name) => `\${{ inputs.${name} }}`).join(' ')}
+      - run: ${names.map((name) => `\${{ github.event.inputs.${name} }}`).join(' ')}
+`);
+  const job = workflow.jobs.get('a') as StepsJobDefinition;
+  const warned = scriptInjectionWarnings(workflow, job).map((text) => /\{\{ (\S+)/.exec(text)?.[1]);
+  expect(warned).toEqual(
+    ['inputs', 'github.event.inputs'].flatMap((path) =>
+      ['both', 'text', 'kind', 'undeclared'].map((name) => `${path}.${name}`),
+    ),
+  );
 });

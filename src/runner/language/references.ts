@@ -8,7 +8,14 @@ import type {
   Template,
   Workflow,
 } from '../model/workflow.ts';
-import { ContextAccess, Grouping, IndexAccess, walkExpression } from './expression.ts';
+import {
+  ContextAccess,
+  FunctionCall,
+  Grouping,
+  IndexAccess,
+  Logical,
+  walkExpression,
+} from './expression.ts';
 import { entriesOf } from './template-access.ts';
 import { expressionsIn, partsOfStep } from './template-expressions.ts';
 
@@ -146,33 +153,56 @@ const UNTRUSTED_GITHUB: readonly RegExp[] = [
 
 /**
  * One warning for each expression in a script that puts in what others may have chosen: the shell would
- * run it. Source: GitHub's "Script injections".
+ * run it. Inputs of the workflow that are booleans or numbers, and what a comparison or a search gives, are none of
+ * that. Source: GitHub's "Script injections".
  */
-export function scriptInjectionWarnings(job: StepsJobDefinition): readonly string[] {
-  return job.steps.flatMap(warningsOfStep);
+export function scriptInjectionWarnings(
+  workflow: Workflow,
+  job: StepsJobDefinition,
+): readonly string[] {
+  const harmless = harmlessInputs(workflow);
+  return job.steps.flatMap((step) => warningsOfStep(step, harmless));
 }
 
-function warningsOfStep(step: StepDefinition): readonly string[] {
+/** Paths of the inputs that are a boolean or a number, however the workflow is started. */
+function harmlessInputs({ dispatchInputs, call }: Workflow): ReadonlySet<string> {
+  const names = new Set<string>();
+  const others = new Set<string>();
+  for (const [name, { type }] of [...dispatchInputs, ...(call?.inputs ?? [])]) {
+    (type === 'boolean' || type === 'number' ? names : others).add(name.toLowerCase());
+  }
+  return new Set(
+    [...names].flatMap((name) =>
+      others.has(name) ? [] : [`inputs.${name}`, `github.event.inputs.${name}`],
+    ),
+  );
+}
+
+function warningsOfStep(step: StepDefinition, harmless: ReadonlySet<string>): readonly string[] {
   switch (step.kind) {
     case 'parallel':
-      return step.steps.flatMap(warningsOfStep);
+      return step.steps.flatMap((part) => warningsOfStep(part, harmless));
     case 'run':
-      return warningsOfScript(step.run, 'run');
+      return warningsOfScript(step.run, 'run', harmless);
     case 'uses': {
       const isScript = /^actions\/github-script@/i.test(step.uses);
       const script = entriesOf(step.with).find(({ name }) => name === 'script')?.value;
-      return isScript && script !== undefined ? warningsOfScript(script, 'script') : [];
+      return isScript && script !== undefined ? warningsOfScript(script, 'script', harmless) : [];
     }
     default:
       return [];
   }
 }
 
-function warningsOfScript(script: Template, key: string): readonly string[] {
+function warningsOfScript(
+  script: Template,
+  key: string,
+  harmless: ReadonlySet<string>,
+): readonly string[] {
   const paths = new Set<string>();
   for (const { tree } of expressionsIn([script])) {
-    for (const path of pathsIn(tree)) {
-      if (UNTRUSTED_GITHUB.some((pattern) => pattern.test(path))) {
+    for (const path of pathsShownBy(tree)) {
+      if (!harmless.has(path) && UNTRUSTED_GITHUB.some((pattern) => pattern.test(path))) {
         paths.add(path);
       }
     }
@@ -184,34 +214,45 @@ function warningsOfScript(script: Template, key: string): readonly string[] {
   );
 }
 
-/** Longest paths such as `github.event.issue.title`, lower-case; `*` for filters and computed indexes. */
-function pathsIn(tree: Expr): readonly string[] {
-  const inner = new Set<Expr>();
-  const paths: string[] = [];
-  walkExpression(tree, (node) => {
-    if (inner.has(node)) {
-      return;
-    }
-    const path = pathOf(node, inner);
-    if (path !== undefined) {
-      paths.push(path.toLowerCase());
-    }
-  });
-  return paths;
+/** Functions that give a boolean or a hash, whatever they are given. */
+const TEXTLESS_FUNCTIONS: ReadonlySet<string> = new Set([
+  'contains',
+  'startswith',
+  'endswith',
+  'success',
+  'failure',
+  'always',
+  'cancelled',
+  'hashfiles',
+]);
+
+/** Paths such as `github.event.issue.title` whose text the result may hold, lower-case; `*` for filters and computed indexes. */
+function pathsShownBy(tree: Expr): readonly string[] {
+  const path = pathOf(tree);
+  return path === undefined ? partsShownBy(tree).flatMap(pathsShownBy) : [path.toLowerCase()];
 }
 
-function pathOf(node: Expr, inner: Set<Expr>): string | undefined {
-  if (node instanceof ContextAccess) {
-    return node.name.lexeme;
-  }
-  if (node instanceof Grouping) {
-    inner.add(node.group);
-    return pathOf(node.group, inner);
-  }
-  if (!(node instanceof IndexAccess)) {
-    return undefined;
-  }
-  inner.add(node.expr);
-  const base = pathOf(node.expr, inner);
+/** The parts of a node whose text may become part of its own. */
+function partsShownBy(node: Expr): readonly Expr[] {
+  if (node instanceof Grouping) return [node.group];
+  // A function of which all are taken: `x.*` of what it gives.
+  if (node instanceof IndexAccess) return [node.expr];
+  // What ends an `&&` early is empty, false, null or a number.
+  if (node instanceof Logical)
+    return node.operator.lexeme === '&&' ? node.args.slice(-1) : node.args;
+  if (!(node instanceof FunctionCall)) return [];
+  const name = node.functionName.lexeme.toLowerCase();
+  if (TEXTLESS_FUNCTIONS.has(name)) return [];
+  const isCase = name === 'case';
+  return node.args.filter(
+    (_, index) => !isCase || index % 2 === 1 || index === node.args.length - 1,
+  );
+}
+
+function pathOf(node: Expr): string | undefined {
+  if (node instanceof ContextAccess) return node.name.lexeme;
+  if (node instanceof Grouping) return pathOf(node.group);
+  if (!(node instanceof IndexAccess)) return undefined;
+  const base = pathOf(node.expr);
   return base === undefined ? undefined : `${base}.${literalIndex(node) ?? '*'}`;
 }

@@ -121,7 +121,7 @@ export async function prepareStart(
   const name = await runName(options, workflow, head, runRequest, variables);
   const annotations: readonly Annotation[] = [
     ...warnings.map((message): Annotation => ({ level: 'warning', message })),
-    ...injectionWarnings(workflow, ''),
+    ...injectionWarnings(workflow),
   ];
   const run = { ...head, name };
   return {
@@ -218,20 +218,25 @@ async function eventOf(
 }
 
 /** The scripts of the workflow and of those it calls that put in what others may choose. */
-function injectionWarnings(workflow: Workflow, prefix: string): readonly Annotation[] {
-  return Array.from(workflow.jobs.values())
-    .flatMap((job): readonly Annotation[] => {
+function injectionWarnings(workflow: Workflow): readonly Annotation[] {
+  // Of a workflow that several jobs call, those of the first.
+  const found = new Map<string, Annotation>();
+  const add = (current: Workflow, prefix: string): void => {
+    for (const job of current.jobs.values()) {
       const jobId = prefix + job.key;
-      if (job.kind === 'call') return injectionWarnings(job.called, `${jobId}/`);
-      const { path: file } = workflow;
-      return scriptInjectionWarnings(job).map((message) => ({
-        level: 'warning',
-        message,
-        file,
-        jobId,
-      }));
-    })
-    .slice(0, INJECTION_WARNINGS_MAX);
+      if (job.kind === 'call') {
+        add(job.called, `${jobId}/`);
+        continue;
+      }
+      const { path: file } = current;
+      for (const message of scriptInjectionWarnings(current, job)) {
+        const key = `${file}\n${message}`;
+        if (!found.has(key)) found.set(key, { level: 'warning', message, file, jobId });
+      }
+    }
+  };
+  add(workflow, '');
+  return [...found.values()].slice(0, INJECTION_WARNINGS_MAX);
 }
 
 /** A workflow without the trigger is started all the same: that is what a local runner is for (§2.1). */

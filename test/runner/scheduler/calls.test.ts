@@ -302,3 +302,25 @@ jobs:
   expect(conclusions(held)).toEqual([['call', 'cancelled']]);
   expect(bench.errors(held.id)[0]?.message).toContain('a deadlock was detected');
 });
+
+test('a script of a called workflow is warned of once, however often it is called', async () => {
+  await using bench = await benchOf({
+    'called.yml': `
+on: { workflow_call: { inputs: { who: { type: string }, count: { type: number } } } }
+jobs: { a: { runs-on: x, steps: [{ run: 'say \${{ inputs.who }} \${{ inputs.count }} \${{ inputs.who == 1 }}' }] } }
+`,
+    'w.yml': `
+on: workflow_dispatch
+jobs:
+  one: { uses: ./.github/workflows/called.yml, with: { who: a } }
+  two: { uses: ./.github/workflows/called.yml, with: { who: b } }
+`,
+  });
+  const run = await bench.run('w');
+  const warnings = bench.service
+    .annotations(run.id)
+    .filter(({ message }) => message.includes('becomes part of the script'));
+  expect(warnings.map(({ jobId, message }) => [jobId, message.split(' becomes')[0]])).toEqual([
+    ['one/a', "Line 3: ${{ inputs.who }} in 'run'"],
+  ]);
+});
