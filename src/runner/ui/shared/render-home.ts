@@ -1,6 +1,7 @@
 import type { WorkflowInfo } from '../../model/workflow-info.ts';
 import { html, type SafeHtml } from './html.ts';
 import { renderRuns, workflowPath } from './render-runs.ts';
+import { isOnlyCalled } from './render-workflow.ts';
 import type { HomeView } from './views.ts';
 
 /** The first page: runs beside the workflows. */
@@ -32,7 +33,8 @@ export function renderHome(view: HomeView, now: number): SafeHtml {
 
 function workflowRow({ name, fileName, triggers, errors = [] }: WorkflowInfo): SafeHtml {
   const about = errors.length === 0 ? triggers.join(', ') : null;
-  const go = errors.length === 0 ? html`<span class="go">Run…</span>` : null;
+  const canStart = errors.length === 0 && !isOnlyCalled(triggers);
+  const go = canStart ? html`<span class="go">Run…</span>` : null;
   return html`<li data-key="workflow-${fileName}">
     <a class="workflow" href="${workflowPath(fileName)}">
       <strong>${name}</strong

@@ -19,13 +19,28 @@ export function renderWorkflow(view: WorkflowView, now: number): SafeHtml {
     <div class="columns">
       <section class="side form-side" aria-labelledby="start-title">
         <h2 id="start-title">Start a run</h2>
-        ${errors.length === 0 ? form(view, now) : html`<p class="empty">It cannot run before its errors are gone.</p>`}
+        ${startOf(view, now)}
       </section>
       <section class="wide" aria-labelledby="runs-title">
         <h2 id="runs-title">Runs</h2>
         ${renderRuns(runs, now, 'It has not run yet.')}
       </section>
     </div>`;
+}
+
+/** Whether a workflow runs only where another one calls it. */
+export function isOnlyCalled(triggers: readonly string[]): boolean {
+  return triggers.length > 0 && triggers.every((event) => event === 'workflow_call');
+}
+
+function startOf(view: WorkflowView, now: number): SafeHtml {
+  const { triggers, errors = [] } = view.info;
+  if (errors.length > 0) {
+    return html`<p class="empty">It cannot run before its errors are gone.</p>`;
+  }
+  return isOnlyCalled(triggers)
+    ? html`<p class="empty">It runs where another workflow calls it.</p>`
+    : form(view, now);
 }
 
 function problems(
