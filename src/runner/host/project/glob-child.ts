@@ -6,8 +6,8 @@ const [root = '', patterns = '', options = '{}'] = process.argv.slice(2);
 process.chdir(root);
 const parsed = JSON.parse(options) as Parameters<typeof create>[1];
 
-/** The first pattern that the package refuses by itself, and its reason. */
-async function refusedPattern(): Promise<GlobAnswer> {
+/** The first pattern that the package refuses by itself; else why they could not be searched for. */
+async function refusedPattern(failure: unknown): Promise<GlobAnswer> {
   for (const pattern of patterns.split('\n')) {
     try {
       await create(pattern, parsed);
@@ -15,15 +15,15 @@ async function refusedPattern(): Promise<GlobAnswer> {
       return { pattern, reason: error instanceof Error ? error.message : '' };
     }
   }
-  return { pattern: patterns, reason: '' };
+  return { pattern: patterns, reason: failure instanceof Error ? failure.message : '' };
 }
 
 let answer: GlobAnswer;
 try {
   const globber = await create(patterns, parsed);
   answer = { files: await globber.glob(), searchPaths: globber.getSearchPaths() };
-} catch {
-  answer = await refusedPattern();
+} catch (error) {
+  answer = await refusedPattern(error);
 }
 process.send?.(answer);
 process.disconnect();
