@@ -113,10 +113,12 @@ async function rerun(line: CommandLine, context: CliContext, screens: Screens): 
 
 async function list(line: CommandLine, context: CliContext, { output }: Screens): Promise<number> {
   wordsOf(line, 0, 0, '');
-  const { createWorkflowCatalog } = await import('../host/project/workflow-catalog.ts');
+  const { createWorkflowCatalog, noWorkflows } =
+    await import('../host/project/workflow-catalog.ts');
   const { workflowInfo } = await import('../language/workflow-info.ts');
   const now = new Date();
   const found = await createWorkflowCatalog(context.workspace).list();
+  if (found.length === 0) throw noWorkflows(context.workspace);
   const files = await Promise.all(
     found.map(async (file) => ({
       ...workflowInfo(file, now),
@@ -131,7 +133,6 @@ async function list(line: CommandLine, context: CliContext, { output }: Screens)
     output.line(JSON.stringify(files));
     return 0;
   }
-  if (files.length === 0) output.line('There are no workflows in .github/workflows.');
   const width = Math.max(0, ...files.map(({ fileName }) => fileName.length));
   const { forecastLines } = await import('./start-plan.ts');
   for (const { name, fileName, triggers, inputs, schedules = [], errors = [], forecast } of files) {

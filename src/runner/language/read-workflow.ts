@@ -6,6 +6,7 @@ import type {
   Workflow,
   WorkflowSource,
 } from '../model/workflow.ts';
+import { locateCalledWorkflow } from './called-workflow-path.ts';
 import { checkCall } from './check-call.ts';
 import { type PermissionsPolicy, checkPermissions } from './check-permissions.ts';
 import { CALLED_FILES_MAX, CALL_DEPTH_MAX, JOBS_MAX } from './limits.ts';
@@ -189,7 +190,9 @@ class WorkflowReader {
     }
     const source = await this.#load(job.uses, caller.path);
     if (source === undefined) {
-      const missing = `Unable to find reusable workflow '${job.uses}'`;
+      const isRemote = locateCalledWorkflow(job.uses, caller.path)?.isRemote === true;
+      const how = isRemote ? ': `runner actions fetch` gets those of other repositories' : '';
+      const missing = `Unable to find reusable workflow '${job.uses}'${how}`;
       this.missing.push({ ...job.usesAt, message: missing, file: caller.path });
       return { workflow: nothingOf(job.uses), height: 0, jobCount: 0, problems: [], missing };
     }

@@ -201,7 +201,7 @@ test('the command says how it is used', async () => {
     [['actions', 'get'], 'actions needs list, fetch or prune'],
     [['actions', 'prune', 'ci'], 'takes no workflow'],
     [['actions', 'list', '--update'], '--update is an option of fetch'],
-    [['actions', 'fetch', 'nothing'], "There is no workflow 'nothing'"],
+    [['actions', 'fetch', 'nothing'], 'There are no workflows in'],
   ] as const) {
     const { code, stderr } = await callCli(project, args);
     expect(code).toBe(2);

@@ -1,5 +1,6 @@
+import { statSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import { meant } from '../../../shared/suggestion.ts';
 import { WORKFLOW_FILES_MAX } from '../../language/limits.ts';
@@ -75,6 +76,7 @@ class FileCatalog implements WorkflowCatalog {
         }
       }
     }
+    if (files.length === 0) throw noWorkflows(this.#projectDir);
     const names = files.flatMap((file) => KEYS.map((keyOf) => keyOf(file)));
     const near = meant(name, names);
     throw new AppError('WORKFLOW_NOT_FOUND', `There is no workflow '${name}'${near}`);
@@ -133,6 +135,22 @@ class FileCatalog implements WorkflowCatalog {
     const file = { fileName, filePath, name, document, workflow, sources, problems, missing };
     return { file, stamps };
   }
+}
+
+/** Says where no workflow was found, and which folder above has some. */
+export function noWorkflows(projectDir: string): AppError {
+  const above = folderWithWorkflows(dirname(projectDir));
+  const hint = above === undefined ? '' : `; ${above} has some: \`--workspace ${above}\``;
+  const text = `There are no workflows in ${join(projectDir, FOLDER)}${hint}`;
+  return new AppError('WORKFLOW_NOT_FOUND', text);
+}
+
+function folderWithWorkflows(folder: string): string | undefined {
+  if (statSync(join(folder, FOLDER), { throwIfNoEntry: false })?.isDirectory() === true) {
+    return folder;
+  }
+  const above = dirname(folder);
+  return above === folder ? undefined : folderWithWorkflows(above);
 }
 
 const KEYS: readonly ((file: WorkflowFile) => string)[] = [
