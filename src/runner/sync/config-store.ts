@@ -32,6 +32,14 @@ export interface ConfigStore {
   put(body: unknown): Promise<SyncConfig>;
 }
 
+/** `owner/name` that the configuration in a sync folder names, without a key; undefined where it names none. */
+export async function configuredRepository(directory: string): Promise<string | undefined> {
+  const text = await ifPresent(readFile(join(directory, 'config.json'), 'utf8'));
+  const stored = text === undefined ? undefined : parseStored(text, () => undefined);
+  const { owner = '', repo = '' } = stored?.config.host ?? {};
+  return owner === '' || repo === '' ? undefined : `${owner}/${repo}`;
+}
+
 /** The webhook secret; `text` is absent as long as it could not be opened. */
 type Secret = { readonly sealed: SealedText; readonly text?: string | undefined };
 type State = { readonly shown: SyncConfig; readonly secret: Secret | undefined };

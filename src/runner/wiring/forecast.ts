@@ -1,15 +1,26 @@
 import { statSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
 import type { LocalContext } from '../cli/local-runner.ts';
 import type { Forecast, ForeseenProblem } from '../cli/start-plan.ts';
-import { parseUses } from '../language/action-reference.ts';
-import { expandMatrix } from '../language/matrix.ts';
-import { hasExpression, jsonFromTemplate } from '../language/template-access.ts';
-import type { JobDefinition, StepDefinition, Template, Workflow } from '../model/workflow.ts';
+import { originRepository } from '../host/git/origin-repository.ts';
+import { createGit } from '../host/git/run-git.ts';
+import { parseUses, referenceIn } from '../language/action-reference.ts';
+import { hasExpression } from '../language/template-access.ts';
+import type { JsonObject, NeededAction } from '../model/run.ts';
+import type {
+  JobDefinition,
+  StepDefinition,
+  StepsJobDefinition,
+  Template,
+  Workflow,
+} from '../model/workflow.ts';
 import { foreignLabel, labelsOf } from '../scheduler/host-labels.ts';
 import { STATE_DIR } from '../storage/endpoint-file.ts';
+import { configuredRepository } from '../sync/config-store.ts';
 import { openActions } from './actions-wiring.ts';
+import { builtInProblem } from './foreseen-steps.ts';
+import { matrixJobsShown, valuesShown } from './foreseen-values.ts';
 
 const EXIT_FAILURE = 1;
 const DEFINITIONS: readonly string[] = ['action.yml', 'action.yaml', 'Dockerfile'];
@@ -20,12 +31,14 @@ type Fate = 'runs' | 'maybe' | 'fails' | 'leftOut' | 'skipped';
 /**
  * What will keep jobs of a workflow from running or from succeeding, and the exit code that follows: containers,
  * matrices that cannot be, called workflows, actions and runners that are not there. Files are looked at, no
- * network, and nothing is evaluated: what stands under a condition may not come to it.
+ * network, and of expressions those of a matrix alone: what stands under a condition may not come to it.
  */
 export async function forecastOf(context: LocalContext, workflow: Workflow): Promise<Forecast> {
-  const missing = await missingActions(context, workflow);
+  const { missing, served } = await actionsOf(context, workflow);
   const problems: ForeseenProblem[] = [];
-  const fates = fatesOf(workflow, '', { context, missing, problems });
+  let name: Promise<string> | undefined;
+  const own = (): Promise<string> => (name ??= repositoryOf(context));
+  const fates = await fatesOf(workflow, '', { context, missing, served, own, problems });
   const all = [...fates.values()];
   const isNothing =
     all.includes('leftOut') && !all.some((fate) => fate === 'runs' || fate === 'maybe');
@@ -36,10 +49,18 @@ export async function forecastOf(context: LocalContext, workflow: Workflow): Pro
 type Sight = {
   readonly context: LocalContext;
   readonly missing: ReadonlySet<string>;
+  /** Actions that this runner does itself. */
+  readonly served: ReadonlySet<string>;
+  /** `owner/name` of the project. */
+  readonly own: () => Promise<string>;
   readonly problems: ForeseenProblem[];
 };
 
-function fatesOf(workflow: Workflow, prefix: string, sight: Sight): ReadonlyMap<string, Fate> {
+async function fatesOf(
+  workflow: Workflow,
+  prefix: string,
+  sight: Sight,
+): Promise<ReadonlyMap<string, Fate>> {
   const fates = new Map<string, Fate>();
   const waiting = new Map(workflow.jobs);
   // Needs stand in any order; a circle of them is refused when the file is read.
@@ -48,7 +69,7 @@ function fatesOf(workflow: Workflow, prefix: string, sight: Sight): ReadonlyMap<
       if (job.needs.some((need) => waiting.has(need))) continue;
       waiting.delete(key);
       const isKept = job.if === undefined && job.needs.some((need) => isStopping(fates.get(need)));
-      fates.set(key, isKept ? 'skipped' : fateOf(job, prefix + key, sight));
+      fates.set(key, isKept ? 'skipped' : await fateOf(job, prefix + key, sight));
     }
   }
   return fates;
@@ -58,29 +79,30 @@ function isStopping(fate: Fate | undefined): boolean {
   return fate === 'fails' || fate === 'leftOut' || fate === 'skipped';
 }
 
-function fateOf(job: JobDefinition, jobId: string, sight: Sight): Fate {
+async function fateOf(job: JobDefinition, jobId: string, sight: Sight): Promise<Fate> {
   const isForgiven = job.kind === 'steps' && job.continueOnError !== undefined;
   const isSure = job.if === undefined && !isForgiven;
   const report = (message: string, fate: Fate): Fate => {
     sight.problems.push({ jobId, message, isSure });
     return isSure ? fate : 'maybe';
   };
-  const matrix = matrixProblem(job.strategy?.matrix);
-  if (matrix !== undefined) return report(matrix, 'fails');
+  const matrixJobs = shownOrRefused(job.strategy?.matrix);
+  if (typeof matrixJobs === 'string') return report(matrixJobs, 'fails');
   if (job.kind === 'call') {
     if (job.missing !== undefined) return report(job.missing, 'fails');
-    const inner = [...fatesOf(job.called, `${jobId}/`, sight).values()];
+    const inner = [...(await fatesOf(job.called, `${jobId}/`, sight)).values()];
     if (inner.includes('fails')) return isSure ? 'fails' : 'maybe';
     return inner.every((fate) => isStopping(fate)) ? 'leftOut' : 'runs';
   }
-  const { settings } = sight.context;
-  const labels = hasExpression(job.runsOn) ? [] : labelsOf(jsonFromTemplate(job.runsOn));
-  const foreign = foreignLabel(labels, process.platform);
-  if (foreign !== undefined && settings.runsOn !== 'any') {
-    return report(
-      `left out: it asks for '${foreign}', which is another operating system`,
-      'leftOut',
-    );
+  const foreign = await foreignLabels(job, matrixJobs, sight);
+  if (foreign.labels.length > 0 && foreign.count === foreign.labels.length) {
+    const label = foreign.labels[0] ?? '';
+    return report(`left out: it asks for '${label}', which is another operating system`, 'leftOut');
+  }
+  if (foreign.labels.length > 0) {
+    const names = [...new Set(foreign.labels)].map((label) => `'${label}'`).join(', ');
+    const part = `${foreign.labels.length} of its ${foreign.count} matrix jobs`;
+    sight.problems.push({ jobId, message: `left out: ${part}, which ask for ${names}`, isSure });
   }
   for (const [name, template] of Object.entries({
     container: job.container,
@@ -92,19 +114,38 @@ function fateOf(job: JobDefinition, jobId: string, sight: Sight): Fate {
     sight.problems.push({ jobId, message, isSure: false });
     return 'maybe';
   }
-  return stepsFate(job.steps, jobId, isSure, sight);
+  return await stepsFate(job.steps, { jobId, isSure, matrixJobs }, sight);
 }
 
-function stepsFate(
+/** Of the matrix jobs that are shown: how many there are, and the labels of those that are left out. */
+async function foreignLabels(
+  job: StepsJobDefinition,
+  matrixJobs: readonly JsonObject[] | undefined,
+  { context: { settings } }: Sight,
+): Promise<{ readonly count: number; readonly labels: readonly string[] }> {
+  if (settings.runsOn === 'any') return { count: 0, labels: [] };
+  const values = (await valuesShown(job.runsOn, matrixJobs)) ?? [];
+  const labels = values.flatMap((value) => foreignLabel(labelsOf(value), process.platform) ?? []);
+  return { count: values.length, labels };
+}
+
+type ShownJob = {
+  readonly jobId: string;
+  readonly isSure: boolean;
+  readonly matrixJobs: readonly JsonObject[] | undefined;
+};
+
+async function stepsFate(
   steps: readonly StepDefinition[],
-  jobId: string,
-  isJobSure: boolean,
+  { jobId, isSure: isJobSure, matrixJobs }: ShownJob,
   sight: Sight,
-): Fate {
+): Promise<Fate> {
   let fate: Fate = isJobSure ? 'runs' : 'maybe';
   for (const step of steps.flatMap(stepsIn)) {
     if (step.kind !== 'uses') continue;
-    const message = actionProblem(step.uses.trim(), steps, sight);
+    const message =
+      actionProblem(step.uses.trim(), steps, sight) ??
+      (isServed(step.uses, sight) ? await builtInProblem(step, matrixJobs, sight.own) : undefined);
     if (message === undefined) continue;
     const isSure = isJobSure && step.if === undefined && step.continueOnError === undefined;
     sight.problems.push({ jobId, message, isSure });
@@ -138,23 +179,34 @@ function actionProblem(
   }
 }
 
-function matrixProblem(matrix: Template | undefined): string | undefined {
-  if (matrix === undefined || hasExpression(matrix)) return undefined;
+function isServed(uses: string, { served }: Sight): boolean {
+  const reference = referenceIn(uses.trim());
+  return reference?.kind === 'remote' && served.has(`${reference.repository}@${reference.ref}`);
+}
+
+/** As `github.repository` names it. */
+async function repositoryOf({ workspace }: LocalContext): Promise<string> {
+  return (
+    (await configuredRepository(join(workspace, STATE_DIR, 'sync'))) ??
+    (await originRepository(createGit(workspace))) ??
+    `local/${basename(workspace)}`
+  );
+}
+
+function shownOrRefused(matrix: Template | undefined): readonly JsonObject[] | undefined | string {
   try {
-    expandMatrix(jsonFromTemplate(matrix));
-    return undefined;
+    return matrixJobsShown(matrix);
   } catch (error) {
     if (error instanceof AppError) return error.message;
     throw error;
   }
 }
 
-/** Of other repositories, nested ones left to the run; none where runs fetch what they miss. */
-async function missingActions(
+/** Of other repositories, nested ones left to the run; none are missing where runs fetch what they miss. */
+async function actionsOf(
   { settings, workspace }: LocalContext,
   workflow: Workflow,
-): Promise<ReadonlySet<string>> {
-  if (settings.fetchActions) return new Set();
+): Promise<Pick<Sight, 'missing' | 'served'>> {
   const uses = new Set<string>();
   const add = (current: Workflow): void => {
     for (const job of current.jobs.values()) {
@@ -168,7 +220,10 @@ async function missingActions(
   const library = openActions(settings, join(workspace, STATE_DIR));
   const needed = [{ uses: [...uses], path: workflow.path }];
   const { actions } = await library.collect(needed, workspace, 'none');
-  return new Set(actions.flatMap(({ name, source }) => (source === 'missing' ? [name] : [])));
+  const namesOf = (wanted: NeededAction['source']): ReadonlySet<string> =>
+    new Set(actions.flatMap(({ name, source }) => (source === wanted ? [name] : [])));
+  const missing = settings.fetchActions ? new Set<string>() : namesOf('missing');
+  return { missing, served: namesOf('built-in') };
 }
 
 function stepsIn(step: StepDefinition): readonly StepDefinition[] {

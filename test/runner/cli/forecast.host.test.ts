@@ -1,3 +1,5 @@
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { makeWorkspace } from '../../support/runner.ts';
 import { byLength } from '../../support/test-length.ts';
@@ -67,3 +69,84 @@ test(
     );
   },
 );
+
+test('-n foresees what a matrix asks for, other repositories and Pythons that cannot be had', async () => {
+  const workspace = makeWorkspace(
+    {
+      '.github/workflows/some.yml': `on: workflow_dispatch
+jobs:
+  some: { runs-on: '\${{ matrix.os }}', strategy: { matrix: { os: [ubuntu-latest, windows-latest] } }, steps: [{ run: exit 0 }] }
+  after: { needs: some, runs-on: x, steps: [{ uses: actions/checkout@v4, with: { repository: '\${{ github.repository }}' } }] }
+`,
+      '.github/workflows/none.yml': `on: workflow_dispatch
+jobs: { none: { runs-on: ['\${{ matrix.os }}'], strategy: { matrix: { os: [macos-14, windows-latest] } }, steps: [{ run: exit 0 }] } }
+`,
+      '.github/workflows/other.yml': `on: workflow_dispatch
+jobs:
+  own: { runs-on: x, steps: [{ uses: actions/checkout@v4, with: { repository: Some/Where } }] }
+  other: { runs-on: x, steps: [{ uses: actions/checkout@v4, with: { repository: some/other, path: x } }] }
+  known: { runs-on: x, strategy: { matrix: { r: [some/where, else/where] } }, steps: [{ uses: actions/checkout@v4, with: { repository: '\${{ matrix.r }}' } }] }
+`,
+      '.github/workflows/python.yml': `on: workflow_dispatch
+jobs:
+  p: { runs-on: x, strategy: { matrix: { v: ['3.12', pypy3.10] } }, steps: [{ uses: actions/setup-python@v5, with: { python-version: '\${{ matrix.v }}' } }] }
+  q: { runs-on: x, steps: [{ uses: actions/setup-python@v5, with: { python-version: "3.12\\n3.13t" } }] }
+  f: { runs-on: x, steps: [{ uses: actions/setup-python@v5, with: { python-version: '3.13', freethreaded: true } }] }
+  r: { runs-on: x, steps: [{ uses: actions/setup-python@v5, with: { python-version: '\${{ vars.V || inputs.v }}' } }] }
+`,
+      '.github/workflows/remote.yml': `on: workflow_dispatch
+jobs: { r: { uses: some/where/.github/workflows/x.yml@v1 } }
+`,
+    },
+    true,
+  );
+  const git = (...args: string[]) => execFileSync('git', args, { cwd: workspace });
+  git('remote', 'add', 'origin', 'https://code.example/some/where.git');
+  const plan = async (name: string): Promise<[string | number, readonly string[]]> => {
+    const { code, stdout } = await runCli(workspace, ['run', name, '-n']);
+    return [code, stdout.split('\n').filter((line) => /^[✗?] /.test(line))];
+  };
+  const refused = 'cannot be checked out: without network there is only';
+  const own = "the project's own repository, 'some/where'";
+  expect(await plan('some')).toEqual([
+    0,
+    ["✗ some: left out: 1 of its 2 matrix jobs, which ask for 'windows-latest'"],
+  ]);
+  expect(await plan('none')).toEqual([
+    1,
+    ["✗ none: left out: it asks for 'macos-14', which is another operating system"],
+  ]);
+  expect(await plan('other')).toEqual([
+    1,
+    [
+      `✗ other: actions/checkout@v4: 'some/other' ${refused} ${own}`,
+      `✗ known: actions/checkout@v4: 'else/where' ${refused} ${own}`,
+    ],
+  ]);
+  const python = 'cannot be had: only CPython with its usual build is';
+  expect(await plan('python')).toEqual([
+    1,
+    [
+      `✗ p: actions/setup-python@v5: Python 'pypy3.10' ${python}`,
+      `✗ q: actions/setup-python@v5: Python '3.13t' ${python}`,
+      '✗ f: actions/setup-python@v5: a Python that is freethreaded cannot be had',
+    ],
+  ]);
+  expect((await plan('remote'))[1]).toEqual([
+    "✗ r: Unable to find reusable workflow 'some/where/.github/workflows/x.yml@v1': `runner actions fetch` gets those of other repositories",
+  ]);
+  const { stdout, code } = await runCli(workspace, ['run', 'some', '-q']);
+  expect([code, stdout.includes('after success')]).toEqual([0, true]);
+});
+
+test('without workflows list and run say where they looked, and which folder has some', async () => {
+  const text = 'on: push\njobs: { a: { runs-on: x, steps: [{ run: exit 0 }] } }\n';
+  const workspace = makeWorkspace({ '.github/workflows/a.yml': text, 'part/deep/x': '' }, true);
+  const deep = join(workspace, 'part/deep');
+  for (const args of [['list'], ['list', '--json'], ['run', 'a'], ['run', 'a', '-n']]) {
+    const { code, stdout, stderr } = await runCli(deep, args);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain(`There are no workflows in ${deep}/.github/workflows`);
+    expect(stderr).toContain(`${workspace} has some: \`--workspace ${workspace}\``);
+  }
+});

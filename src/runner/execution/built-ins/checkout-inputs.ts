@@ -68,3 +68,10 @@ function flag(given: BuiltInCall['given'], name: string, fallback: boolean): boo
 function invalid(field: string, text: string): AppError {
   return new AppError('INVALID_VALUE', `${field}: ${text}`, { field });
 }
+
+/** Why `repository` of a checkout is refused in the project `own`; undefined for its own name, or none. */
+export function refusalOfRepository(wanted: string, own: string): string | undefined {
+  if (wanted === '' || wanted.toLowerCase() === own.toLowerCase()) return undefined;
+  const text = `'${wanted}' cannot be checked out: without network there is only the project's own repository`;
+  return `${text}${own === '' ? '' : `, '${own}'`}`;
+}

@@ -14,7 +14,12 @@ import type { JobTree } from '../../model/execution.ts';
 import { mustStayWithin } from '../../storage/contained-file.ts';
 import { inputOf } from '../steps/step-input.ts';
 import { type BuiltInCall, pathOf } from './built-in-call.ts';
-import { type CheckoutInputs, checkoutInputs, refuseForFork } from './checkout-inputs.ts';
+import {
+  type CheckoutInputs,
+  checkoutInputs,
+  refuseForFork,
+  refusalOfRepository,
+} from './checkout-inputs.ts';
 
 /**
  * actions/checkout for the project's own repository, from what the project has, without network: the files of
@@ -157,9 +162,8 @@ async function fullRef(sources: readonly Git[], ref: string): Promise<string> {
 function refuseOthers(call: BuiltInCall): void {
   const wanted = inputOf(call.given, 'repository');
   const own = textOfGithub(call, 'repository');
-  if (wanted === '' || wanted.toLowerCase() === own.toLowerCase()) return;
-  const text = `'${wanted}' cannot be checked out: without network there is only the project's own repository`;
-  throw invalid('repository', `${text}${own === '' ? '' : `, '${own}'`}`);
+  const refusal = refusalOfRepository(wanted, own);
+  if (refusal !== undefined) throw invalid('repository', refusal);
 }
 
 /** What a step made in the workspace counts before what the project has. */
