@@ -82,9 +82,10 @@ export function secretRoutes(secrets: SecretService): readonly ApiRoute[] {
 
 async function listSecrets(secrets: SecretService, { query }: ApiCall): Promise<Answer> {
   const environment = environmentOf(query);
+  const backend = queryText(query, 'backend');
   const found = queryFlag(query, 'detail')
-    ? await secrets.listSecrets(environment)
-    : await secrets.listNames(environment);
+    ? await secrets.listSecrets(environment, backend)
+    : await secrets.listNames(environment, backend);
   return jsonAnswer(200, found);
 }
 

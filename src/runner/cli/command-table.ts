@@ -184,7 +184,7 @@ export const COMMAND_TABLE = {
     words: {},
     options: {
       env: { value: 'NAME', help: ['environment; default: the whole repository'] },
-      backend: { value: 'NAME', help: ['local (default) or vault'] },
+      backend: { value: 'NAME', help: ['local (default) or vault; list: those of one'] },
       ...EVERYWHERE,
     },
   },

@@ -267,7 +267,12 @@ async function secrets(line: CommandLine, context: CliContext, screens: Screens)
   if (action === 'list' && name === undefined) {
     const link = await (await links()).connectToSecrets(context);
     try {
-      for (const one of await link.list(environment)) screens.output.line(one);
+      const names = await link.list({ environment, backend });
+      for (const one of names) screens.output.line(one);
+      if (backend === 'vault' && names.length > 0) {
+        const problem = await link.vaultProblem();
+        if (problem !== undefined) screens.notes.line(`The values need a key: ${problem}`);
+      }
       return 0;
     } finally {
       await link.close();

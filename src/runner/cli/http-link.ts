@@ -2,13 +2,15 @@ import { AppError } from '../../shared/app-error.ts';
 import type { LogQuery, StartRequest } from '../model/ports.ts';
 import type { Annotation, Artifact, WorkflowRun } from '../model/run.ts';
 import type { ErrorReason } from '../model/runner-reason.ts';
-import type {
-  LinkEvent,
-  RerunChoice,
-  RunnerLink,
-  RunQuery,
-  SecretLink,
-  SecretLocation,
+import {
+  type LinkEvent,
+  type RerunChoice,
+  type RunnerLink,
+  type RunQuery,
+  type SecretLink,
+  type SecretLocation,
+  type VaultStatus,
+  vaultProblemIn,
 } from './runner-link.ts';
 import { readServerEvents } from './server-events.ts';
 
@@ -97,10 +99,10 @@ export function createHttpSecrets(url: string, token: string | undefined): Secre
   const path = (name: string): string => `/api/secrets/${encodeURIComponent(name)}`;
   const fieldsOf = ({ environment, backend }: SecretLocation): object => ({ environment, backend });
   return {
-    list: (environment) => {
-      const query = environment === undefined ? '' : `?${queryOf({ env: environment })}`;
-      return caller.json('GET', `/api/secrets${query}`);
-    },
+    list: ({ environment, backend }) =>
+      caller.json('GET', `/api/secrets?${queryOf({ env: environment, backend })}`),
+    vaultProblem: async () =>
+      vaultProblemIn(await caller.json<VaultStatus>('GET', '/api/secrets/status')),
     put: async (request) => {
       const body = { value: request.value, ...fieldsOf(request) };
       const response = await caller.call('PUT', path(request.name), { body });

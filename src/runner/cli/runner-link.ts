@@ -53,7 +53,9 @@ export interface RunnerLink extends RunReader {
 
 /** Secrets by name, in this process or another. Errors are those of SecretService. */
 export interface SecretLink {
-  list(environment: string | undefined): Promise<readonly string[]>;
+  list(place: Omit<SecretLocation, 'name'>): Promise<readonly string[]>;
+  /** Why the values of the vault cannot be had; undefined where they can. */
+  vaultProblem(): Promise<string | undefined>;
   put(
     request: SecretLocation & { readonly value: string },
   ): Promise<{ readonly isCreated: boolean }>;
@@ -84,3 +86,18 @@ export type SecretLocation = {
   readonly environment?: string | undefined;
   readonly backend?: string | undefined;
 };
+
+/** The part of a status of secrets that says whether the vault can be read. */
+export type VaultStatus = {
+  readonly backends: readonly {
+    readonly name: string;
+    readonly available: boolean;
+    readonly reason?: string | undefined;
+  }[];
+};
+
+/** Why the values of the vault cannot be had, by a status of secrets. */
+export function vaultProblemIn({ backends }: VaultStatus): string | undefined {
+  const vault = backends.find(({ name }) => name === 'vault');
+  return vault?.available === false ? (vault.reason ?? 'the vault cannot be read') : undefined;
+}

@@ -97,10 +97,13 @@ export interface SecretService extends SecretSource {
     environment: string | undefined,
     names: readonly string[] | undefined,
   ): Promise<readonly string[]>;
-  /** Sorted, each name once. Absent: of all environments. Errors: INVALID_NAME. */
-  listNames(environment?: string): Promise<readonly string[]>;
-  /** One entry for each backend that has the secret, by environment and name. Errors: INVALID_NAME. */
-  listSecrets(environment?: string): Promise<readonly SecretInfo[]>;
+  /** Sorted, each name once. Absent: of all environments, of all backends. Errors: as of listSecrets. */
+  listNames(environment?: string, backend?: string): Promise<readonly string[]>;
+  /**
+   * One entry for each backend that has the secret, by environment and name. Of the vault alone what its file
+   * names, which needs no key. Errors: INVALID_NAME, INVALID_VALUE for an unknown backend.
+   */
+  listSecrets(environment?: string, backend?: string): Promise<readonly SecretInfo[]>;
   /** Errors: INVALID_NAME, INVALID_VALUE (also for an unknown backend), BACKEND_READ_ONLY, RESULT_TOO_LARGE, UPSTREAM_ERROR. */
   put(request: PutSecret): Promise<{ readonly isCreated: boolean; readonly secret: SecretInfo }>;
   /**

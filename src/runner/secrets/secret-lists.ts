@@ -1,8 +1,12 @@
 import type { LocalEntry } from './local-store.ts';
 import { DEFAULT_ENVIRONMENT, environmentKey, parseEnvironment } from './names.ts';
 import type { SecretInfo } from './secret-api.ts';
+import { parseBackend } from './secret-requests.ts';
 import type { SecretStores } from './secret-stores.ts';
 import type { Variable } from './variable-store.ts';
+import type { VaultNames } from './vault-file.ts';
+
+const NO_NAMES: VaultNames = { secrets: [], lastModifiedMs: 0 };
 
 /**
  * What the endpoints show of secrets and variables; decrypts nothing. Contract and errors of the methods: those of
@@ -19,14 +23,33 @@ export class SecretLists {
   }
 
   /** Sorted, each name once. Errors: INVALID_NAME. */
-  async names(environment?: string): Promise<readonly string[]> {
-    const secrets = await this.secrets(environment);
+  async names(environment?: string, backend?: string): Promise<readonly string[]> {
+    const secrets = await this.secrets(environment, backend);
     return [...new Set(secrets.map(({ name }) => name))].sort();
   }
 
-  /** One entry for each backend that has the secret, by environment and name. Errors: INVALID_NAME. */
-  async secrets(environment?: string): Promise<readonly SecretInfo[]> {
+  /**
+   * One entry for each backend that has the secret, by environment and name; `backend`: those of one. Of the vault
+   * alone what its file names, which needs no key, also before anything was pulled.
+   * Errors: INVALID_NAME, INVALID_VALUE naming `backend`, BACKEND_UNAVAILABLE for a vault that is none.
+   */
+  async secrets(environment?: string, backend?: string): Promise<readonly SecretInfo[]> {
     const key = keyOf(environment);
+    const wanted = backend === undefined ? undefined : parseBackend(backend);
+    const all = wanted === 'vault' ? await this.#inVault() : await this.#kept();
+    return all
+      .filter((secret) => key === undefined || environmentKey(secret.environment) === key)
+      .filter((secret) => wanted === undefined || secret.backend === wanted)
+      .toSorted(byPlace);
+  }
+
+  async #inVault(): Promise<readonly SecretInfo[]> {
+    const { secrets, lastModifiedMs } = (await this.#stores.vault.names()) ?? NO_NAMES;
+    const updatedAt = new Date(lastModifiedMs).toISOString();
+    return secrets.map((place) => ({ ...place, backend: 'vault', updatedAt }));
+  }
+
+  async #kept(): Promise<readonly SecretInfo[]> {
     const { local, process } = this.#stores;
     await local.open();
     const fromProcess = [...process.values.keys()].map((name): SecretInfo => ({
@@ -35,9 +58,7 @@ export class SecretLists {
       backend: 'env',
       updatedAt: this.#startedAt,
     }));
-    return [...local.entries().map(secretInfoFromEntry), ...fromProcess]
-      .filter((secret) => key === undefined || environmentKey(secret.environment) === key)
-      .sort(byPlace);
+    return [...local.entries().map(secretInfoFromEntry), ...fromProcess];
   }
 
   /** By environment and name. Errors: INVALID_NAME. */

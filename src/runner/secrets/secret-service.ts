@@ -30,8 +30,8 @@ export async function createSecretService(options: SecretServiceOptions): Promis
   const lists = new SecretLists(stores, new Date(clock.nowMs()).toISOString());
   const jobs = new JobSecrets(stores, audit, report);
   return {
-    listNames: (environment) => lists.names(environment),
-    listSecrets: (environment) => lists.secrets(environment),
+    listNames: (environment, backend) => lists.names(environment, backend),
+    listSecrets: (environment, backend) => lists.secrets(environment, backend),
     listVariables: (environment) => lists.variables(environment),
     environments: () => lists.environments(),
     put: (request) => commands.put(request),

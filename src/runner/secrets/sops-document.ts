@@ -67,16 +67,26 @@ export class SopsDocument {
 
   /** Reads, decrypts and verifies all of it. Errors: SyntaxError or TypeError that say what is wrong, never a value. */
   static async open(text: string, unwrapKey: UnwrapKey): Promise<SopsDocument> {
-    const root = parseOrderedJson(text, { depthMax: JSON_DEPTH_MAX });
-    if (root.kind !== 'object') throw new TypeError('the document is no object');
-    const metadata = entryOf(root, METADATA_KEY);
-    if (metadata?.kind !== 'object')
-      throw new TypeError('there is no sops metadata: not encrypted');
+    const { root, metadata } = partsOf(text);
     const dataKey = await unwrapKey(wrappedKeysOf(metadata));
     const document = new SopsDocument(root, metadata, cryptRuleOf(metadata), dataKey);
     document.#decrypt();
     document.#verifyMac();
     return document;
+  }
+
+  /**
+   * What a file shows without a key: the leaves, of which an encrypted one has `?` for its text, and when it was
+   * changed. Nothing is verified. Errors: as of `open`.
+   */
+  static outline(text: string): { leaves: readonly SopsLeaf[]; lastModifiedMs: number } {
+    const { root, metadata } = partsOf(text);
+    const document = new SopsDocument(root, metadata, cryptRuleOf(metadata), Buffer.alloc(0));
+    const leaves = [...document.#leaves()].map(({ path, node, isEncrypted, isItem }) => {
+      const isEmpty = node.kind === 'string' && node.value === '';
+      return { path, isEncrypted, isItem, text: isEmpty ? '' : '?' };
+    });
+    return { leaves, lastModifiedMs: Date.parse(normalizedDate(dateIn(metadata))) };
   }
 
   /** An empty document for these recipients' wrapped keys. `sealed()` gives its text. */
@@ -111,7 +121,7 @@ export class SopsDocument {
 
   /** Milliseconds since the epoch. */
   get lastModifiedMs(): number {
-    return Date.parse(stringOf(this.#metadata, 'lastmodified') ?? '');
+    return Date.parse(dateIn(this.#metadata));
   }
 
   /** All values but nulls, in the order of the file. */
@@ -246,6 +256,21 @@ export class SopsDocument {
         return;
     }
   }
+}
+
+function partsOf(text: string): {
+  readonly root: JsonObjectNode;
+  readonly metadata: JsonObjectNode;
+} {
+  const root = parseOrderedJson(text, { depthMax: JSON_DEPTH_MAX });
+  if (root.kind !== 'object') throw new TypeError('the document is no object');
+  const metadata = entryOf(root, METADATA_KEY);
+  if (metadata?.kind === 'object') return { root, metadata };
+  throw new TypeError('there is no sops metadata: not encrypted');
+}
+
+function dateIn(metadata: JsonObjectNode): string {
+  return stringOf(metadata, 'lastmodified') ?? '';
 }
 
 /** SOPS keeps `true` as `True`. */

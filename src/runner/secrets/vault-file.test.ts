@@ -240,6 +240,20 @@ test('says who cannot read it', async () => {
   await expect(vault.read()).rejects.toThrow(/none of the age identities/);
 });
 
+test('names need no key; what is no secret of the runner is none of them', async () => {
+  await copyFile(join(FIXTURES, 'vault-by-sops.sops'), path);
+  const content = await vault.read();
+  const keyless = vaultFor({ HOME: dir });
+  expect(await keyless.names()).toEqual({
+    secrets: content?.entries.map(({ environment, name }) => ({ environment, name })),
+    lastModifiedMs: content?.lastModifiedMs,
+  });
+  await writeFile(path, '{"production":{"API_KEY":"in clear"}}');
+  await expect(keyless.names()).rejects.toMatchObject({ reason: 'BACKEND_UNAVAILABLE' });
+  await rm(path);
+  expect(await keyless.names()).toBeUndefined();
+});
+
 test('finds identities where sops does', async () => {
   await copyFile(join(FIXTURES, 'vault-rule-by-sops.sops'), path);
   const file = await readFile(IDENTITY_FILE, 'utf8');

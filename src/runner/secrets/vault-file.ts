@@ -29,6 +29,11 @@ export type VaultContent = {
   /** SHA-256 of the file, hexadecimal. */
   readonly digest: string;
 };
+/** What a vault shows to everybody. */
+export type VaultNames = {
+  readonly secrets: readonly Omit<VaultEntry, 'value'>[];
+  readonly lastModifiedMs: number;
+};
 type VaultPlace = { readonly path: readonly string[]; readonly entry: VaultEntry };
 
 const FILE_NAME = 'vault.json';
@@ -58,6 +63,26 @@ export class VaultFile {
     return text === undefined ? undefined : digestOf(text);
   }
 
+  /**
+   * The names in it, which stand there in clear: no key is needed, and nothing is verified. Undefined when there is
+   * no vault. Errors: BACKEND_UNAVAILABLE for a file that is no vault.
+   */
+  async names(): Promise<VaultNames | undefined> {
+    const text = await readPlainFile(this.path, 'vault');
+    if (text === undefined) return undefined;
+    try {
+      const { leaves, lastModifiedMs } = SopsDocument.outline(text);
+      const secrets = placesOf(leaves).places.map(({ entry: { environment, name } }) => ({
+        environment,
+        name,
+      }));
+      return { secrets, lastModifiedMs };
+    } catch (error) {
+      const problem = error instanceof Error ? error.message : 'unknown';
+      throw unavailable(`vault.json: ${problem}`, error);
+    }
+  }
+
   /** Everything in it, verified; undefined when there is no vault. Errors: BACKEND_UNAVAILABLE. */
   async read(): Promise<VaultContent | undefined> {
     const text = await readPlainFile(this.path, 'vault');
@@ -78,7 +103,7 @@ export class VaultFile {
     const text = await readPlainFile(this.path, 'vault');
     if (text === undefined && puts.length === 0) return { content: EMPTY, removed: 0 };
     const document = text === undefined ? await this.#create() : await this.#open(text);
-    const { places } = placesOf(document);
+    const { places } = placesOf(document.leaves());
     const removed = removals.filter((removal) => {
       const place = findPlace(places, removal);
       return place !== undefined && document.remove(place.path);
@@ -120,7 +145,7 @@ export class VaultFile {
 const EMPTY: VaultContent = { entries: [], problems: [], lastModifiedMs: 0, digest: '' };
 
 function contentOf(document: SopsDocument, digest: string): VaultContent {
-  const { places, problems } = placesOf(document);
+  const { places, problems } = placesOf(document.leaves());
   return {
     entries: places.map(({ entry }) => entry),
     problems,
@@ -129,13 +154,13 @@ function contentOf(document: SopsDocument, digest: string): VaultContent {
   };
 }
 
-function placesOf(document: SopsDocument): {
+function placesOf(leaves: readonly SopsLeaf[]): {
   readonly places: readonly VaultPlace[];
   readonly problems: readonly string[];
 } {
   const places = new Map<string, VaultPlace>();
   const problems: string[] = [];
-  for (const leaf of document.leaves()) {
+  for (const leaf of leaves) {
     const { path, text } = leaf;
     const [environment = '', name = ''] = path;
     const where = path.map((part) => part.slice(0, 64)).join('.');

@@ -1,12 +1,13 @@
 import { createLogger } from '../../observability/logger.ts';
 import { systemClock } from '../../shared/clock.ts';
 import type { LocalContext } from '../cli/local-runner.ts';
-import type {
-  LinkEvent,
-  RerunChoice,
-  RunnerLink,
-  RunQuery,
-  SecretLink,
+import {
+  type LinkEvent,
+  type RerunChoice,
+  type RunnerLink,
+  type RunQuery,
+  type SecretLink,
+  vaultProblemIn,
 } from '../cli/runner-link.ts';
 import type { EventPublisher } from '../model/events.ts';
 import type { LogQuery, StartRequest } from '../model/ports.ts';
@@ -47,7 +48,8 @@ export async function openLocalSecrets({
     clock: systemClock,
   });
   return {
-    list: (environment) => secrets.listNames(environment),
+    list: ({ environment, backend }) => secrets.listNames(environment, backend),
+    vaultProblem: async () => vaultProblemIn(await secrets.status()),
     put: async (request) => ({ isCreated: (await secrets.put(request)).isCreated }),
     remove: (place) => secrets.remove(place),
     close: stop,

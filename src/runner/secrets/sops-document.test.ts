@@ -1,0 +1,26 @@
+import { randomBytes } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { SopsDocument } from './sops-document.ts';
+
+test('the outline needs no key and shows no value', () => {
+  const document = SopsDocument.create(randomBytes(32), []);
+  document.set(['here', 'A'], 'hunter2');
+  document.set(['here', 'EMPTY'], '');
+  document.set(['here', 'B_unencrypted'], 'in clear');
+  const { leaves, lastModifiedMs } = SopsDocument.outline(document.sealed(86_400_000));
+  expect(lastModifiedMs).toBe(86_400_000);
+  expect(leaves.map(({ path, isEncrypted, text }) => [path.join('.'), isEncrypted, text])).toEqual([
+    ['here.A', true, '?'],
+    ['here.EMPTY', true, ''],
+    ['here.B_unencrypted', false, '?'],
+  ]);
+  for (const [wrong, problem] of [
+    ['[]', 'no object'],
+    ['{}', 'no sops metadata'],
+    ['{"sops":1}', 'no sops metadata'],
+    ['{"sops":{"lastmodified":"soon"}}', 'no date'],
+    ['{', 'a string is missing'],
+  ] as const) {
+    expect(() => SopsDocument.outline(wrong)).toThrow(problem);
+  }
+});
