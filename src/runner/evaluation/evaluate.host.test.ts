@@ -249,6 +249,28 @@ describe('expressions that ask for much', () => {
   });
 });
 
+test('long texts are compared and read as numbers in the time that they are long', async () => {
+  const texts = {
+    digits: `${'1'.repeat(1_000_000)}x`,
+    blanks: `a${' '.repeat(1_000_000)}b`,
+    breaks: `{${'\n'.repeat(1_000_000)}}`,
+    other: `ü${'x'.repeat(1_000_000)}`,
+  };
+  const scope = scopeOf({ github: texts });
+  const list = `fromJSON('[${Array.from({ length: 500 }, (_, n) => `"ü${n}"`).join()}]')`;
+  for (const source of [
+    'github.digits == 5',
+    'github.blanks == 5',
+    'github.breaks > 1',
+    `${list}[github.digits]`,
+    `contains(${list}, github.other)`,
+    'github.other == github.digits',
+  ]) {
+    const value = await evaluateTemplate(expression(source), scope);
+    expect([source, value ?? false]).toEqual([source, false]);
+  }
+});
+
 describe('hashFiles', () => {
   let root: string;
   let outside: string;

@@ -114,7 +114,9 @@ function problemOf(
 
 /** A decimal number as JSON writes it, with an optional sign; no infinity. */
 export function isNumberText(text: string): boolean {
-  return /^[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?$/i.test(text) && Number.isFinite(Number(text));
+  return (
+    /^[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?$/i.test(text) && Number.isFinite(Number(text))
+  );
 }
 
 function typedValue(text: string, input: WorkflowInput): JsonValue {

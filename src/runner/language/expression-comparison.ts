@@ -9,8 +9,10 @@ import { foldCase } from './fold-case.ts';
  */
 export function areEqual(left: ExpressionData, right: ExpressionData): boolean {
   if (left.kind !== right.kind) return numberOf(left) === numberOf(right);
-  if (left instanceof data.StringData) {
-    return foldCase(left.value) === foldCase(right.coerceString());
+  if (left instanceof data.StringData && right instanceof data.StringData) {
+    // What is folded keeps its length.
+    const isSameLength = left.value.length === right.value.length;
+    return isSameLength && foldCase(left.value) === foldCase(right.value);
   }
   if (left.primitive) return left.number() === right.number();
   return left === right;

@@ -17,6 +17,8 @@ export type JsonObjectNode = Extract<JsonNode, { readonly kind: 'object' }>;
 const SPACE = /[ \t\n\r]*/y;
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const WORD = /true|false|null/y;
+const BLANK = 0x20;
+const BACKSLASH = 0x5c;
 
 /** What of a text is not refused: levels of nesting, and keys that an object has twice. */
 export type OrderedJsonOptions = { readonly depthMax: number; readonly mayRepeatKeys?: boolean };
@@ -70,7 +72,7 @@ class OrderedReader {
   value(depth: number): JsonNode {
     const { depthMax } = this.#options;
     if (depth > depthMax) throw this.#error(`nested deeper than ${depthMax} levels`);
-    this.#match(SPACE);
+    this.#skipSpace();
     const next = this.#text.charAt(this.#at);
     if (next === '{') return this.#object(depth);
     if (next === '[') return this.#array(depth);
@@ -83,7 +85,7 @@ class OrderedReader {
   }
 
   end(): void {
-    this.#match(SPACE);
+    this.#skipSpace();
     if (this.#at < this.#text.length) throw this.#error('something follows the document');
   }
 
@@ -93,7 +95,7 @@ class OrderedReader {
     this.#at++;
     if (this.#takes('}')) return { kind: 'object', entries };
     do {
-      this.#match(SPACE);
+      this.#skipSpace();
       const key = this.#string();
       if (keys.has(key) && this.#options.mayRepeatKeys !== true) {
         throw this.#error('a key stands there twice');
@@ -119,11 +121,9 @@ class OrderedReader {
   #string(): string {
     const from = this.#at;
     if (this.#text.charAt(from) !== '"') throw this.#error('a string is missing');
-    let end = from + 1;
-    for (; this.#text.charAt(end) !== '"'; end++) {
-      if (end >= this.#text.length) throw this.#error('a string does not end');
-      if (this.#text.charAt(end) === '\\') end++;
-    }
+    let end = this.#text.indexOf('"', from + 1);
+    while (end > 0 && this.#isEscaped(from, end)) end = this.#text.indexOf('"', end + 1);
+    if (end < 0) throw this.#error('a string does not end');
     this.#at = end + 1;
     try {
       return JSON.parse(this.#text.slice(from, this.#at)) as string;
@@ -133,11 +133,23 @@ class OrderedReader {
     }
   }
 
+  /** By an odd number of backslashes in front of it; they are looked at once, since a quote stands behind them. */
+  #isEscaped(from: number, quote: number): boolean {
+    let start = quote;
+    while (start - 1 > from && this.#text.charCodeAt(start - 1) === BACKSLASH) start--;
+    return (quote - start) % 2 === 1;
+  }
+
   #takes(mark: string): boolean {
-    this.#match(SPACE);
+    this.#skipSpace();
     if (this.#text.charAt(this.#at) !== mark) return false;
     this.#at++;
     return true;
+  }
+
+  #skipSpace(): void {
+    // Most of what is read stands without any.
+    if (this.#text.charCodeAt(this.#at) <= BLANK) this.#match(SPACE);
   }
 
   #match(pattern: RegExp): string | undefined {
