@@ -96,7 +96,7 @@ describe('patterns', () => {
 describe('keys that a cache cannot have', () => {
   const LONG = 'k'.repeat(513);
   const commas = 'Key Validation Error: a,b cannot contain commas.';
-  const long = `Key Validation Error: ${'k'.repeat(60)}… cannot be larger than 512 characters.`;
+  const long = 'Key Validation Error: the key cannot be larger than 512 characters, it has 513.';
 
   test('saving warns, and the job goes on', async () => {
     const job = await runJob(
@@ -116,6 +116,27 @@ describe('keys that a cache cannot have', () => {
       '3: Cache save failed. Key is not specified.',
       '4: Cache save failed. Input required and not supplied: path',
     ]);
+  });
+
+  test('no part of a secret in one is shown', async () => {
+    const secret = `hunter2-${'x'.repeat(90)}`;
+    const job = await runJob(
+      `
+      - run: echo "::add-mask::${secret}"; echo S=${secret} >> $GITHUB_ENV
+      - { uses: actions/cache/save@v4, with: { path: f, key: '${'a'.repeat(54)}\${{ env.S }},b' } }
+      - { uses: actions/cache/save@v4, with: { path: f, key: "\${{ format('${'{0}'.repeat(6)}', env.S) }}" } }`,
+      { files: { f: '' } },
+    );
+    expect(messagesOf(job)).toEqual([
+      `2: Cache save failed. Key Validation Error: ${'a'.repeat(54)}***,b cannot contain commas.`,
+      '3: Cache save failed. Key Validation Error: the key cannot be larger than 512 characters, it has 588.',
+    ]);
+    expect(
+      job.steps
+        .slice(1)
+        .flatMap(({ lines }) => lines)
+        .join(),
+    ).not.toContain('hunter2');
   });
 
   test('restoring fails, by any of the keys', async () => {

@@ -70,7 +70,7 @@ async function warnOfSettings(
   const options = { cwd: tmpdir(), env, timeoutMs: VERSION_TIMEOUT_MS, signal: run.signal };
   const result = await runClient(program, ['version'], options);
   if (result.code === 0) return;
-  const why = failureOf(result, 'first');
+  const why = failureOf(result, 'first', (text) => job.masker.mask(text));
   run.log.warn(
     `Go ${version} does not run with the settings of this host (GOFLAGS, go env -w), which steps have: ${why}`,
   );

@@ -91,6 +91,7 @@ async function versionOnPath({ frame, run }: BuiltInCall): Promise<string> {
   const { file, args, ...options } = isolation?.wrap(start) ?? start;
   const result = await runClient(file, args, { ...options, signal: run.signal });
   if (result.code === 0) return result.stdout.trim();
-  const text = `The Node that steps find, ${program}, does not run: ${failureOf(result, 'first')}`;
+  const why = failureOf(result, 'first', (text) => frame.job.masker.mask(text));
+  const text = `The Node that steps find, ${program}, does not run: ${why}`;
   throw new AppError('NOT_FOUND', text, { field: 'node-version' });
 }

@@ -10,8 +10,6 @@ import { nameLeadingOut, outwardLinks } from './outward-links.ts';
 /** All caches of a project together; the least recently used ones go first. */
 const CACHE_BYTES_MAX = 10 * 1024 * 1024 * 1024;
 const KEY_CHARACTERS_MAX = 512;
-/** The part of a key that is refused which its message has. */
-const KEY_CHARACTERS_SHOWN = 60;
 const COMPRESSION = 'gzip -1';
 const MESSAGE_CHARACTERS_MAX = 500;
 
@@ -66,21 +64,17 @@ export async function createCacheStore(
   return store;
 }
 
-/** Errors: INVALID_NAME for a key that a cache cannot have. Source: actions/toolkit, cache, checkKey. */
+/** Errors: INVALID_NAME for a key that a cache cannot have, which has all of it: a part of a secret could not be masked. Source: actions/toolkit, cache, checkKey. */
 export function mustCacheKey(key: string): void {
   const problem =
     key === ''
       ? 'Key is not specified.'
       : key.length > KEY_CHARACTERS_MAX
-        ? `Key Validation Error: ${shortened(key)} cannot be larger than ${KEY_CHARACTERS_MAX} characters.`
+        ? `Key Validation Error: the key cannot be larger than ${KEY_CHARACTERS_MAX} characters, it has ${key.length}.`
         : key.includes(',')
-          ? `Key Validation Error: ${shortened(key)} cannot contain commas.`
+          ? `Key Validation Error: ${key} cannot contain commas.`
           : undefined;
   if (problem !== undefined) throw new AppError('INVALID_NAME', problem, { field: 'key' });
-}
-
-function shortened(key: string): string {
-  return key.length > KEY_CHARACTERS_SHOWN ? `${key.slice(0, KEY_CHARACTERS_SHOWN)}…` : key;
 }
 
 class FileCacheStore implements CacheStore {

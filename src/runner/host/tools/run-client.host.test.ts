@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { mustRunClient } from './run-client.ts';
+import { failureOf, mustRunClient, runClient } from './run-client.ts';
 
 const REFUSED = `npm warn Unknown user config "nodedir".
 npm error code ECONNREFUSED
@@ -47,4 +47,12 @@ test.each([
     reason: 'UPSTREAM_ERROR',
     message: `client failed: exit code 1: ${reason}`,
   });
+});
+
+test('secrets are hidden before the reason is shortened', async () => {
+  const text = `${'x'.repeat(390)}hunter2secret`;
+  const env = { PATH: process.env['PATH'] ?? '' };
+  const result = await runClient(failing(text), [], { cwd: '/', env });
+  const mask = (said: string): string => said.replaceAll('hunter2secret', '***');
+  expect(failureOf(result, 'first', mask)).toBe(`exit code 1: ${'x'.repeat(390)}***`);
 });

@@ -116,12 +116,16 @@ export async function mustRunClient(
 
 /**
  * Describes how a program ended that failed, and the lines that it said of that, the first or the last. It is one
- * line, without the users of addresses.
+ * line, without the users of addresses. `mask` hides secrets in what a program said that had them: it is shortened,
+ * so that this cannot be done later.
  */
 export function failureOf(
-  { code, ending, stderr, stdout }: ClientResult,
+  result: ClientResult,
   which: 'first' | 'last',
+  mask: (text: string) => string = (text) => text,
 ): string {
+  const { code, ending } = result;
+  const [stderr, stdout] = [mask(result.stderr), mask(result.stdout)];
   const how = ending ?? `exit code ${code}`;
   const lines = linesIn(stderr.trim() === '' ? stdout : stderr);
   const some = which === 'first' ? lines.slice(0, LINES_MAX) : lines.slice(-LINES_MAX);
