@@ -6,6 +6,7 @@ import type { Forecast, ForeseenProblem } from '../cli/start-plan.ts';
 import { originRepository } from '../host/git/origin-repository.ts';
 import { createGit } from '../host/git/run-git.ts';
 import { parseUses, referenceIn } from '../language/action-reference.ts';
+import { chosenMatrixJobs, type MatrixChoice } from '../language/matrix.ts';
 import { hasExpression } from '../language/template-access.ts';
 import type { JsonObject, NeededAction } from '../model/run.ts';
 import type {
@@ -33,12 +34,16 @@ type Fate = 'runs' | 'maybe' | 'fails' | 'leftOut' | 'skipped';
  * matrices that cannot be, called workflows, actions and runners that are not there. Files are looked at, no
  * network, and of expressions those of a matrix alone: what stands under a condition may not come to it.
  */
-export async function forecastOf(context: LocalContext, workflow: Workflow): Promise<Forecast> {
+export async function forecastOf(
+  context: LocalContext,
+  workflow: Workflow,
+  choice?: MatrixChoice,
+): Promise<Forecast> {
   const { missing, served } = await actionsOf(context, workflow);
   const problems: ForeseenProblem[] = [];
   let name: Promise<string> | undefined;
   const own = (): Promise<string> => (name ??= repositoryOf(context));
-  const fates = await fatesOf(workflow, '', { context, missing, served, own, problems });
+  const fates = await fatesOf(workflow, '', { context, choice, missing, served, own, problems });
   const all = [...fates.values()];
   const isNothing =
     all.includes('leftOut') && !all.some((fate) => fate === 'runs' || fate === 'maybe');
@@ -48,6 +53,8 @@ export async function forecastOf(context: LocalContext, workflow: Workflow): Pro
 
 type Sight = {
   readonly context: LocalContext;
+  /** The matrix jobs that were asked for. */
+  readonly choice: MatrixChoice | undefined;
   readonly missing: ReadonlySet<string>;
   /** Actions that this runner does itself. */
   readonly served: ReadonlySet<string>;
@@ -82,26 +89,30 @@ function isStopping(fate: Fate | undefined): boolean {
 async function fateOf(job: JobDefinition, jobId: string, sight: Sight): Promise<Fate> {
   const isForgiven = job.kind === 'steps' && job.continueOnError !== undefined;
   const isSure = job.if === undefined && !isForgiven;
-  const report = (message: string, fate: Fate): Fate => {
-    sight.problems.push({ jobId, message, isSure });
-    return isSure ? fate : 'maybe';
+  const report = (message: string, isCertain = isSure): Fate => {
+    sight.problems.push({ jobId, message, isSure: isCertain });
+    return isCertain ? 'fails' : 'maybe';
   };
-  const matrixJobs = shownOrRefused(job.strategy?.matrix);
-  if (typeof matrixJobs === 'string') return report(matrixJobs, 'fails');
+  const matrixJobs = shownOrRefused(job.strategy?.matrix, sight.choice);
+  // That there is no job to run is forgiven by nothing.
+  if (typeof matrixJobs === 'string') return report(matrixJobs, job.if === undefined);
   if (job.kind === 'call') {
-    if (job.missing !== undefined) return report(job.missing, 'fails');
+    if (job.missing !== undefined) return report(job.missing);
     const inner = [...(await fatesOf(job.called, `${jobId}/`, sight)).values()];
     if (inner.includes('fails')) return isSure ? 'fails' : 'maybe';
     return inner.every((fate) => isStopping(fate)) ? 'leftOut' : 'runs';
   }
-  const foreign = await foreignLabels(job, matrixJobs, sight);
-  if (foreign.labels.length > 0 && foreign.count === foreign.labels.length) {
-    const label = foreign.labels[0] ?? '';
-    return report(`left out: it asks for '${label}', which is another operating system`, 'leftOut');
+  const labels = await foreignLabels(job, matrixJobs, sight);
+  const foreign = labels.filter((label) => label !== undefined);
+  if (foreign.length > 0 && foreign.length === labels.length) {
+    const message = `left out: it asks for '${foreign[0]}', which is another operating system`;
+    sight.problems.push({ jobId, message, isSure });
+    // Whatever its condition.
+    return 'leftOut';
   }
-  if (foreign.labels.length > 0) {
-    const names = [...new Set(foreign.labels)].map((label) => `'${label}'`).join(', ');
-    const part = `${foreign.labels.length} of its ${foreign.count} matrix jobs`;
+  if (foreign.length > 0) {
+    const names = [...new Set(foreign)].map((label) => `'${label}'`).join(', ');
+    const part = `${foreign.length} of its ${labels.length} matrix jobs`;
     sight.problems.push({ jobId, message: `left out: ${part}, which ask for ${names}`, isSure });
   }
   for (const [name, template] of Object.entries({
@@ -110,23 +121,23 @@ async function fateOf(job: JobDefinition, jobId: string, sight: Sight): Promise<
   })) {
     if (template === undefined) continue;
     const message = `'${name}' needs a container, and steps run on this host only`;
-    if (!hasExpression(template)) return report(message, 'fails');
+    if (!hasExpression(template)) return report(message);
     sight.problems.push({ jobId, message, isSure: false });
     return 'maybe';
   }
-  return await stepsFate(job.steps, { jobId, isSure, matrixJobs }, sight);
+  const left = matrixJobs?.filter((_, index) => labels[index] === undefined);
+  return await stepsFate(job.steps, { jobId, isSure, matrixJobs: left }, sight);
 }
 
-/** Of the matrix jobs that are shown: how many there are, and the labels of those that are left out. */
+/** For each matrix job that is shown the label that leaves it out; undefined for one that runs. */
 async function foreignLabels(
   job: StepsJobDefinition,
   matrixJobs: readonly JsonObject[] | undefined,
   { context: { settings } }: Sight,
-): Promise<{ readonly count: number; readonly labels: readonly string[] }> {
-  if (settings.runsOn === 'any') return { count: 0, labels: [] };
+): Promise<readonly (string | undefined)[]> {
+  if (settings.runsOn === 'any') return [];
   const values = (await valuesShown(job.runsOn, matrixJobs)) ?? [];
-  const labels = values.flatMap((value) => foreignLabel(labelsOf(value), process.platform) ?? []);
-  return { count: values.length, labels };
+  return values.map((value) => foreignLabel(labelsOf(value), process.platform));
 }
 
 type ShownJob = {
@@ -193,9 +204,13 @@ async function repositoryOf({ workspace }: LocalContext): Promise<string> {
   );
 }
 
-function shownOrRefused(matrix: Template | undefined): readonly JsonObject[] | undefined | string {
+function shownOrRefused(
+  matrix: Template | undefined,
+  choice: MatrixChoice | undefined,
+): readonly JsonObject[] | undefined | string {
   try {
-    return matrixJobsShown(matrix);
+    const shown = matrixJobsShown(matrix);
+    return shown === undefined ? undefined : chosenMatrixJobs(shown, choice);
   } catch (error) {
     if (error instanceof AppError) return error.message;
     throw error;

@@ -61,7 +61,7 @@ export async function planStart(context: LocalContext, request: StartRequest): P
     inputs,
     jobs: jobs.map((job) => planOfJob(workflow, job)),
     warnings,
-    forecast: await forecastOf(context, workflow),
+    forecast: await forecastOf(context, workflow, request.matrix),
   };
 }
 

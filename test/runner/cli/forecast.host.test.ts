@@ -97,13 +97,27 @@ jobs:
       '.github/workflows/remote.yml': `on: workflow_dispatch
 jobs: { r: { uses: some/where/.github/workflows/x.yml@v1 } }
 `,
+      '.github/workflows/gone.yml': `on: workflow_dispatch
+jobs: { g: { runs-on: '\${{ matrix.os }}', strategy: { matrix: { include: [{ os: x, r: '' }, { os: macos-14, r: else/where }] } }, steps: [{ uses: actions/checkout@v4, with: { repository: '\${{ matrix.r }}' } }] } }
+`,
+      '.github/workflows/nothing.yml': `on: workflow_dispatch
+jobs:
+  m: { runs-on: macos-14, steps: [{ run: exit 0 }] }
+  w: { runs-on: windows-latest, if: always(), steps: [{ run: exit 0 }] }
+`,
+      '.github/workflows/forgiven.yml': `on: workflow_dispatch
+jobs: { f: { runs-on: x, continue-on-error: true, strategy: { matrix: { a: [1], exclude: [{ a: 1 }] } }, steps: [{ run: exit 0 }] } }
+`,
     },
     true,
   );
   const git = (...args: string[]) => execFileSync('git', args, { cwd: workspace });
   git('remote', 'add', 'origin', 'https://code.example/some/where.git');
-  const plan = async (name: string): Promise<[string | number, readonly string[]]> => {
-    const { code, stdout } = await runCli(workspace, ['run', name, '-n']);
+  const plan = async (
+    name: string,
+    ...args: string[]
+  ): Promise<[string | number, readonly string[]]> => {
+    const { code, stdout } = await runCli(workspace, ['run', name, '-n', ...args]);
     return [code, stdout.split('\n').filter((line) => /^[✗?] /.test(line))];
   };
   const refused = 'cannot be checked out: without network there is only';
@@ -135,8 +149,24 @@ jobs: { r: { uses: some/where/.github/workflows/x.yml@v1 } }
   expect((await plan('remote'))[1]).toEqual([
     "✗ r: Unable to find reusable workflow 'some/where/.github/workflows/x.yml@v1': `runner actions fetch` gets those of other repositories",
   ]);
-  const { stdout, code } = await runCli(workspace, ['run', 'some', '-q']);
-  expect([code, stdout.includes('after success')]).toEqual([0, true]);
+  // What is left out, or not asked for, fails nothing.
+  const part = "✗ g: left out: 1 of its 2 matrix jobs, which ask for 'macos-14'";
+  expect(await plan('gone')).toEqual([0, [part]]);
+  const known = (await plan('other', '--matrix', 'r:some/where'))[1];
+  expect(known).toEqual([`✗ other: actions/checkout@v4: 'some/other' ${refused} ${own}`]);
+  // What no condition can bring about, and what no `continue-on-error` forgives.
+  expect((await plan('nothing'))[0]).toBe(1);
+  expect((await plan('forgiven'))[0]).toBe(1);
+  for (const [name, code] of [
+    ['some', 0],
+    ['gone', 0],
+    ['nothing', 1],
+    ['forgiven', 1],
+  ] as const) {
+    const run = await runCli(workspace, ['run', name, '-q']);
+    expect([name, run.code]).toEqual([name, code]);
+    if (name === 'some') expect(run.stdout).toContain('after success');
+  }
 });
 
 test('without workflows list and run say where they looked, and which folder has some', async () => {
