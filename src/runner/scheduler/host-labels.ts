@@ -12,7 +12,7 @@ const SYSTEM_OF_LABEL: readonly (readonly [RegExp, System])[] = [
 /** Labels that name an architecture: those of hosted runners by their ends, and those of self-hosted ones. */
 const ARCHITECTURE_OF_LABEL: readonly (readonly [RegExp, NodeJS.Architecture])[] = [
   [/^arm64$/i, 'arm64'],
-  [/^(?:ubuntu|windows|macos)-.*arm(?:64)?$/i, 'arm64'],
+  [/^(?:ubuntu|windows|macos)-(?:.*-)?arm(?:64)?$/i, 'arm64'],
   [/^arm$/i, 'arm'],
   [/^x64$/i, 'x64'],
   [/^(?:ubuntu|windows|macos)-.*-(?:x64|intel)$/i, 'x64'],

@@ -187,7 +187,7 @@ jobs:
   arm: { runs-on: ubuntu-24.04-arm, steps: [{ uses: actions/checkout@v4 }] }
   own: { runs-on: [self-hosted, ARM64], steps: [{ uses: actions/checkout@v4 }] }
   x64: { runs-on: [self-hosted, linux, X64], steps: [{ uses: actions/checkout@v4 }] }
-  none: { runs-on: [ubuntu-latest, my-arm], steps: [{ uses: actions/checkout@v4 }] }
+  none: { runs-on: [ubuntu-latest-8-cores-farm, my-arm], steps: [{ uses: actions/checkout@v4 }] }
 `,
   };
   const executor = new ScriptedExecutor();
