@@ -36,6 +36,9 @@ type LeafNode = {
   readonly isItem: boolean;
 };
 
+const ENCRYPTED_START = 'ENC[';
+const NO_RULE: CryptRule = { encrypts: () => false };
+
 /** Unwraps the data key of a file, one of the age stanzas of its metadata. */
 export type UnwrapKey = (wrapped: readonly WrappedKey[]) => Promise<Buffer>;
 
@@ -76,15 +79,16 @@ export class SopsDocument {
   }
 
   /**
-   * What a file shows without a key: the leaves, of which an encrypted one has `?` for its text, and when it was
-   * changed. Nothing is verified. Errors: as of `open`.
+   * What a file shows without a key: the leaves, each with `?` for its text, and when it was changed. Nothing is
+   * verified, so the form says what is encrypted: the expressions of a rule are anybody's. Errors: as of `open`.
    */
   static outline(text: string): { leaves: readonly SopsLeaf[]; lastModifiedMs: number } {
     const { root, metadata } = partsOf(text);
-    const document = new SopsDocument(root, metadata, cryptRuleOf(metadata), Buffer.alloc(0));
-    const leaves = [...document.#leaves()].map(({ path, node, isEncrypted, isItem }) => {
-      const isEmpty = node.kind === 'string' && node.value === '';
-      return { path, isEncrypted, isItem, text: isEmpty ? '' : '?' };
+    const document = new SopsDocument(root, metadata, NO_RULE, Buffer.alloc(0));
+    const leaves = [...document.#leaves()].map(({ path, node, isItem }) => {
+      const value = node.kind === 'string' ? node.value : undefined;
+      const isEncrypted = value === '' || value?.startsWith(ENCRYPTED_START) === true;
+      return { path, isEncrypted, isItem, text: value === '' ? '' : '?' };
     });
     return { leaves, lastModifiedMs: Date.parse(normalizedDate(dateIn(metadata))) };
   }

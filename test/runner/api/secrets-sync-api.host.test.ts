@@ -115,6 +115,23 @@ describe('secrets and variables', () => {
     );
   });
 
+  test('are listed by the backend that has them', async () => {
+    for (const [name, backend] of [
+      ['HERE', 'local'],
+      ['THERE', 'vault'],
+    ] as const) {
+      const body = { value: 'x', environment: 'e', backend };
+      expect((await call('PUT', `/api/secrets/${name}`, body)).status).toBe(201);
+    }
+    expect(await json('/api/secrets?backend=vault')).toEqual(['THERE']);
+    expect(await json('/api/secrets?backend=local&env=e')).toEqual(['HERE']);
+    expect(await json('/api/secrets?backend=vault&env=default')).toEqual([]);
+    expect(await json('/api/secrets?backend=vault&detail=1')).toMatchObject([
+      { name: 'THERE', environment: 'e', backend: 'vault' },
+    ]);
+    expect(await codeOf(await call('GET', '/api/secrets?backend=safe'))).toBe('422 invalid_value');
+  });
+
   test.each([
     ['PUT', '/api/secrets/1BAD', { value: 'x' }, '422 invalid_name'],
     ['PUT', '/api/secrets/GITHUB_X', { value: 'x' }, '422 invalid_name'],

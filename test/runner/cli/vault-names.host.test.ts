@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { temporaryDir } from '../../support/job-harness.ts';
-import { makeWorkspace } from '../../support/runner.ts';
+import { makeWorkspace, startRunner } from '../../support/runner.ts';
 import { runCli } from './cli-process.ts';
 
 test('the names of a committed vault are listed in a fresh clone, with its key and without', async () => {
@@ -34,4 +34,7 @@ test('the names of a committed vault are listed in a fresh clone, with its key a
   expect(await list(stranger, ...vault)).toEqual([0, 'API_KEY\nTOKEN\n', hint]);
   expect(await list({}, '--backend', 'local')).toEqual([0, '', '']);
   expect(await list({}, '--backend', 'safe')).toEqual([2, '', 'error']);
+  // The same where a runner serves the clone; this one has no key.
+  await startRunner(clone);
+  expect(await list({}, ...vault, '--env', 'production')).toEqual([0, 'TOKEN\n', hint]);
 });
