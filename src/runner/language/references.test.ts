@@ -93,7 +93,8 @@ test.each([
 
 test('inputs that are booleans or numbers are harmless, unless another start gives them as a text', async () => {
   const names = ['flag', 'count', 'both', 'text', 'kind', 'undeclared'];
-  const workflow = await mustRead(`
+  const warned = async (call: string): Promise<readonly (string | undefined)[]> => {
+    const workflow = await mustRead(`
 on:
   workflow_dispatch:
     inputs:
@@ -101,8 +102,7 @@ on:
       count: { type: number }
       both: { type: number }
       kind: { type: choice, options: [a, b] }
-  workflow_call:
-    inputs: { flag: { type: boolean }, both: { type: string }, text: { type: string } }
+${call}
 jobs:
   a:
     runs-on: x
@@ -110,11 +110,20 @@ jobs:
       - run: ${names.map((name) => `\${{ inputs.${name} }}`).join(' ')}
       - run: ${names.map((name) => `\${{ github.event.inputs.${name} }}`).join(' ')}
 `);
-  const job = workflow.jobs.get('a') as StepsJobDefinition;
-  const warned = scriptInjectionWarnings(workflow, job).map((text) => /\{\{ (\S+)/.exec(text)?.[1]);
-  expect(warned).toEqual(
-    ['inputs', 'github.event.inputs'].flatMap((path) =>
-      ['both', 'text', 'kind', 'undeclared'].map((name) => `${path}.${name}`),
-    ),
-  );
+    const job = workflow.jobs.get('a') as StepsJobDefinition;
+    return scriptInjectionWarnings(workflow, job).map((text) => /\{\{ (\S+)/.exec(text)?.[1]);
+  };
+  const paths = (root: string, some: readonly string[]): readonly string[] =>
+    some.map((name) => `${root}.${name}`);
+  const texts = ['text', 'kind', 'undeclared'];
+  expect(await warned('')).toEqual([
+    ...paths('inputs', texts),
+    ...paths('github.event.inputs', texts),
+  ]);
+  // The event is then the caller's, which may have given a text by that name.
+  const inputs = '{ flag: { type: boolean }, both: { type: string }, text: { type: string } }';
+  expect(await warned(`  workflow_call: { inputs: ${inputs} }`)).toEqual([
+    ...paths('inputs', ['both', ...texts]),
+    ...paths('github.event.inputs', names),
+  ]);
 });

@@ -164,18 +164,19 @@ export function scriptInjectionWarnings(
   return job.steps.flatMap((step) => warningsOfStep(step, harmless));
 }
 
-/** Paths of the inputs that are a boolean or a number, however the workflow is started. */
+/**
+ * Paths of the inputs that are a boolean or a number, however the workflow is started. `github.event` is the caller's
+ * where there may be one.
+ */
 function harmlessInputs({ dispatchInputs, call }: Workflow): ReadonlySet<string> {
   const names = new Set<string>();
   const others = new Set<string>();
   for (const [name, { type }] of [...dispatchInputs, ...(call?.inputs ?? [])]) {
     (type === 'boolean' || type === 'number' ? names : others).add(name.toLowerCase());
   }
-  return new Set(
-    [...names].flatMap((name) =>
-      others.has(name) ? [] : [`inputs.${name}`, `github.event.inputs.${name}`],
-    ),
-  );
+  const roots = call === undefined ? ['inputs', 'github.event.inputs'] : ['inputs'];
+  const harmless = [...names].filter((name) => !others.has(name));
+  return new Set(roots.flatMap((root) => harmless.map((name) => `${root}.${name}`)));
 }
 
 function warningsOfStep(step: StepDefinition, harmless: ReadonlySet<string>): readonly string[] {
