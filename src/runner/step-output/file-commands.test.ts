@@ -208,6 +208,13 @@ describe('parsePairs', () => {
     },
   );
 
+  test('lines are compared with a long delimiter in the time that they are long', () => {
+    const blanks = ' '.repeat(500_000);
+    expect(() => parsePairs(`A<<${blanks}E\n${'\n'.repeat(500_000)}`, asIs)).toThrow(
+      /Matching delimiter not found/,
+    );
+  });
+
   test('a later pair wins; CRLF ends lines; the last line needs no end', () => {
     expect([...parsePairs('A=1\r\nB=2\r\nA=3', asIs)]).toEqual([
       ['A', '3'],

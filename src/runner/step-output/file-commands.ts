@@ -185,10 +185,11 @@ function readHeredoc(opening: Line, name: string, delimiter: string, reader: Lin
   const start = opening.next;
   let end = start;
   let near: number | undefined;
-  const [value, shown] = [reader.show(name), reader.show(delimiter)];
+  const bare = delimiter.trim();
   for (;;) {
     const line = reader.next();
     if (line === undefined) {
+      const [value, shown] = [reader.show(name), reader.show(delimiter)];
       const problem = `the value of '${value}' begins there, and no line after it is ${shown} alone`;
       const hint = hintOf(delimiter, shown, near);
       throw invalid(
@@ -200,8 +201,9 @@ function readHeredoc(opening: Line, name: string, delimiter: string, reader: Lin
     if (line.text === delimiter) {
       return reader.slice(start, end);
     }
-    if (line.text.trim() === delimiter.trim()) near ??= line.number;
+    if (near === undefined && line.text.trim() === bare) near = line.number;
     if (line.ending === '') {
+      const [value, shown] = [reader.show(name), reader.show(delimiter)];
       const problem = `the value of '${value}' begins there, and ends without a line break before ${shown}`;
       throw invalid(opening, 'Invalid value. EOF marker missing new line.', problem);
     }
