@@ -8,6 +8,7 @@ import { App, us_socket_local_port } from 'uWebSockets.js';
 import { World } from './dataset/world.ts';
 import { closedLoop, postRequest } from './harness/closed-loop.ts';
 import { type MeasuredService, startMeasured } from './harness/measured-service.ts';
+import { median } from './harness/median.ts';
 import { PEER_SCOPE, fillService } from './harness/service-data.ts';
 
 const SECONDS = Number(process.env['BENCH_SECONDS'] ?? 2);
@@ -47,10 +48,6 @@ async function compareAll(port: number, lists: readonly List[]): Promise<void> {
     const found = await response.text();
     if (found !== body) throw new Error(`wrong list: ${found.slice(0, 200)}`);
   }
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 }
 
 type Contestant = {

@@ -69,6 +69,17 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/list-cost.ts',
   },
   {
+    name: 'list-exclusions',
+    yields:
+      'objects a CPU-second of lists over `but not` and `and`, whole and in pages [DIRECTORY…]',
+    file: 'bench/list-exclusions.ts',
+  },
+  {
+    name: 'list-exclusions-engine',
+    yields: 'the same in the engine alone, with reads, and bytes of a list of 100,000',
+    file: 'bench/list-exclusions-engine.ts',
+  },
+  {
     name: 'list-subjects',
     yields: 'milliseconds of a ListSubjects of 100,000 users, whole and in pages [USERS] [ROUNDS]',
     file: 'bench/list-subjects.ts',
