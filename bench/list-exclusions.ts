@@ -3,8 +3,8 @@
  * pages of 1,000 of gatehouse.v1; beside them lists of `viewer`, which has neither. Services of several checkouts take turns of a round in
  * each case; `toFirst` is the median of the rounds' ratios to the first of them. Every list is compared with the right one before.
  * `answersByDefault` says whether the default read budget suffices for it; what is measured has a budget that suffices for all.
- * Run: npm run bench -- list-exclusions [-- DIRECTORY…]; name the build before first. BENCH_SIZES (800,10000,100000) are numbers of documents, BENCH_SECONDS (2) the
- * length of a turn, BENCH_ROUNDS (5). Prints one JSON line a size, relation, call and checkout.
+ * Run: npm run bench -- list-exclusions [-- DIRECTORY…]; name the build before first. BENCH_SIZES (800,10000,100000) are numbers of
+ * documents, BENCH_SECONDS (2) the length of a turn, BENCH_ROUNDS (5). Prints one JSON line a size, relation, call and checkout.
  */
 import { LoadClient } from '../load/harness/client.ts';
 import { createProject, fill, LIST_OBJECTS_PATH } from '../load/harness/target.ts';
