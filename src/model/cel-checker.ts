@@ -313,6 +313,11 @@ function fits(
   return form.args.every((wanted, index) => isCompatible(wanted, args[index] ?? ANY));
 }
 
+/** An operator or a function as it is written, by the name that CEL has for it. */
+export function signOf(name: string): string {
+  return OPERATOR.test(name) ? name.replaceAll('_', '').replace('@', '') : name;
+}
+
 /** A call as it could be written. */
 function callText(
   name: string,
@@ -321,7 +326,7 @@ function callText(
 ): string {
   const texts = args.map(typeText);
   if (OPERATOR.test(name)) {
-    const sign = name.replaceAll('_', '').replace('@', '');
+    const sign = signOf(name);
     return texts.length === 1 ? `${sign}${texts[0]}` : texts.join(` ${sign} `);
   }
   return `${target === undefined ? '' : `${typeText(target)}.`}${name}(${texts.join(', ')})`;

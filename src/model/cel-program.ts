@@ -74,8 +74,7 @@ export function compileExpression(
     return { ...checked, evaluate: planExpression(expr, checked.nodes) };
   } catch (error) {
     if (!(error instanceof CelFault)) throw error;
-    const offset = sourceInfo?.positions[String(error.exprId)] ?? 0;
-    return { ...placeOf(source, offset), message: error.message };
+    return { ...placeOf(source, sourceInfo, error.exprId), message: error.message };
   }
 }
 
@@ -118,10 +117,18 @@ function syntaxProblem(error: unknown): CelProblem {
   return { line, column, message: `syntax error: ${rawMessage ?? error.message}` };
 }
 
-function placeOf(
+/**
+ * Line and column of a node of a parsed source, in UTF-16 units, both from 1: of an operator its sign, of
+ * a method its dot, of anything else its start.
+ */
+export function placeOf(
   source: string,
-  offset: number,
+  sourceInfo: { readonly positions: { readonly [id: string]: number } } | undefined,
+  id: bigint,
 ): { readonly line: number; readonly column: number } {
+  // The parser places an operator at the space before it.
+  const position = sourceInfo?.positions[String(id)] ?? 0;
+  const offset = position + (/^\s*/.exec(source.slice(position))?.[0].length ?? 0);
   const before = source.slice(0, offset).split('\n');
   return { line: before.length, column: (before.at(-1) ?? '').length + 1 };
 }

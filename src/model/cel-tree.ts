@@ -1,6 +1,7 @@
 import {
   type Expr,
   type Expr_Comprehension,
+  Expr_IdentSchema,
   ExprSchema,
 } from '@bufbuild/cel-spec/cel/expr/syntax_pb.js';
 import { create } from '@bufbuild/protobuf';
@@ -29,29 +30,24 @@ export function appendedElement(step: Expr | undefined): Expr | undefined {
 }
 
 /**
- * The same expression as it is evaluated: every turn of a comprehension is paid for before it is
- * taken, lists that macros make grow in place, and `[]` and `has` are our own. O(nodes).
+ * The same operator over other parts, each of them what `change` makes of the one that was there, from
+ * left to right. What has no parts stays itself. Not for comprehensions, whose parts see other names.
  */
-export function withCosts(expr: Expr): Expr {
+export function withParts(expr: Expr, change: (part: Expr) => Expr): Expr {
   const { exprKind: kind } = expr;
   switch (kind.case) {
     case 'selectExpr': {
-      const operand = withCosts(kind.value.operand as Expr);
-      if (kind.value.testOnly) return call(expr.id, HAS, operand, text(expr.id, kind.value.field));
+      const operand = change(kind.value.operand as Expr);
       return made(expr.id, { case: 'selectExpr', value: { ...kind.value, operand } });
     }
     case 'callExpr': {
-      const { target, args } = kind.value;
-      if (kind.value.function === '_[_]') return call(expr.id, INDEX, ...args.map(withCosts));
-      const value = {
-        ...kind.value,
-        args: args.map(withCosts),
-        ...(target === undefined ? {} : { target: withCosts(target) }),
-      };
-      return made(expr.id, { case: 'callExpr', value });
+      const { target } = kind.value;
+      const on = target === undefined ? {} : { target: change(target) };
+      const args = kind.value.args.map(change);
+      return made(expr.id, { case: 'callExpr', value: { ...kind.value, ...on, args } });
     }
     case 'listExpr': {
-      const elements = kind.value.elements.map(withCosts);
+      const elements = kind.value.elements.map(change);
       return made(expr.id, { case: 'listExpr', value: { ...kind.value, elements } });
     }
     case 'structExpr': {
@@ -59,17 +55,46 @@ export function withCosts(expr: Expr): Expr {
         ...entry,
         keyKind:
           entry.keyKind.case === 'mapKey'
-            ? { case: 'mapKey' as const, value: withCosts(entry.keyKind.value) }
+            ? { case: 'mapKey' as const, value: change(entry.keyKind.value) }
             : entry.keyKind,
-        value: entry.value === undefined ? undefined : withCosts(entry.value),
+        value: entry.value === undefined ? undefined : change(entry.value),
       }));
       return made(expr.id, { case: 'structExpr', value: { ...kind.value, entries } });
     }
-    case 'comprehensionExpr':
-      return withTurnsPaid(expr.id, kind.value);
     default:
       return expr;
   }
+}
+
+/** What an expression is made of, in the order of its evaluation; of a comprehension its five parts. */
+export function partsOf(expr: Expr): readonly Expr[] {
+  if (expr.exprKind.case === 'comprehensionExpr') {
+    const { accuInit, iterRange, loopCondition, loopStep, result } = expr.exprKind.value;
+    return [accuInit, iterRange, loopCondition, loopStep, result] as Expr[];
+  }
+  const parts: Expr[] = [];
+  withParts(expr, (part) => {
+    parts.push(part);
+    return part;
+  });
+  return parts;
+}
+
+/**
+ * The same expression as it is evaluated: every turn of a comprehension is paid for before it is
+ * taken, lists that macros make grow in place, and `[]` and `has` are our own. O(nodes).
+ */
+export function withCosts(expr: Expr): Expr {
+  const { exprKind: kind } = expr;
+  if (kind.case === 'comprehensionExpr') return withTurnsPaid(expr.id, kind.value);
+  if (kind.case === 'selectExpr' && kind.value.testOnly) {
+    const operand = withCosts(kind.value.operand as Expr);
+    return call(expr.id, HAS, operand, text(expr.id, kind.value.field));
+  }
+  if (kind.case === 'callExpr' && kind.value.function === '_[_]') {
+    return call(expr.id, INDEX, ...kind.value.args.map(withCosts));
+  }
+  return withParts(expr, withCosts);
 }
 
 function withTurnsPaid(id: bigint, fold: Expr_Comprehension): Expr {
@@ -110,30 +135,12 @@ function withAppend(step: Expr): Expr {
 /** Nodes of an expression, itself included; what is in an inner comprehension counts there again. */
 function countNodes(expr: Expr | undefined): number {
   if (expr === undefined) return 0;
-  const { exprKind: kind } = expr;
-  const sum = (parts: readonly (Expr | undefined)[]): number =>
-    parts.reduce((total, part) => total + countNodes(part), 1);
-  switch (kind.case) {
-    case 'selectExpr':
-      return sum([kind.value.operand]);
-    case 'callExpr':
-      return sum([kind.value.target, ...kind.value.args]);
-    case 'listExpr':
-      return sum(kind.value.elements);
-    case 'structExpr':
-      return sum(
-        kind.value.entries.flatMap((entry) => [
-          entry.keyKind.case === 'mapKey' ? entry.keyKind.value : undefined,
-          entry.value,
-        ]),
-      );
-    case 'comprehensionExpr': {
-      const { iterRange, accuInit, loopCondition, loopStep, result } = kind.value;
-      return sum([iterRange, accuInit, loopCondition, loopStep, result]);
-    }
-    default:
-      return 1;
-  }
+  return partsOf(expr).reduce((total, part) => total + countNodes(part), 1);
+}
+
+/** The name of a variable as an expression; any text, since nothing parses it. */
+export function nameExpr(id: bigint, name: string): Expr {
+  return made(id, { case: 'identExpr', value: create(Expr_IdentSchema, { name }) });
 }
 
 function made(id: bigint, exprKind: Expr['exprKind']): Expr {

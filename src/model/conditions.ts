@@ -32,16 +32,71 @@ type BuiltIn = {
   readonly prepare: (params: Parameters) => PreparedCondition;
   /** Parameters without which a tuple's condition can never be decided. */
   readonly required: readonly string[];
+  /** What is wrong with the parameters that it has, if it is undecided whatever is asked. */
+  readonly fault: (params: Parameters) => string;
   /** What it asks the request for; any of them will do. */
   readonly inputs: readonly string[];
+  /** What an input must be that is there and decides nothing. */
+  readonly wants: (params: Parameters) => string;
 };
 
 const BUILT_INS: ReadonlyMap<string, BuiltIn> = new Map([
-  ['consent_granted', { prepare: prepareConsentGranted, required: [], inputs: ['consent'] }],
-  ['age_at_least', { prepare: prepareAgeAtLeast, required: ['min_age'], inputs: ['age'] }],
-  ['ip_in_cidrs', { prepare: prepareIpInCidrs, required: ['cidrs'], inputs: ['ip'] }],
-  ['not_after', { prepare: prepareNotAfter, required: ['not_after'], inputs: ['now'] }],
-  ['scope_in', { prepare: prepareScopeIn, required: ['scopes'], inputs: ['scope', 'scopes'] }],
+  [
+    'consent_granted',
+    {
+      prepare: prepareConsentGranted,
+      required: [],
+      fault: () => 'must be a string',
+      inputs: ['consent'],
+      wants: (params: Parameters) =>
+        Object.hasOwn(params, 'purpose')
+          ? 'a bool or a list of strings'
+          : 'a bool, since the tuple names no purpose to look for in a list',
+    },
+  ],
+  [
+    'age_at_least',
+    {
+      prepare: prepareAgeAtLeast,
+      required: ['min_age'],
+      fault: () => 'must be a number',
+      inputs: ['age'],
+      wants: () => 'a number',
+    },
+  ],
+  [
+    'ip_in_cidrs',
+    {
+      prepare: prepareIpInCidrs,
+      required: ['cidrs'],
+      fault: ({ cidrs }: Parameters) =>
+        isStringList(cidrs)
+          ? `is not a list of networks like 10.0.0.0/8: entry ${cidrs.findIndex((cidr) => parseCidr(cidr) === undefined)} is none`
+          : 'must be a list of networks like 10.0.0.0/8',
+      inputs: ['ip'],
+      wants: () => 'an address',
+    },
+  ],
+  [
+    'not_after',
+    {
+      prepare: prepareNotAfter,
+      required: ['not_after'],
+      fault: () => 'must be a timestamp like 2026-01-31T00:00:00Z',
+      inputs: ['now'],
+      wants: () => 'a timestamp like 2026-01-31T00:00:00Z',
+    },
+  ],
+  [
+    'scope_in',
+    {
+      prepare: prepareScopeIn,
+      required: ['scopes'],
+      fault: () => 'must be a list of strings',
+      inputs: ['scope', 'scopes'],
+      wants: () => 'a string, or scopes a list of strings',
+    },
+  ],
 ]);
 
 /** The names of the built-in conditions, which every model has. */
@@ -73,7 +128,7 @@ export function builtInParametersFault(
   if (lacking !== undefined) return { parameter: lacking, problem: 'is required by the condition' };
   if (condition.prepare(params) !== undecided) return undefined;
   const [parameter = Object.keys(params)[0] ?? ''] = condition.required;
-  return { parameter, problem: 'is of another type than the condition needs' };
+  return { parameter, problem: condition.fault(params) };
 }
 
 /** The context object of a request from its JSON text ('' is none); undefined if it is no object. */
@@ -90,18 +145,28 @@ export function parseContext(json: string): ConditionContext | undefined {
   }
 }
 
+/** Inputs that a built-in condition asks the request for, and why they do not decide it. */
+export type BuiltInLack = { readonly inputs: readonly string[]; readonly reason: string };
+
 /**
  * Which inputs of the request a built-in condition asks for, where it is undecided: they are missing or
- * ill-typed. Empty where it is decided, or no request could decide it.
+ * ill-typed. Undefined where it is decided, or no request could decide it.
  */
-export function missingBuiltInInputs(
+export function lackOfBuiltIn(
   name: string,
   paramsJson: string,
   context: ConditionContext,
-): readonly string[] {
+): BuiltInLack | undefined {
+  const condition = BUILT_INS.get(name);
   const prepared = prepareCondition(name, paramsJson);
-  if (prepared === undecided || prepared(context) !== CONDITION_UNDECIDED) return [];
-  return BUILT_INS.get(name)?.inputs ?? [];
+  if (condition === undefined || prepared === undecided) return undefined;
+  if (prepared(context) !== CONDITION_UNDECIDED) return undefined;
+  const { inputs } = condition;
+  const isGiven = inputs.some((input) => Object.hasOwn(context, input));
+  const reason = isGiven
+    ? `${inputs[0]} in the context must be ${condition.wants(parseContext(paramsJson) ?? EMPTY)}`
+    : `the context lacks ${inputs.join(' or ')}`;
+  return { inputs, reason };
 }
 
 function prepareConsentGranted(params: Parameters): PreparedCondition {

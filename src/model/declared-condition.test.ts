@@ -10,7 +10,7 @@ import {
   CONDITION_UNDECIDED as OPEN,
   parseContext,
 } from './conditions.ts';
-import { compileCondition, missingInputs, prepareDeclaredCondition } from './declared-condition.ts';
+import { compileCondition, prepareDeclaredCondition } from './declared-condition.ts';
 import { type ConditionDeclaration, parseConditions } from './model-conditions.ts';
 
 const PARAMETERS = {
@@ -217,42 +217,6 @@ test('a model is refused whose expressions are too many or too long in all', () 
     c: { parameters: { p: `${'list<'.repeat(9)}int${'>'.repeat(9)}` }, expression: 'true' },
   };
   expect(() => parseConditions(deep, '$.conditions')).toThrow('is not a type');
-});
-
-describe('what an undecided evaluation lacks', () => {
-  const missing = (expression: string, params: object, context: object): readonly string[] =>
-    missingInputs(
-      new Map([['own', declare(expression)]]),
-      'own',
-      JSON.stringify(params),
-      JSON.stringify(context),
-    );
-
-  test.each([
-    ['a == b', { a: 1 }, {}, ['b']],
-    ['a == b', {}, {}, ['a']],
-    ['a == b', { a: 1 }, { b: 'x' }, ['b']],
-    ['a == b || ok', {}, { a: 1 }, ['b', 'ok']],
-    ['ok && a == b', {}, { ok: false }, []],
-    ['a / b == 1', { a: 1, b: 0 }, {}, []],
-    ['l.exists(i, i == s)', { l: ['a'] }, {}, ['s']],
-    ['l.exists(i, i == s)', { l: [] }, {}, []],
-    ['has(x.y)', {}, {}, ['x']],
-    ['true', { a: 'x' }, {}, []],
-  ])('%s with %j and %j', (expression, params, context, wanted) => {
-    expect(missing(expression, params, context)).toEqual(wanted);
-  });
-
-  test('of a built-in condition', () => {
-    const of = (name: string, params: string, context: string): readonly string[] =>
-      missingInputs(new Map(), name, params, context);
-    expect(of('age_at_least', '{"min_age":18}', '')).toEqual(['age']);
-    expect(of('age_at_least', '{"min_age":18}', '{"age":"x"}')).toEqual(['age']);
-    expect(of('age_at_least', '{"min_age":18}', '{"age":1}')).toEqual([]);
-    expect(of('age_at_least', '', '')).toEqual([]);
-    expect(of('scope_in', '{"scopes":["a"]}', '')).toEqual(['scope', 'scopes']);
-    expect(of('unheard_of', '', '')).toEqual([]);
-  });
 });
 
 describe('what an evaluation costs', () => {

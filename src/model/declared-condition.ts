@@ -16,7 +16,6 @@ import {
   CONDITION_UNDECIDED,
   type ConditionContext,
   type ConditionOutcome,
-  missingBuiltInInputs,
   parseContext,
   type PreparedCondition,
 } from './conditions.ts';
@@ -25,7 +24,8 @@ import type { ConditionDeclaration, ConditionDeclarations } from './model-condit
 /** Characters of a tuple's parameters that one unit of cost pays for, read anew or remembered. */
 const PARAMETERS_PER_UNIT = 64;
 
-const MISSING = celError('the input is missing');
+/** What a parameter is bound to that neither the tuple nor the context gives. */
+export const MISSING = celError('the input is missing');
 const ILL_TYPED = celError('the input is of another type');
 const undecided: PreparedCondition = () => CONDITION_UNDECIDED;
 
@@ -86,7 +86,7 @@ export function prepareDeclaredCondition(
   declaration: ConditionDeclaration,
   paramsJson: string,
 ): PreparedCondition {
-  const bound = bind(declaration, paramsJson);
+  const bound = bindCondition(declaration, paramsJson);
   if (bound === undefined) return undecided;
   const { program, fixed, open } = bound;
   const units = Math.ceil(paramsJson.length / PARAMETERS_PER_UNIT);
@@ -98,51 +98,6 @@ export function prepareDeclaredCondition(
     // What ran out of its bound has decided nothing, whatever it came to.
     return meter.isExhausted ? CONDITION_UNDECIDED : outcomeOf(result);
   };
-}
-
-/**
- * Which inputs of the request an undecided evaluation asked for that are missing or ill-typed; sorted.
- * Empty where it is decided, or nothing that the request could say would decide it.
- */
-function missingDeclaredInputs(
-  declaration: ConditionDeclaration,
-  paramsJson: string,
-  context: ConditionContext,
-): readonly string[] {
-  const bound = bind(declaration, paramsJson);
-  if (bound === undefined) return [];
-  const { program, fixed, open } = bound;
-  const meter = new CostMeter(EVALUATION_COST_MAX);
-  const asked = new Set<string>();
-  const values = { __proto__: null, ...fixed } as unknown as ConditionValues;
-  for (const [name, type] of open) {
-    const value = inputOf(context, name, type, meter);
-    const get = (): CelBindings[string] => {
-      if (value instanceof Error) asked.add(name);
-      return value;
-    };
-    Object.defineProperty(values, name, { get, enumerable: true });
-  }
-  const outcome = outcomeOf(program.evaluate(values, meter));
-  return outcome === CONDITION_UNDECIDED ? [...asked].sort() : [];
-}
-
-/**
- * Which inputs the request would have to give, or give otherwise, for a tuple's condition to be decided;
- * sorted. Empty where it is decided, where no input would decide it, and of conditions that nobody knows.
- * Without any context ('') nothing is decided in a request; here that is the same as an empty one.
- */
-export function missingInputs(
-  conditions: ConditionDeclarations,
-  name: string,
-  paramsJson: string,
-  contextJson: string,
-): readonly string[] {
-  const context = parseContext(contextJson) ?? {};
-  const declaration = conditions.get(name);
-  return declaration === undefined
-    ? missingBuiltInInputs(name, paramsJson, context)
-    : missingDeclaredInputs(declaration, paramsJson, context);
 }
 
 /**
@@ -164,7 +119,8 @@ export function parametersFault(
   return undefined;
 }
 
-type ValueBound = {
+/** A declared condition with the parameters that a tuple gives. */
+export type BoundCondition = {
   readonly program: CelProgram;
   /** Values that the tuple gives. */
   readonly fixed: CelBindings;
@@ -172,7 +128,11 @@ type ValueBound = {
   readonly open: readonly (readonly [name: string, type: ConditionType])[];
 };
 
-function bind(declaration: ConditionDeclaration, paramsJson: string): ValueBound | undefined {
+/** Binds a condition to a tuple's parameters; undefined: no request decides it. Cost: O(parameters). */
+export function bindCondition(
+  declaration: ConditionDeclaration,
+  paramsJson: string,
+): BoundCondition | undefined {
   const program = compileCondition(declaration);
   if (isProblem(program)) return undefined;
   const params = parseContext(paramsJson);
@@ -191,8 +151,11 @@ function bind(declaration: ConditionDeclaration, paramsJson: string): ValueBound
   return { program, fixed, open };
 }
 
-/** Never absent: an expression must not mistake what is missing for what is not set. */
-function inputOf(
+/**
+ * What a parameter is bound to that the context should give: its value, or an error. Never absent: an
+ * expression must not mistake what is missing for what is not set.
+ */
+export function inputOf(
   context: ConditionContext,
   name: string,
   type: ConditionType,

@@ -20,6 +20,14 @@ const model = parseModel(
               { type: 'folder#viewer', condition: 'ip_in_cidrs' },
             ],
           },
+          guest: { subjects: ['user'] },
+          host: {
+            subjects: [
+              'user',
+              { type: 'user', condition: 'not_after' },
+              { type: 'user', condition: 'scope_in' },
+            ],
+          },
           reader: { computed: 'viewer' },
         },
       },
@@ -106,7 +114,19 @@ describe('problemOfTuple', () => {
       'viewer',
       user,
       { conditionName: 'other' },
-      'condition_name: doc#viewer admits user with the condition none or "not_after"',
+      'condition_name: doc#viewer admits user without a condition, or with the condition "not_after"',
+    ],
+    [
+      'guest',
+      user,
+      { conditionName: 'not_after' },
+      'condition_name: doc#guest admits user without a condition',
+    ],
+    [
+      'host',
+      user,
+      { conditionName: 'other' },
+      'condition_name: doc#host admits user without a condition, or with the condition "not_after" or "scope_in"',
     ],
     [
       'viewer',

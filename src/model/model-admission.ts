@@ -68,8 +68,7 @@ function problemWith(
     ({ condition }) => condition === (tuple.conditionName ?? ''),
   );
   if (ofCondition.length === 0) {
-    const names = ofSubject.map(({ condition }) => (condition === '' ? 'none' : `"${condition}"`));
-    const message = `${of} admits ${textOfSubject(tuple)} with the condition ${[...new Set(names)].join(' or ')}`;
+    const message = `${of} admits ${textOfSubject(tuple)} ${conditionsText(ofSubject)}`;
     return { field: 'condition_name', message };
   }
   const doesExpire = tuple.expiresAtUs !== undefined;
@@ -78,6 +77,15 @@ function problemWith(
   }
   const message = `${of} admits ${textOfSubject(tuple)} ${doesExpire ? 'without' : 'with'} an expiry only`;
   return { field: 'expires_at', message };
+}
+
+/** `without a condition, or with the condition "a" or "b"`. */
+function conditionsText(types: readonly SubjectType[]): string {
+  const names = new Set(types.map(({ condition }) => condition));
+  const isBare = names.delete('');
+  if (names.size === 0) return 'without a condition';
+  const named = `with the condition ${[...names].map((name) => `"${name}"`).join(' or ')}`;
+  return isBare ? `without a condition, or ${named}` : named;
 }
 
 function isOfType(type: SubjectType, { subject }: RelationTuple): boolean {

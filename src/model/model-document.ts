@@ -148,14 +148,19 @@ function parseChildren(value: unknown, path: string, nesting: number): readonly 
   return value.map((child, index) => parseRewrite(child, `${path}[${index}]`, nesting + 1));
 }
 
-/** Refuses relations of one object that are computed from themselves, through any operator. */
+/** Relations that a way round names at its start and at its end, at most. */
+const ROUND_SHOWN_MAX = 8;
+
+/** Refuses relations of one object that are computed from themselves, through any operator, and shows the way round. */
 function refuseComputedCycles(relations: Relations, path: string): void {
   const finished = new Set<string>();
   const onPath = new Set<string>();
   const visit = (name: string): void => {
     if (finished.has(name)) return;
     if (onPath.has(name)) {
-      throw modelError(`${path}.relations.${name}`, 'is computed from itself');
+      const way = [...onPath];
+      const round = roundText([...way.slice(way.indexOf(name)), name]);
+      throw modelError(`${path}.relations.${name}`, `is computed from itself: ${round}`);
     }
     onPath.add(name);
     for (const next of computedOf(relations.get(name) ?? THIS)) visit(next);
@@ -163,6 +168,14 @@ function refuseComputedCycles(relations: Relations, path: string): void {
     finished.add(name);
   };
   for (const name of relations.keys()) visit(name);
+}
+
+/** `viewer → editor → viewer`; of a long way only its ends, and how many are between. */
+function roundText(names: readonly string[]): string {
+  const between = names.length - 2 * ROUND_SHOWN_MAX;
+  if (between <= 1) return names.join(' → ');
+  const [head, tail] = [names.slice(0, ROUND_SHOWN_MAX), names.slice(-ROUND_SHOWN_MAX)];
+  return [...head, `(${between} more)`, ...tail].join(' → ');
 }
 
 function computedOf(rewrite: Rewrite): readonly string[] {

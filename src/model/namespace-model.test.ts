@@ -128,6 +128,19 @@ describe('parseModel', () => {
     expect(pathOfError(json)).toBe(path);
   });
 
+  test('a relation that is computed from itself, with the way round', () => {
+    const of = (relations: Record<string, unknown>) => () => parseModel(docWith(relations));
+    const [viaB, viaA] = [{ computed: 'b' }, { computed: 'a' }];
+    expect(of({ a: viaA })).toThrow('relations.a: is computed from itself: a → a');
+    expect(of({ x: viaA, a: { union: [{}, viaB] }, b: viaA })).toThrow(
+      'relations.a: is computed from itself: a → b → a',
+    );
+    const long = Array.from({ length: 40 }, (_, i) => [`r${i}`, { computed: `r${(i + 1) % 40}` }]);
+    expect(of(Object.fromEntries(long))).toThrow(
+      'r0 → r1 → r2 → r3 → r4 → r5 → r6 → r7 → (25 more) → r33 → r34 → r35 → r36 → r37 → r38 → r39 → r0',
+    );
+  });
+
   test('limits: namespaces, relations, nesting', () => {
     const many = (count: number): Record<string, unknown> =>
       Object.fromEntries(Array.from({ length: count }, (_, i) => [`n${i}`, { relations: {} }]));

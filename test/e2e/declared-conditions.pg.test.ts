@@ -161,7 +161,7 @@ describe('what may be written where a model declares conditions', () => {
     [
       { condition_name: 'age_at_least', condition_params: { min_age: 'x' } },
       'condition_params',
-      '"min_age" of age_at_least is of another type',
+      '"min_age" of age_at_least must be a number',
     ],
   ])('%j is refused', async (payload, field, message) => {
     const answer = await write([tuple('n', 'reader', 'ann'), tuple('n', 'reader', 'x', payload)]);

@@ -237,6 +237,8 @@ describe('a deny', () => {
     expect(undecided.obstacles[0]).toMatchObject({
       kind: 'OBSTACLE_KIND_CONDITION_UNDECIDED',
       missing_inputs: ['age'],
+      message:
+        'the condition "age_at_least" of doc:plan#viewer@user:kid could not be decided: the context lacks age',
     });
     const young = await explain(kid, { context: { age: 12 } });
     expect(young.obstacles[0]).toMatchObject({ kind: 'OBSTACLE_KIND_CONDITION_FALSE' });
@@ -325,6 +327,49 @@ test('in a typed model a remedy is one that may be written', async () => {
   expect(ann.remedies.map(shortTuple)).toEqual(['doc:e#parent@folder:f#']);
   const all = [...bob.remedies, ...ann.remedies];
   for (const remedy of all) await write([remedy], scope);
+});
+
+test('a condition whose expression fails says of what, where, and which input decides', async () => {
+  const id = 'failing';
+  const conditions = {
+    rule: {
+      parameters: { dep: 'string', attrs: 'any' },
+      expression: 'dep == "fin" &&\n  attrs.region == "eu"',
+    },
+    div: { parameters: { a: 'int', b: 'int' }, expression: 'a / b > 1' },
+    cid: { parameters: { ip: 'ipaddress', net: 'string' }, expression: 'ip.in_cidr(net)' },
+  };
+  const model_json = JSON.stringify({ conditions, namespaces: { doc: { relations: { r: {} } } } });
+  await ok(call(instance, 'AdminService/CreateProject', { id, name: id, model_json }));
+  const scope = { project_id: id };
+  const under = (userId: string, condition_name: string, condition_params: Json = {}) =>
+    write([{ ...tuple('doc:1', 'r', user(userId)), condition_name, condition_params }], scope);
+  await under('rule', 'rule');
+  await under('div', 'div', { b: 0 });
+  await under('cid', 'cid', { net: '10.0.0' });
+  const messageOf = async (userId: string, context: Json): Promise<unknown> => {
+    const found = await explain(tuple('doc:1', 'r', user(userId)), { ...scope, context });
+    expect(found.undecided).toBe(true);
+    const [{ kind, message } = { kind: '', message: '' }] = found.obstacles;
+    expect(kind).toBe('OBSTACLE_KIND_CONDITION_UNDECIDED');
+    return message;
+  };
+  const of = (name: string): string =>
+    `the condition "${name}" of doc:1#r@user:${name} could not be decided`;
+  expect(await messageOf('rule', { dep: 'fin', attrs: {} })).toBe(
+    `${of('rule')}: attrs.region at 2:8 failed: no such key: region; the input attrs decides it`,
+  );
+  const asked = { ...scope, context: { dep: 'fin', attrs: { region: 'eu' } } };
+  expect(await explain(tuple('doc:1', 'r', user('rule')), asked)).toMatchObject({ allowed: true });
+  expect(await messageOf('rule', { attrs: {} })).toBe(
+    `${of('rule')}: the context lacks dep; attrs.region at 2:8 failed: no such key: region; the input attrs decides it`,
+  );
+  expect(await messageOf('div', { a: 4 })).toBe(
+    `${of('div')}: a / b at 1:3 failed: division by zero; the tuple gives b, so no request decides it`,
+  );
+  expect(await messageOf('cid', { ip: '10.0.0.1' })).toBe(
+    `${of('cid')}: ip.in_cidr(net) at 1:3 failed: net is no network like 10.0.0.0/8; the tuple gives net, so no request decides it`,
+  );
 });
 
 test('a condition of the model names the inputs that it asked for', async () => {

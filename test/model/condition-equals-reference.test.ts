@@ -7,12 +7,9 @@ import {
   CONDITION_TRUE,
   CONDITION_UNDECIDED,
 } from '../../src/model/conditions.ts';
-import {
-  compileCondition,
-  missingInputs,
-  prepareDeclaredCondition,
-} from '../../src/model/declared-condition.ts';
+import { compileCondition, prepareDeclaredCondition } from '../../src/model/declared-condition.ts';
 import { type ConditionDeclaration, parseConditions } from '../../src/model/model-conditions.ts';
+import { whyUndecided } from '../../src/model/undecided-condition.ts';
 import {
   areTyped,
   celOf,
@@ -63,13 +60,16 @@ describe(`conditions == reference (SEED=${seed})`, () => {
       fc.property(terms, inputs, (term, context) => {
         const declaration = declare(celOf(term));
         const conditions = new Map([['own', declaration]]);
-        const missing = missingInputs(conditions, 'own', '', JSON.stringify(context));
+        const missingInputs = (given: object): readonly string[] =>
+          whyUndecided(conditions, { conditionName: 'own' }, JSON.stringify(given))
+            ?.missingInputs ?? [];
+        const missing = missingInputs(context);
         const known = compileCondition(declaration);
         const named = isProblem(known) ? new Set<string>() : known.parameters;
         for (const name of missing) expect(named.has(name), celOf(term)).toBe(true);
         const isUndecided = referenceResult(term, {}, context) === ERROR;
         if (!isUndecided) expect(missing, celOf(term)).toEqual([]);
-        expect(missingInputs(conditions, 'own', '', JSON.stringify(right))).toEqual([]);
+        expect(missingInputs(right)).toEqual([]);
         // Every input that it names as missing is absent or ill-typed.
         for (const name of missing) {
           const one = Object.fromEntries(Object.entries(context).filter(([key]) => key === name));

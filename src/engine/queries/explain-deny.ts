@@ -1,8 +1,8 @@
-import { BUILT_IN_CONDITIONS } from '../../model/conditions.ts';
-import { missingInputs } from '../../model/declared-condition.ts';
+import { readsOfCost } from '../../model/cel-meter.ts';
 import type { Derivation, Obstacle } from '../../model/explanation.ts';
 import type { RelationTuple } from '../../model/relation-tuple.ts';
 import { subjectText } from '../../model/subject-text.ts';
+import { whyUndecided } from '../../model/undecided-condition.ts';
 import { OP_EXCLUSION, OP_INTERSECTION, OP_LEAF, type Op } from '../bound/bound-model.ts';
 import type { Steps } from '../general/gate-system.ts';
 import { BlameGraph } from './blame-graph.ts';
@@ -17,6 +17,8 @@ import { tupleOfEdge } from './tuple-of-edge.ts';
 const OBSTACLES_MAX = 100;
 /** Derivations of excluded subjects, each a search of its own. */
 const EXCLUDED_DERIVATIONS_MAX = 10;
+/** Undecided conditions whose reason is looked for even when the reads of the explanation are spent. */
+const REASONS_UNPAID_MAX = 10;
 
 /** Why a query is denied, and what would mend it. */
 export type DenyReason = {
@@ -45,9 +47,13 @@ export function* explainDeny(
   const obstacles: Obstacle[] = [];
   let isTruncated = report.isTruncated || graph.isExhausted;
   let derivations = 0;
+  let reasons = 0;
   for (const blame of report.blames) {
     if (blame.kind !== 'excluded') {
-      obstacles.push(obstacleOfBlame(context, graph, blame));
+      const isReasoned = !context.isSpent || reasons < REASONS_UNPAID_MAX;
+      if (blame.kind === 'conditionUndecided') reasons++;
+      if (blame.kind === 'conditionUndecided' && !isReasoned) isTruncated = true;
+      obstacles.push(obstacleOfBlame(context, graph, blame, isReasoned));
       // What a condition lacks takes an evaluation of it.
       yield;
       continue;
@@ -73,12 +79,19 @@ function isOfUndecided({ kind }: Obstacle): boolean {
   return UNDECIDED_KINDS.includes(kind);
 }
 
-function obstacleOfBlame(context: ExplainContext, graph: BlameGraph, blame: Blame): Obstacle {
+function obstacleOfBlame(
+  context: ExplainContext,
+  graph: BlameGraph,
+  blame: Blame,
+  isReasoned: boolean,
+): Obstacle {
   const place = context.refOf(blame.entity, blame.relation);
   const where = usersetText(place);
   if (blame.tuple !== null) {
     const tuple = tupleOfEdge(context.reader, blame.tuple);
-    if (blame.kind === 'conditionUndecided') return undecidedObstacle(context, place, tuple);
+    if (blame.kind === 'conditionUndecided') {
+      return undecidedObstacle(context, place, tuple, isReasoned);
+    }
     if (tuple.expiresAtUs !== undefined && tuple.expiresAtUs <= context.nowUs) {
       return obstacleOf('expired', place, { tuple, message: `${tupleText(tuple)} has expired` });
     }
@@ -105,19 +118,26 @@ function obstacleOfBlame(context: ExplainContext, graph: BlameGraph, blame: Blam
   }
 }
 
+/** With its reason, what it costs to find out counted as reads. */
 function undecidedObstacle(
-  { ground, query }: ExplainContext,
+  context: ExplainContext,
   place: Parameters<typeof obstacleOf>[1],
   tuple: RelationTuple,
+  isReasoned: boolean,
 ): Obstacle {
-  const { conditionName = '', conditionParams = '' } = tuple;
-  const { conditions } = ground.model;
-  const isKnown = conditions.has(conditionName) || BUILT_IN_CONDITIONS.has(conditionName);
-  const missing = isKnown
-    ? missingInputs(conditions, conditionName, conditionParams, query.contextJson)
-    : undefined;
-  const message = undecidedText(tuple, missing);
-  return obstacleOf('conditionUndecided', place, { tuple, missingInputs: missing, message });
+  if (!isReasoned) {
+    const message = undecidedText(tuple, 'the reads of the explanation ended before its reason');
+    return obstacleOf('conditionUndecided', place, { tuple, message });
+  }
+  const { ground, query } = context;
+  const why = whyUndecided(ground.model.conditions, tuple, query.contextJson);
+  context.spend(readsOfCost(why?.cost ?? 0));
+  const message = undecidedText(tuple, why?.reason ?? 'the request does not say enough');
+  return obstacleOf('conditionUndecided', place, {
+    tuple,
+    missingInputs: why?.missingInputs,
+    message,
+  });
 }
 
 /** A rewrite in a few words. */

@@ -32,15 +32,7 @@ export function obstacleOf(
   return { kind, namespace, objectId, relation, tuple, derivation, missingInputs, message };
 }
 
-/** Why a conditional tuple could not be decided; `missing` undefined: no such condition is known. */
-export function undecidedText(
-  tuple: RelationTuple,
-  missing: readonly string[] | undefined,
-): string {
-  const what = `the condition "${tuple.conditionName}" of ${tupleText(tuple)}`;
-  if (missing === undefined) return `${what} is not known`;
-  if (missing.length === 0) {
-    return `${what} could not be decided, whatever the request says`;
-  }
-  return `${what} could not be decided: ${missing.join(', ')} is missing in the context, or has a wrong type`;
+/** That a conditional tuple could not be decided, and why. */
+export function undecidedText(tuple: RelationTuple, reason: string): string {
+  return `the condition "${tuple.conditionName}" of ${tupleText(tuple)} could not be decided: ${reason}`;
 }
