@@ -59,7 +59,7 @@ function seek(
   return undefined;
 }
 
-/** Of `?:` the condition decides which branch counts, and no branch makes up for the condition. */
+/** Finds the operands that make up for one: of `?:` the condition for a branch, and none for the condition. */
 function operandsBeside(name: string, parts: readonly Expr[], index: number): readonly Expr[] {
   if (name === '_?_:_') return index === 0 ? [] : parts.slice(0, 1);
   return parts.filter((_, other) => other !== index);

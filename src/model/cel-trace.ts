@@ -14,7 +14,7 @@ import { appendedElement, isEmptyList, nameExpr, withParts } from './cel-tree.ts
 /** A part of an expression that has no value although all that it is made of has one. */
 export type CelFailure = {
   readonly expr: Expr;
-  /** Of its parts in their order; of a part that is of another type than is `wanted`, its own. */
+  /** Values of its parts in their order; of a part that is of another type than is `wanted`, its own. */
   readonly values: readonly CelValue[];
   /** What the evaluation says: of a parameter, its binding. Undefined where the type is another one. */
   readonly error: (CelResult & Error) | undefined;

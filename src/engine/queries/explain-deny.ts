@@ -118,7 +118,7 @@ function obstacleOfBlame(
   }
 }
 
-/** With its reason, what it costs to find out counted as reads. */
+/** Finds the reason of an undecided condition, if it is to be found; what that costs counts as reads. */
 function undecidedObstacle(
   context: ExplainContext,
   place: Parameters<typeof obstacleOf>[1],
