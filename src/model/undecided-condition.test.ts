@@ -366,6 +366,12 @@ describe('of several failures', () => {
       ['m[i] at 1:14 failed: no such key: the value of i (and 1 more)'],
     ],
     ['x.p == 1 && y.q == 1', { x: {}, y: {} }, ['x.p at 1:2 failed: no such key: p (and 1 more)']],
+    // Of a part that fails of several items only the first is told.
+    [
+      'l.all(i, int(i) > 0)',
+      { l: ['p', 'q'] },
+      ['int(i) at 1:10 failed: i is not a whole number of 64 bits'],
+    ],
     // Inputs that lack come first; one that is made up for is not asked for.
     [
       'a == 1 || x.p == 1',
