@@ -153,11 +153,16 @@ export type QueryResults = {
   readonly filterObjects: {
     /** In `objectIds`, ascending. */
     readonly positions: readonly number[];
+    readonly undecidedPositions: readonly number[];
     readonly unknownRelation: boolean;
   };
-  readonly listObjects: { readonly objectIds: readonly string[]; readonly next: string };
+  readonly listObjects: {
+    readonly objectIds: readonly string[];
+    readonly next: string;
+    readonly isUndecided: boolean;
+  };
   /** In parts of one text each, or none: ids with a newline between them, which no id has. */
-  readonly streamObjects: readonly string[];
+  readonly streamObjects: { readonly texts: readonly string[]; readonly isUndecided: boolean };
   readonly batchCheck: readonly ItemDecision[];
   readonly whatIf: readonly ItemChange[];
   /** May be fewer than asked for. */

@@ -5,7 +5,7 @@ import { UNDETERMINED, FALSE, TRUE, type Value } from '../../src/engine/bound/sc
 import { Evaluator } from '../../src/engine/evaluator.ts';
 import type { GeneralEvaluator } from '../../src/engine/general-evaluator.ts';
 import { OverlayReader } from '../../src/engine/overlay/overlay-reader.ts';
-import { listObjects } from '../../src/engine/queries/list-objects.ts';
+import { type ListEnd, listObjects } from '../../src/engine/queries/list-objects.ts';
 import { listSubjects } from '../../src/engine/queries/list-subjects.ts';
 import { relationsOf } from '../../src/engine/queries/relations-of.ts';
 import { StepsTask } from '../../src/engine/queries/steps-task.ts';
@@ -124,12 +124,12 @@ function objectsOf(
     readonly isExact: boolean;
   },
   page = ALL,
-): { readonly ids: string[]; readonly next: string } {
+): { readonly ids: string[] } & ListEnd {
   const scope = evaluator.scope('any', query.contextJson, NOW_MS, READS);
   const ids: string[] = [];
   const steps = listObjects(evaluator, scope, { ...query, page }, (id) => ids.push(id));
-  const task: EvaluationTask<string> = new StepsTask(scope, steps);
-  return { next: finish(task), ids };
+  const task: EvaluationTask<ListEnd> = new StepsTask(scope, steps);
+  return { ...finish(task), ids };
 }
 
 describe(`lists of subjects (SEED=${seed})`, () => {
@@ -340,6 +340,11 @@ describe(`lists of objects (SEED=${seed})`, () => {
   });
 });
 
+/** Whether a list says that something was undecided: what Check says of one of its objects. */
+function anyUndecided(values: ReadonlyMap<string, Value>, from = '', to = '~'): boolean {
+  return [...values].some(([id, value]) => value === UNDETERMINED && id > from && id <= to);
+}
+
 function compareObjects(
   evaluator: GeneralEvaluator,
   subject: Subject,
@@ -350,24 +355,41 @@ function compareObjects(
   for (const namespace of NAMESPACES) {
     for (const relation of RELATIONS) {
       const query = { namespace, relation, subject, contextJson, isExact };
-      const wanted = OBJECTS.filter(
-        (objectId) =>
-          decide(evaluator, { ...query, objectId }, subject, contextJson, isExact) === TRUE,
+      const values = new Map(
+        OBJECTS.map((objectId) => [
+          objectId,
+          decide(evaluator, { ...query, objectId }, subject, contextJson, isExact),
+        ]),
       );
+      const wanted = OBJECTS.filter((objectId) => values.get(objectId) === TRUE);
       comparisons += OBJECTS.length;
-      const whole = objectsOf(evaluator, query);
+      const { isUndecided, ...whole } = objectsOf(evaluator, query);
       expect(whole, JSON.stringify(query)).toEqual({ ids: wanted, next: '' });
+      expectUndecided(evaluator, isUndecided, anyUndecided(values), query);
       const joined: string[] = [];
       let after = '';
       do {
         const part = objectsOf(evaluator, query, { after, idsMax });
         expect(part.ids.length <= idsMax && (part.next === '' || part.ids.length > 0)).toBe(true);
+        const isWanted = anyUndecided(values, after, part.next === '' ? '~' : part.next);
+        expectUndecided(evaluator, part.isUndecided, isWanted, query);
         joined.push(...part.ids);
         after = part.next;
       } while (after !== '');
       expect(joined).toEqual(wanted);
     }
   }
+}
+
+/** Objects that the depth bound alone makes undecided are left out where no way leads to them: no such way is looked for. */
+function expectUndecided(
+  { depthMax }: GeneralEvaluator,
+  found: boolean,
+  wanted: boolean,
+  query: object,
+): void {
+  const [place, isDeep] = [JSON.stringify({ ...query, depthMax }), depthMax === 256];
+  if (isDeep || found) expect([place, found]).toEqual([place, wanted]);
 }
 
 test('enough was compared', () => {

@@ -20,6 +20,7 @@ import {
   EDGE_NODE_MASK,
   EDGE_PLAIN,
   EDGE_QUALIFIED,
+  type EdgeQualifier,
   EMPTY_NAME,
   type TupleReader,
   WILDCARD_NAME,
@@ -45,6 +46,9 @@ const BYTES_PER_CHARACTER = 12;
 /** Entries of a list that one step looks at. */
 const ENTRIES_PER_STEP = 256;
 const chunk = new Uint32Array(ENTRIES_PER_STEP);
+
+/** What helps where a project's evaluations exhaust the budget. */
+export const RAISE_BUDGET = "raise the project's max_check_reads";
 
 /** What a leaf of a rewrite leads to. */
 export interface LeafSink {
@@ -137,8 +141,16 @@ export class Scope {
   /** A cycle was solved of so many usersets that the depth bound may have decided some of them. */
   hasDeepCycle = false;
   reads = 0;
+  /** What to do about an exhausted budget, for its message. */
+  budgetAdvice = RAISE_BUDGET;
   /** Expiries of the tuples that are read are noted here, in milliseconds, while there is a set. */
   notedExpiries: Set<number> | undefined;
+  /** Entries of lists of usersets that were looked at, whatever they count. */
+  entriesSeen = 0;
+  /** Whether a tuple was met that could not be decided, or something beyond the depth bound. */
+  hasUndecided = false;
+  /** Looks that make no whole read yet. */
+  #looks = 0;
   readonly #readsMax: number;
   readonly #subject: string;
   readonly #conditions: ConditionCache;
@@ -185,10 +197,23 @@ export class Scope {
     if (this.reads > this.#readsMax) {
       throw new AppError<EngineReason>(
         'BUDGET_EXHAUSTED',
-        `evaluation of ${this.#subject} exceeded the read budget of ${this.#readsMax}`,
+        `evaluation of ${this.#subject} exceeded the read budget of ${this.#readsMax}: ${this.budgetAdvice}`,
         { relation: this.#subject, limit: String(this.#readsMax) },
       );
     }
+  }
+
+  /** Takes back reads of usersets that come to nothing here, as a check reads them again. */
+  uncharge(reads: number): void {
+    this.reads -= reads;
+  }
+
+  /** Counts lists of objects that are looked at in a row, and their entries: 64 of them are a read. Errors: BUDGET_EXHAUSTED. */
+  chargeLooks(looks: number): void {
+    this.#looks += looks;
+    if (this.#looks >> ENTRIES_PER_READ_SHIFT === 0) return;
+    this.charge(this.#looks >> ENTRIES_PER_READ_SHIFT);
+    this.#looks &= (1 << ENTRIES_PER_READ_SHIFT) - 1;
   }
 
   #assertMayRead(reads: number): void {
@@ -202,8 +227,13 @@ export class Scope {
     if (this.nowMs >= qualifier.expiresAtMs) return FALSE;
     this.notedExpiries?.add(qualifier.expiresAtMs);
     if (qualifier.conditionName === '') return TRUE;
+    const value = this.#conditionValue(qualifier);
+    if (value === UNDETERMINED) this.hasUndecided = true;
+    return value;
+  }
+
+  #conditionValue({ conditionName, conditionParams }: EdgeQualifier): Value {
     if (this.#context === undefined) return UNDETERMINED;
-    const { conditionName, conditionParams } = qualifier;
     if (this.#conditions.isDeclared(conditionName)) {
       return this.#declared(conditionName, conditionParams, this.#context);
     }
@@ -283,31 +313,54 @@ export class Scope {
     isExcluding: boolean,
     sink: LeafSink,
   ): void {
-    this.charge(1 + (leaf.walks.length >> 1));
-    if (leaf.hasThis) {
-      const node = this.reader.nodeId(entity, relation);
-      if (node !== 0) {
-        const value = this.#direct(node, target, isExcluding);
-        if (value !== FALSE) sink.onDirect(value);
-        if (value === TRUE) return;
-        // An object itself holds nobody; as a target it is found by its own pair.
-        this.#scanSets(node, -1, target.setEntity !== 0, sink);
-      }
-    }
+    this.charge(listsOf(leaf));
+    if (leaf.hasThis && this.scanThis(entity, relation, target, isExcluding, sink)) return;
     for (let i = 0; i < leaf.computed.length; i++) {
       sink.onChild(entity, leaf.computed[i] as number, false);
     }
+    this.scanWalks(entity, leaf, sink);
+  }
+
+  /** The tuples of (entity, relation) alone: true if one of them names the target for certain. Counts entries, `isLook` as looks, and not the list. */
+  scanThis(
+    entity: number,
+    relation: number,
+    target: Target,
+    isExcluding: boolean,
+    sink: LeafSink,
+    isLook = false,
+  ): boolean {
+    const node = this.reader.nodeId(entity, relation);
+    if (node === 0) return false;
+    const value = this.#direct(node, target, isExcluding);
+    if (value !== FALSE) sink.onDirect(value);
+    if (value === TRUE) return true;
+    // An object itself holds nobody; as a target it is found by its own pair.
+    this.#scanSets(node, -1, target.setEntity !== 0, sink, isLook);
+    return false;
+  }
+
+  /** The objects that the tuplesets of a leaf reference. Counts entries, `isLook` as looks, and not the lists. */
+  scanWalks(entity: number, leaf: Op, sink: LeafSink, isLook = false): void {
     for (let i = 0; i < leaf.walks.length; i += 2) {
       const node = this.reader.nodeId(entity, leaf.walks[i] as number);
-      if (node !== 0) this.#scanSets(node, leaf.walks[i + 1] as number, false, sink);
+      if (node !== 0) this.#scanSets(node, leaf.walks[i + 1] as number, false, sink, isLook);
     }
   }
 
-  #scanSets(node: number, relation: number, withObjects: boolean, sink: LeafSink): void {
+  #scanSets(
+    node: number,
+    relation: number,
+    withObjects: boolean,
+    sink: LeafSink,
+    isLook: boolean,
+  ): void {
     const { reader } = this;
     const total = reader.setCount(node);
     if (total === 0) return;
-    this.charge(total >> ENTRIES_PER_READ_SHIFT);
+    this.entriesSeen += Math.min(total, ENTRIES_PER_STEP);
+    if (isLook) this.chargeLooks(Math.min(total, ENTRIES_PER_STEP));
+    else this.charge(total >> ENTRIES_PER_READ_SHIFT);
     this.scanRest(node, relation, withObjects, 0, sink);
   }
 
@@ -336,6 +389,11 @@ export class Scope {
     }
     if (nextCursor >= 0) sink.onRest(node, relation, withObjects, nextCursor);
   }
+}
+
+/** Lists that a leaf looks up. */
+export function listsOf(leaf: Op): number {
+  return 1 + (leaf.walks.length >> 1);
 }
 
 function valueOfOutcome(outcome: ConditionOutcome): Value {

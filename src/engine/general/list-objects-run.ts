@@ -1,9 +1,9 @@
 import { WILDCARD_NODE } from '../../model/tuple-reader.ts';
 import type { EvaluationTask } from '../bound/evaluator-api.ts';
-import type { Scope } from '../bound/scope.ts';
+import { RAISE_BUDGET, type Scope, TRUE } from '../bound/scope.ts';
 import { EntityOrder } from './entity-order.ts';
 import { ObjectCheck } from './object-check.ts';
-import { ObjectWalk, SURE } from './object-walk.ts';
+import { ObjectWalk } from './object-walk.ts';
 
 const STEPS_PER_CLOCK_LOOK = 32;
 const TEXTS_PER_STEP = 256;
@@ -13,6 +13,10 @@ const STEPS_OF_PIECE = 8;
 
 type Phase = 'start' | 'walk' | 'confirm' | 'sort' | 'done';
 const NOTHING = new Uint32Array(0);
+
+/** What helps where the walk back from the subject exhausts the budget, and where the checks after it do. */
+export const WALK_ADVICE = `${RAISE_BUDGET}; a smaller page_size does not help, as the way back from the subject is the same for each page`;
+export const CHECKS_ADVICE = `${RAISE_BUDGET}, or take pages: gatehouse.v1.QueryService/ListObjects with a smaller page_size`;
 
 /**
  * The objects of a namespace on which a user holds a relation, found backwards from the tuples of
@@ -41,11 +45,9 @@ export class ListEntitiesRun implements EvaluationTask<Uint32Array> {
     this.#relation = relation;
     this.#userNode = userNode;
     this.#walk = new ObjectWalk(scope, namespace, relation);
-    this.#confirmation = new ObjectCheck(
-      scope,
-      { userNode, setEntity: 0, setRelation: 0 },
-      relation,
-    );
+    const target = { userNode, setEntity: 0, setRelation: 0 };
+    this.#confirmation = new ObjectCheck(scope, target, relation, this.#walk);
+    scope.budgetAdvice = WALK_ADVICE;
   }
 
   get backstops(): number {
@@ -79,6 +81,7 @@ export class ListEntitiesRun implements EvaluationTask<Uint32Array> {
         if (this.#walk.step()) return true;
         this.#found = new Uint32Array(this.#walk.count);
         this.#phase = 'confirm';
+        this.#scope.budgetAdvice = CHECKS_ADVICE;
         return true;
       case 'confirm':
         return this.#stepConfirm(sliceEndMs);
@@ -95,8 +98,8 @@ export class ListEntitiesRun implements EvaluationTask<Uint32Array> {
   }
 
   #start(): void {
-    if (this.#userNode !== 0) this.#walk.fromSubject(this.#userNode, SURE);
-    this.#walk.fromSubject(WILDCARD_NODE, SURE);
+    if (this.#userNode !== 0) this.#walk.fromSubject(this.#userNode, true);
+    this.#walk.fromSubject(WILDCARD_NODE, true);
   }
 
   #stepConfirm(sliceEndMs: number): boolean {
@@ -115,7 +118,7 @@ export class ListEntitiesRun implements EvaluationTask<Uint32Array> {
     this.#isConfirming = true;
     if (this.#confirmation.run(sliceEndMs) === 'more') return false;
     this.#isConfirming = false;
-    if (this.#confirmation.isHeld) this.#found[this.#foundCount++] = entity;
+    if (this.#confirmation.value === TRUE) this.#found[this.#foundCount++] = entity;
     this.#next++;
     return true;
   }

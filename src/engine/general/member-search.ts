@@ -71,6 +71,7 @@ export class MemberSearch {
     if (relation === 0) return;
     if (level > this.#scope.depthMax) {
       this.isDeep = true;
+      this.#scope.hasUndecided = true;
       if (!this.#withUndecided) return;
     }
     const index = this.#seen.insert(entity, relation);

@@ -1,9 +1,15 @@
 import { BACKSTOP_DEPTH } from '../bound/evaluator-api.ts';
-import { type Scope, type Target, TRUE } from '../bound/scope.ts';
+import { type Scope, type Target, type Value } from '../bound/scope.ts';
 import { CheckRun } from './check-run.ts';
+import type { ObjectWalk } from './object-walk.ts';
+import { SharedValues, UNCLEAR } from './shared-values.ts';
+
+/** Usersets that are looked at between two looks at the clock: some ten microseconds. */
+const STEPS_PER_CLOCK_LOOK = 16;
 
 /**
- * Checks of one target on many objects. They share what they find out until the depth bound has shown itself, or a cycle
+ * Checks of one target on many objects, which share what they rest on (`SharedValues`). What that leaves is checked object by
+ * object: such checks share what they find out, too, until the depth bound has shown itself, or a cycle
  * of so many usersets that it may have decided: where it does, what one check found may be more than another one would
  * find from where it begins, and a list must say what Check says of each object alone. From then on each check is one of its own.
  */
@@ -11,40 +17,72 @@ export class ObjectCheck {
   readonly #scope: Scope;
   readonly #target: Target;
   readonly #relation: number;
-  #run: CheckRun;
+  readonly #shared: SharedValues;
+  #run: CheckRun | undefined;
   #entity = 0;
+  #steps = 0;
+  #isShared = true;
   #isAlone = false;
 
-  constructor(scope: Scope, target: Target, relation: number) {
+  /** `walk` began at the target, which is a user or exact, and has ended. */
+  constructor(scope: Scope, target: Target, relation: number, walk: ObjectWalk) {
     this.#scope = scope;
     this.#target = target;
     this.#relation = relation;
-    this.#run = this.#create();
+    this.#shared = new SharedValues(scope, target, walk);
   }
 
-  /** Whether the target holds the object that was started last, once `run` said 'done'. */
-  get isHeld(): boolean {
-    return this.#run.outcome.value === TRUE;
+  /** What Check says of the object that was started last, once `run` said 'done'. */
+  get value(): Value {
+    const { value } = this.#shared;
+    if (this.#isShared && value !== UNCLEAR) return value;
+    if (this.#run === undefined) throw new Error('assertion failed: an object was checked');
+    return this.#run.outcome.value;
   }
 
   start(entity: number): void {
     this.#entity = entity;
-    if (this.#isAlone) this.#run = this.#create();
-    this.#run.start(entity, this.#relation);
+    this.#isShared = true;
+    this.#shared.start(entity, this.#relation);
   }
 
   /** As `EvaluationTask.run`. Errors: BUDGET_EXHAUSTED. */
   run(sliceEndMs: number): 'done' | 'more' {
-    if (this.#run.run(sliceEndMs) === 'more') return 'more';
+    if (this.#isShared) {
+      if (this.#runShared(sliceEndMs) === 'more') return 'more';
+      if (this.#shared.value !== UNCLEAR) return 'done';
+      this.#isShared = false;
+      this.#startOwn();
+    }
+    return this.#runOwn(sliceEndMs);
+  }
+
+  #runShared(sliceEndMs: number): 'done' | 'more' {
+    for (;;) {
+      const isMore = this.#shared.step();
+      // Counted over all objects: most take a step or two.
+      this.#steps++;
+      if (this.#steps % STEPS_PER_CLOCK_LOOK === 0) {
+        if (this.#scope.clock.monotonicMs() >= sliceEndMs) return 'more';
+      }
+      if (!isMore) return 'done';
+    }
+  }
+
+  #startOwn(): void {
+    if (this.#run === undefined || this.#isAlone) {
+      this.#run = new CheckRun(this.#scope, this.#target);
+    }
+    this.#run.start(this.#entity, this.#relation);
+  }
+
+  #runOwn(sliceEndMs: number): 'done' | 'more' {
+    if (this.#run?.run(sliceEndMs) === 'more') return 'more';
     const { backstops, hasDeepCycle } = this.#scope;
     const isShown = hasDeepCycle || (backstops & BACKSTOP_DEPTH) !== 0;
     if (this.#isAlone || !isShown) return 'done';
     this.#isAlone = true;
-    this.start(this.#entity);
-    return this.#run.run(sliceEndMs);
-  }
-
-  #create(): CheckRun {
-    return new CheckRun(this.#scope, this.#target);
+    this.#startOwn();
+    return this.#runOwn(sliceEndMs);
   }
 }

@@ -40,7 +40,8 @@ export function listObjectsHandlers(
         const reply = await askPage(options, call, open, 'listObjects', args, add);
         add(reply);
         const { consistencyToken } = reply;
-        const rest = { consistencyToken, ...closePage(open, reply, reply.result.next) };
+        const undecided = reply.result.isUndecided;
+        const rest = { consistencyToken, undecided, ...closePage(open, reply, reply.result.next) };
         const messageOf = (some: readonly string[]) => ({ objectIds: [...some] });
         return listAnswerWith(call, ListObjectsResponseSchema, ids, messageOf, rest);
       }),
@@ -65,8 +66,9 @@ export function listObjectsHandlers(
         for (let part = await parts.take(); part !== undefined; part = await parts.take()) {
           served ??= servedProject(options, request.scope, call.signal);
           await served.look();
-          const objectIds = part.result.flatMap((text) => text.split('\n'));
-          yield { objectIds, consistencyToken: part.consistencyToken };
+          const { texts, isUndecided: undecided } = part.result;
+          const objectIds = texts.flatMap((text) => text.split('\n'));
+          yield { objectIds, consistencyToken: part.consistencyToken, undecided };
         }
       } finally {
         parts.close();
@@ -97,5 +99,5 @@ function objectsFromProto(
 }
 
 function sizeOf({ result }: QueryReply<'streamObjects'>): number {
-  return result.reduce((size, text) => size + text.length, 0);
+  return result.texts.reduce((size, text) => size + text.length, 0);
 }

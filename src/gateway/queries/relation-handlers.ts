@@ -45,9 +45,11 @@ export function relationHandlers(
         const query = scopedQuery(options, request.scope);
         const args = { ...query.head, namespace, relation, subject, objectIds };
         const reply = await askQuery(options, call, query, 'filterObjects', args);
-        const { positions, unknownRelation } = reply.result;
+        const { positions, undecidedPositions, unknownRelation } = reply.result;
+        const idAt = (position: number): string => objectIds[position] as string;
         return {
-          objectIds: positions.map((position) => objectIds[position] as string),
+          objectIds: positions.map(idAt),
+          undecidedObjectIds: undecidedPositions.map(idAt),
           consistencyToken: reply.consistencyToken,
           unknownRelation,
         };

@@ -2,10 +2,10 @@ import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
 import type { Scope } from '../../engine/bound/scope.ts';
 import { guarded } from '../../engine/general-evaluator.ts';
 import type { Steps } from '../../engine/general/gate-system.ts';
-import { listObjects, type OnObject } from '../../engine/queries/list-objects.ts';
+import { type ListEnd, listObjects, type OnObject } from '../../engine/queries/list-objects.ts';
 import { StepsTask } from '../../engine/queries/steps-task.ts';
 import type { ListPage } from '../../model/subject-list.ts';
-import type { ObjectsOf, QueryStart } from '../../protocol/queries.ts';
+import type { ObjectsOf, QueryResults, QueryStart } from '../../protocol/queries.ts';
 import { isUnknown } from './known-relation.ts';
 import type { QueryGround, QuerySpec } from './query-spec.ts';
 
@@ -20,12 +20,12 @@ export const listObjectsQuery: QuerySpec<'listObjects'> = {
   start: (ground, args) => {
     const objectIds: string[] = [];
     const steps = stepsOfList(ground, args, args.page, (id) => objectIds.push(id));
-    return taskOf(steps, (next) => ({ objectIds, next }));
+    return taskOf(steps, (end) => ({ objectIds, ...end }));
   },
-  parts: ({ objectIds, next }) => {
-    const parts: { objectIds: readonly string[]; next: string }[] = [];
+  parts: ({ objectIds, ...end }) => {
+    const parts: QueryResults['listObjects'][] = [];
     for (let at = 0; at === 0 || at < objectIds.length; at += IDS_PER_PART) {
-      parts.push({ objectIds: objectIds.slice(at, at + IDS_PER_PART), next });
+      parts.push({ objectIds: objectIds.slice(at, at + IDS_PER_PART), ...end });
     }
     return parts;
   },
@@ -47,13 +47,19 @@ export const streamObjectsQuery: QuerySpec<'streamObjects'> = {
       texts.push(ids.join('\n'));
       ids = [];
     });
-    return taskOf(steps, () => (ids.length === 0 ? texts : [...texts, ids.join('\n')]));
+    return taskOf(steps, ({ isUndecided }) => {
+      if (ids.length > 0) texts.push(ids.join('\n'));
+      return { texts, isUndecided };
+    });
   },
-  parts: (texts) => (texts.length === 0 ? [[]] : texts.map((text) => [text])),
+  parts: ({ texts, isUndecided }) =>
+    texts.length === 0
+      ? [{ texts, isUndecided }]
+      : texts.map((text) => ({ texts: [text], isUndecided })),
 };
 
 /** A list that is under way, with the scope that bounds it. */
-type ListSteps = { readonly scope: Scope; readonly steps: Steps<string> };
+type ListSteps = { readonly scope: Scope; readonly steps: Steps<ListEnd> };
 
 function stepsOfList(
   ground: QueryGround,
@@ -68,8 +74,8 @@ function stepsOfList(
   return { scope, steps: listObjects(evaluator, scope, query, onObject) };
 }
 
-/** The task of a list; `resultOf` gets the key of the page after it. */
-function taskOf<T>({ scope, steps }: ListSteps, resultOf: (next: string) => T): EvaluationTask<T> {
+/** The task of a list; `resultOf` gets how it ended. */
+function taskOf<T>({ scope, steps }: ListSteps, resultOf: (end: ListEnd) => T): EvaluationTask<T> {
   const whole = function* (): Steps<T> {
     return resultOf(yield* steps);
   };
