@@ -20,7 +20,7 @@ import {
   UNSCANNED_BYTES_MAX,
 } from './decode-limits.ts';
 import { JsonScan, JsonSyntaxProblem } from './json-scan.ts';
-import { mergeJsonText, messageOfJsonText } from './json-times.ts';
+import { mergeJsonText, messageOfJsonText } from './json-values.ts';
 import { type FieldShape, MessageShapes } from './message-shape.ts';
 import { ProtoScan, ProtoSyntaxProblem, type RestPiece } from './proto-scan.ts';
 

@@ -1,7 +1,7 @@
 /* Times in JSON, in whichever message of whichever method they lie: days that exist, and no others, each refusal with its path. */
 import { type DescField, type DescMessage, type Message } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
-import { holdsTimes } from '../../src/decoding/json-times.ts';
+import { holdsTimes } from '../../src/decoding/json-values.ts';
 import { MessageDecoder } from '../../src/decoding/message-decoder.ts';
 import { AppError } from '../../src/shared/app-error.ts';
 import { NO_TIMES, TIMES, TOO_FINE } from '../support/times.ts';

@@ -2,7 +2,7 @@ import { TextDecoder } from 'node:util';
 import type { JsonValue } from '@bufbuild/protobuf';
 import { STRUCT_VALUES_MAX, UNSCANNED_BYTES_MAX } from '../../decoding/decode-limits.ts';
 import { assertJsonBounds, type JsonBounds } from '../../decoding/json-bounds.ts';
-import { messageOfJson } from '../../decoding/json-times.ts';
+import { messageOfJson } from '../../decoding/json-values.ts';
 import { RelationTupleSchema } from '../../gen/workspace/v1/authz_service_pb.ts';
 import { fieldError } from '../../model/field-error.ts';
 import type {

@@ -1,6 +1,6 @@
 import type { UniversalHandler } from '@connectrpc/connect/protocol';
 import { UNSCANNED_BYTES_MAX } from '../../../decoding/decode-limits.ts';
-import { holdsTimes } from '../../../decoding/json-times.ts';
+import { holdsTimes } from '../../../decoding/json-values.ts';
 import { type BodyBudget, NO_OWNER } from '../../bodies/body-budget.ts';
 import type { CallerPort } from '../protocol/caller-port.ts';
 import { hasEnvelopes } from '../protocol/content-types.ts';
