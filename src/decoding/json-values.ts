@@ -14,6 +14,7 @@ import {
 import { EmptySchema } from '@bufbuild/protobuf/wkt';
 import { nanosOf, parseTimestamp } from '../shared/instant.ts';
 import { malformed } from './decode-limits.ts';
+import { integerText, isInteger } from './json-integers.ts';
 
 type JsonOptions = Partial<JsonReadOptions> | undefined;
 
@@ -25,21 +26,21 @@ const LIBRARY_FORM = /^.{10}T.{8}(?:\.\d{1,9})?(?:Z|[+-].{5})$/;
 const LEVELS_MAX = 100;
 
 /**
- * The message of a JSON text. What protobuf's `fromJsonString` alone would take are days that do not exist (30 February as 2 March): times are
- * read by `parseTimestamp`.
- * Errors: protobuf's; BODY_MALFORMED that names a time by its path, as `updates[0].tuple.expires_at`. O(length).
+ * The message of a JSON text. What protobuf's `fromJsonString` alone would take are days that do not exist (30 February as 2 March) and integers
+ * like `"0x10"`, and it refuses `"1e3"` where a field has 64 bits: times are read by `parseTimestamp`, integers in texts by `integerText`.
+ * Errors: protobuf's; BODY_MALFORMED that names the value by its path, as `updates[0].tuple.expires_at`. O(length).
  */
 export function messageOfJsonText(desc: DescMessage, text: string, options: JsonOptions): Message {
   const json = rewritten(desc, text, 0);
   return json === undefined ? fromJsonString(desc, text, options) : fromJson(desc, json, options);
 }
 
-/** The message of parsed JSON, in which it rewrites times. Errors and cost: those of `messageOfJsonText`. */
+/** The message of parsed JSON, in which it rewrites values. Errors and cost: those of `messageOfJsonText`. */
 export function messageOfJson<Desc extends DescMessage>(
   desc: Desc,
   json: JsonValue,
 ): MessageShape<Desc> {
-  readTimes(desc, json);
+  readValues(desc, json);
   return fromJson(desc, json);
 }
 
@@ -56,14 +57,14 @@ export function mergeJsonText(
   else mergeFromJson(desc, message, json, options);
 }
 
-/** Whether a time lies in such messages: protobuf alone would read it wrongly from JSON. O(1) but for the first look at a message. */
-export function holdsTimes(desc: DescMessage): boolean {
-  return timesOf(desc) !== null;
+/** Whether a time or an integer lies in such messages: protobuf alone would read it wrongly from JSON. O(1) but for the first look at a message. */
+export function holdsReadValues(desc: DescMessage): boolean {
+  return valuesOf(desc) !== null;
 }
 
-/** The JSON where a time of it is in another form than protobuf takes; else undefined, also where protobuf will refuse the text. */
+/** The JSON where a value of it is in another form than protobuf takes; else undefined, also where protobuf will refuse the text. */
 function rewritten(desc: DescMessage, text: string, itemsBefore: number): JsonValue | undefined {
-  if (timesOf(desc)?.sign.test(text) !== true) return undefined;
+  if (valuesOf(desc)?.sign.test(text) !== true) return undefined;
   let json: JsonValue;
   try {
     json = JSON.parse(text) as JsonValue;
@@ -71,7 +72,7 @@ function rewritten(desc: DescMessage, text: string, itemsBefore: number): JsonVa
     if (error instanceof SyntaxError) return undefined;
     throw error;
   }
-  return readTimes(desc, json, itemsBefore) && !hasDuplicates(text) ? json : undefined;
+  return readValues(desc, json, itemsBefore) && !hasDuplicates(text) ? json : undefined;
 }
 
 /** `text` is JSON. Of its duplicate keys the parsed value has the last one alone; protobuf refuses them in the text. */
@@ -84,40 +85,49 @@ function hasDuplicates(text: string): boolean {
   }
 }
 
-/** Reads the times of a message in JSON, and rewrites those that protobuf does not take. Whether there was one. */
-function readTimes(
+/** Reads the times and integers of a message in JSON, and rewrites those that protobuf does not take. Whether there was one. */
+function readValues(
   desc: DescMessage,
   json: JsonValue,
   itemsBefore = 0,
   at = '',
   level = 0,
 ): boolean {
-  const times = timesOf(desc);
-  if (times === null || !isObject(json) || level === LEVELS_MAX) return false;
+  const values = valuesOf(desc);
+  if (values === null || !isObject(json) || level === LEVELS_MAX) return false;
   let isRewritten = false;
   for (const [spelling, value] of Object.entries(json)) {
-    const field = times.fields.get(spelling);
-    if (field?.message === undefined) continue;
-    const { message, name, fieldKind } = field;
-    const path = at + name;
-    const isTime = message.typeName === TIMESTAMP;
+    const field = values.fields.get(spelling);
+    if (field === undefined) continue;
+    const path = at + field.name;
     const read = (holder: JsonObject | JsonValue[], key: string | number, where: string): void => {
       const one = (holder as Record<string | number, JsonValue>)[key] as JsonValue;
-      if (!isTime) {
-        if (readTimes(message, one, 0, `${where}.`, level + 1)) isRewritten = true;
-      } else if (one !== null) {
-        const text = timeText(one, where);
-        if (text === one) return;
-        (holder as Record<string | number, JsonValue>)[key] = text;
+      const plain = plainValue(field, one, where);
+      if (plain === undefined) {
+        const { message } = field;
+        if (message && readValues(message, one, 0, `${where}.`, level + 1)) isRewritten = true;
+      } else if (plain !== one) {
+        (holder as Record<string | number, JsonValue>)[key] = plain;
         isRewritten = true;
       }
     };
-    if (fieldKind !== 'list') read(json, spelling, path);
+    if (field.fieldKind !== 'list') read(json, spelling, path);
     else if (Array.isArray(value)) {
       value.forEach((_, i) => read(value, i, `${path}[${itemsBefore + i}]`));
     }
   }
   return isRewritten;
+}
+
+/** A time or an integer as protobuf takes it; undefined: the field is another message. */
+function plainValue(field: DescField, value: JsonValue, where: string): JsonValue | undefined {
+  if (isTime(field)) return value === null ? value : timeText(value, where);
+  if (!isInteger(field)) return undefined;
+  return typeof value === 'string' ? integerText(field, value, where) : value;
+}
+
+function isTime({ message }: DescField): boolean {
+  return message?.typeName === TIMESTAMP;
 }
 
 /** A time as protobuf takes it. */
@@ -136,43 +146,50 @@ function isObject(json: JsonValue): json is JsonObject {
   return typeof json === 'object' && json !== null && !Array.isArray(json);
 }
 
-/** The fields of a message that are times, or that hold one at any depth, by both of their spellings. */
-type Times = {
+/** The fields of a message that are times or integers, or that hold one at any depth, by both of their spellings. */
+type ReadValues = {
   readonly fields: ReadonlyMap<string, DescField>;
-  /** Finds a name of a time in a text, or an escape that may hide one. */
+  /** Finds a time or an integer in a text, or an escape that may hide one. Integers as numbers are protobuf's. */
   readonly sign: RegExp;
 };
 
-const known = new WeakMap<DescMessage, Times | null>();
+const known = new WeakMap<DescMessage, ReadValues | null>();
 
-/** null: no times lie in it. O(1), once for each message O(fields below it). */
-function timesOf(desc: DescMessage): Times | null {
-  let times = known.get(desc);
-  if (times === undefined) {
-    const names = namesOfTimes(desc, new Set());
-    const holding = desc.fields.filter(({ message, fieldKind }) => {
-      if (message === undefined || fieldKind === 'map') return false;
-      return message.typeName === TIMESTAMP || namesOfTimes(message, new Set()).size > 0;
+/** null: none lie in it. O(1), once for each message O(fields below it). */
+function valuesOf(desc: DescMessage): ReadValues | null {
+  let values = known.get(desc);
+  if (values === undefined) {
+    const found = fieldsBelow(desc, new Set());
+    const holding = desc.fields.filter((field) => {
+      const { message, fieldKind } = field;
+      if (found.has(field)) return true;
+      return message && fieldKind !== 'map' && fieldsBelow(message, new Set()).size > 0;
     });
     const spelled = holding.flatMap((field) =>
-      [field.name, field.jsonName].map((name) => [name, field] as const),
+      spellingsOf(field).map((name) => [name, field] as const),
     );
-    const sign = new RegExp(`"(?:${[...names].join('|')})"|\\\\u`);
-    times = names.size === 0 ? null : { fields: new Map(spelled), sign };
-    known.set(desc, times);
+    const names = (isOne: (field: DescField) => boolean): string =>
+      [...new Set([...found].filter(isOne).flatMap(spellingsOf))].join('|') || '(?!)';
+    const sign = new RegExp(`"(?:${names(isTime)})"|"(?:${names(isInteger)})"\\s*:\\s*["[]|\\\\u`);
+    values = found.size === 0 ? null : { fields: new Map(spelled), sign };
+    known.set(desc, values);
   }
-  return times;
+  return values;
 }
 
-function namesOfTimes(desc: DescMessage, seen: Set<DescMessage>): Set<string> {
-  const names = new Set<string>();
-  if (seen.has(desc)) return names;
+function spellingsOf({ name, jsonName }: DescField): string[] {
+  return [name, jsonName];
+}
+
+/** The times and integers of a message, at any depth, those in maps left out. */
+function fieldsBelow(desc: DescMessage, seen: Set<DescMessage>): Set<DescField> {
+  const found = new Set<DescField>();
+  if (seen.has(desc)) return found;
   seen.add(desc);
-  for (const { message, name, jsonName } of desc.fields) {
-    if (message === undefined) continue;
-    const isTime = message.typeName === TIMESTAMP;
-    const found = isTime ? [name, jsonName] : namesOfTimes(message, seen);
-    for (const one of found) names.add(one);
+  for (const field of desc.fields) {
+    if (field.fieldKind === 'map') continue;
+    if (isTime(field) || isInteger(field)) found.add(field);
+    else if (field.message) for (const one of fieldsBelow(field.message, seen)) found.add(one);
   }
-  return names;
+  return found;
 }

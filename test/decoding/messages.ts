@@ -1,4 +1,10 @@
-import { type DescField, type DescMessage, type DescService, ScalarType } from '@bufbuild/protobuf';
+import {
+  type DescField,
+  type DescMessage,
+  type DescService,
+  type Message,
+  ScalarType,
+} from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { BudgetService } from '../../src/gen/gatehouse/v1/budget_service_pb.ts';
 import { ModelService } from '../../src/gen/gatehouse/v1/model_service_pb.ts';
@@ -15,6 +21,7 @@ import { GroupService } from '../../src/gen/workspace/v1/group_service_pb.ts';
 import { SeatService } from '../../src/gen/workspace/v1/seat_service_pb.ts';
 import { WorkspaceService } from '../../src/gen/workspace/v1/workspace_service_pb.ts';
 import { anyCharacter } from '../support/any-text.ts';
+import { TIMES } from '../support/times.ts';
 
 const SERVICES: readonly DescService[] = [
   BudgetService,
@@ -144,4 +151,45 @@ function scalarOf(scalar: ScalarType | undefined): fc.Arbitrary<string> {
         fc.nat().map(String),
       );
   }
+}
+
+/** The ways to the fields of a message that are wanted, found by its descriptor alone. Not through maps. */
+export function waysTo(
+  desc: DescMessage,
+  isWanted: (field: DescField) => boolean,
+  above: readonly DescMessage[] = [],
+): DescField[][] {
+  if (above.includes(desc)) return [];
+  return desc.fields.flatMap((field) => {
+    if (field.fieldKind === 'map') return [];
+    if (isWanted(field)) return [[field]];
+    if (!field.message) return [];
+    return waysTo(field.message, isWanted, [...above, desc]).map((way) => [field, ...way]);
+  });
+}
+
+/** The JSON of a message with a value at the end of a way, in either spelling; of a list it is the last of `items`. */
+export function jsonAt(
+  way: readonly DescField[],
+  value: unknown,
+  isCamel: boolean,
+  items = 1,
+): object {
+  const [field, ...rest] = way;
+  if (field === undefined) throw new Error('there is no way');
+  const inner = rest.length === 0 ? value : jsonAt(rest, value, isCamel, items);
+  const before = Array.from({ length: items - 1 }, () => (rest.length === 0 ? TIMES[0]?.[0] : {}));
+  const whole = field.fieldKind === 'list' ? [...before, inner] : inner;
+  return { [isCamel ? field.jsonName : field.name]: whole };
+}
+
+/** What stands at the end of a way in a message; in lists, in the last item. */
+export function valueAt(message: Message, way: readonly DescField[]): unknown {
+  let at: unknown = message;
+  for (const { oneof, localName } of way) {
+    const holder = at as Record<string, unknown>;
+    at = oneof ? (holder[oneof.localName] as { value: unknown }).value : holder[localName];
+    if (Array.isArray(at)) at = at.at(-1);
+  }
+  return at;
 }

@@ -1,61 +1,24 @@
 /* Times in JSON, in whichever message of whichever method they lie: days that exist, and no others, each refusal with its path. */
 import { type DescField, type DescMessage, type Message } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
-import { holdsTimes } from '../../src/decoding/json-values.ts';
+import { holdsReadValues } from '../../src/decoding/json-values.ts';
 import { MessageDecoder } from '../../src/decoding/message-decoder.ts';
+import { CheckRequestSchema } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import { AppError } from '../../src/shared/app-error.ts';
 import { NO_TIMES, TIMES, TOO_FINE } from '../support/times.ts';
-import { INPUTS } from './messages.ts';
+import { INPUTS, jsonAt, valueAt, waysTo } from './messages.ts';
 
 /** Everything is scanned and built in slices; and as it is used. */
 const SLICED = { unscannedBytesMax: 0, scannedAtOnceBytesMax: 0, decodedAtOnceValuesMax: 0 };
 const DECODERS = [new MessageDecoder(), new MessageDecoder({}, SLICED)];
 
-/** The ways to the times of a message, found by its descriptor alone. */
-function waysOf(desc: DescMessage, above: readonly DescMessage[] = []): DescField[][] {
-  if (above.includes(desc)) return [];
-  return desc.fields.flatMap((field) => {
-    const message = field.fieldKind === 'map' && field.mapKind !== 'message' ? null : field.message;
-    if (!message) return [];
-    if (message.typeName === 'google.protobuf.Timestamp') return [[field]];
-    return waysOf(message, [...above, desc]).map((way) => [field, ...way]);
-  });
+function isTime({ message }: DescField): boolean {
+  return message?.typeName === 'google.protobuf.Timestamp';
 }
 
 const PLACES = [...new Set(INPUTS)].flatMap((desc) =>
-  waysOf(desc).map((way) => ({ desc, way, name: way.map(({ name }) => name).join('.') })),
+  waysTo(desc, isTime).map((way) => ({ desc, way, name: way.map(({ name }) => name).join('.') })),
 );
-
-/** The JSON of a message with a value at the end of a way, in either spelling; of a list it is the last of `items`. */
-function jsonOf(
-  way: readonly DescField[],
-  value: unknown,
-  items: number,
-  isCamel: boolean,
-): object {
-  const [field, ...rest] = way;
-  if (field === undefined) throw new Error('there is no way');
-  const inner = rest.length === 0 ? value : jsonOf(rest, value, items, isCamel);
-  const whole =
-    field.fieldKind === 'list'
-      ? [
-          ...Array.from({ length: items - 1 }, () => (rest.length === 0 ? TIMES[0]?.[0] : {})),
-          inner,
-        ]
-      : inner;
-  return { [isCamel ? field.jsonName : field.name]: whole };
-}
-
-function valueAt(message: Message, way: readonly DescField[]): unknown {
-  let at: unknown = message;
-  for (const field of way) {
-    const holder = at as Record<string, unknown>;
-    const { oneof, localName } = field;
-    at = oneof ? (holder[oneof.localName] as { value: unknown }).value : holder[localName];
-    if (Array.isArray(at)) at = at.at(-1);
-  }
-  return at;
-}
 
 test('times lie where it is known that they do, and in no map', () => {
   const names = PLACES.map(({ desc, name }) => `${desc.typeName}.${name}`);
@@ -64,14 +27,15 @@ test('times lie where it is known that they do, and in no map', () => {
   expect(names).toContain('gatehouse.v1.ImportTuplesRequest.written_at');
   expect(names).toContain('notify.v1.ListDeliveriesRequest.created_from');
   expect(PLACES.flatMap(({ way }) => way).map(({ fieldKind }) => fieldKind)).not.toContain('map');
-  for (const desc of INPUTS) expect(holdsTimes(desc)).toBe(waysOf(desc).length > 0);
+  for (const { desc } of PLACES) expect(holdsReadValues(desc)).toBe(true);
+  expect(holdsReadValues(CheckRequestSchema)).toBe(false);
 });
 
 test.each(PLACES)('$desc.typeName: $name', async ({ desc, way }) => {
   for (const decoder of DECODERS) {
     for (const isCamel of [false, true]) {
       const decode = async (value: unknown, items = 1): Promise<Message> => {
-        const bytes = Buffer.from(JSON.stringify(jsonOf(way, value, items, isCamel)));
+        const bytes = Buffer.from(JSON.stringify(jsonAt(way, value, isCamel, items)));
         return await decoder.decode(desc, false, bytes);
       };
       for (const [text, seconds, nanos] of TIMES) {
@@ -94,7 +58,7 @@ test.each(PLACES)('$desc.typeName: $name', async ({ desc, way }) => {
 test('the path counts the items of a long list through all of its parts', async () => {
   const place = PLACES.find(({ name }) => name === 'updates.tuple.expires_at');
   if (place === undefined) throw new Error('no such field');
-  const body = Buffer.from(JSON.stringify(jsonOf(place.way, '2099-02-29T12:00:00Z', 5_000, false)));
+  const body = Buffer.from(JSON.stringify(jsonAt(place.way, '2099-02-29T12:00:00Z', false, 5_000)));
   for (const decoder of DECODERS) {
     const decoded = (async () => await decoder.decode(place.desc, false, body))();
     await expect(decoded).rejects.toThrow('updates[4999].tuple.expires_at: must be a time');

@@ -191,10 +191,11 @@ describe('each field names itself, and nothing is written', () => {
         const shown = `${JSON.stringify(value)} → ${answer.status} ${JSON.stringify(answer.body)}`;
         expect(answer.status, shown).toBe(400);
         expect(answer.body['code'], shown).toBe('invalid_argument');
-        const isDecoding = shown.includes('BODY_MALFORMED');
-        expect(String(answer.body['message']), shown).toContain(
-          isDecoding ? 'cannot decode' : one.field,
-        );
+        const message = String(answer.body['message']);
+        // An integer in a text is read here, and not by the library.
+        const isRead = message.startsWith(`${one.field}: must be a whole number from `);
+        const isLibrarys = shown.includes('BODY_MALFORMED') && !isRead;
+        expect(message, shown).toContain(isLibrarys ? 'cannot decode' : one.field);
       }
       expect(await everything()).toBe(before);
     },

@@ -1,6 +1,6 @@
 import type { UniversalHandler } from '@connectrpc/connect/protocol';
 import { UNSCANNED_BYTES_MAX } from '../../../decoding/decode-limits.ts';
-import { holdsTimes } from '../../../decoding/json-values.ts';
+import { holdsReadValues } from '../../../decoding/json-values.ts';
 import { type BodyBudget, NO_OWNER } from '../../bodies/body-budget.ts';
 import type { CallerPort } from '../protocol/caller-port.ts';
 import { hasEnvelopes } from '../protocol/content-types.ts';
@@ -61,7 +61,7 @@ export class CallBodies {
     if (!hasEnvelopes(type) || !isIterable(body)) return request;
     const isJson = type.includes('+json');
     const admitted = contextValues?.get(this.#key);
-    const bytesMin = isJson && holdsTimes(handler.method.input) ? 1 : UNSCANNED_BYTES_MAX + 1;
+    const bytesMin = isJson && holdsReadValues(handler.method.input) ? 1 : UNSCANNED_BYTES_MAX + 1;
     const built = new BuiltMessages(isJson, bytesMin, (message, isFirst) =>
       this.#decoding.decode(handler.method, !isJson, message, admitted, isFirst),
     );

@@ -1,0 +1,29 @@
+import { withoutTrailing } from './without-trailing.ts';
+
+/** Digits of an integer of 64 bits, at most. */
+const DIGITS_MAX = 20;
+
+/** A decimal number in parts, as a regular expression finds them. */
+export type DecimalParts = {
+  readonly sign: string;
+  /** Digits before the point and behind it. */
+  readonly whole: string;
+  readonly fraction: string;
+  /** The power of ten, with its sign. */
+  readonly exponent: string;
+};
+
+/**
+ * The integer that a decimal number is, as 1000 of `1e3` and `1000.0`; undefined where it is none, or has more than 20 digits. Exact.
+ * O(digits), however large the exponent.
+ */
+export function decimalInteger(parts: DecimalParts): bigint | undefined {
+  const { sign, whole, fraction, exponent } = parts;
+  const all = whole + fraction;
+  const kept = withoutTrailing(all, '0');
+  const digits = kept.replace(/^0+/, '');
+  if (digits === '') return 0n;
+  const zeros = all.length - kept.length + Number(exponent) - fraction.length;
+  if (zeros < 0 || digits.length + zeros > DIGITS_MAX) return undefined;
+  return BigInt(`${sign === '-' ? '-' : ''}${digits}${'0'.repeat(zeros)}`);
+}
