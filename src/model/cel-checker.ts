@@ -83,11 +83,21 @@ export function checkExpression(
   return { type, parameters: checker.named, nodes: checker.nodes };
 }
 
+/** The types of all nodes of a parsed expression. Errors and cost: those of `checkExpression`. */
+export function typesOfNodes(
+  expr: Expr,
+  parameters: ReadonlyMap<string, ConditionType>,
+): ReadonlyMap<Expr, ConditionType> {
+  const checker = new Checker(parameters);
+  checker.typeOf(expr, null, 1);
+  return checker.known;
+}
+
 class Checker {
   readonly named = new Set<string>();
   nodes = 0;
   /** What a macro appends is looked at before its step is, and once. */
-  readonly #known = new Map<Expr, ConditionType>();
+  readonly known = new Map<Expr, ConditionType>();
   readonly #parameters: ReadonlyMap<string, ConditionType>;
 
   constructor(parameters: ReadonlyMap<string, ConditionType>) {
@@ -96,8 +106,8 @@ class Checker {
 
   typeOf(expr: Expr | undefined, scope: CelScope, depth: number): ConditionType {
     if (expr === undefined) throw new CelFault(0n, 'is no expression');
-    let type = this.#known.get(expr);
-    if (type === undefined) this.#known.set(expr, (type = this.#typeOf(expr, scope, depth)));
+    let type = this.known.get(expr);
+    if (type === undefined) this.known.set(expr, (type = this.#typeOf(expr, scope, depth)));
     return type;
   }
 
@@ -334,15 +344,17 @@ function callText(
 
 /** Literals that could only ever be an error when they are evaluated. */
 function checkLiterals(call: Expr_Call, target: ConditionType | undefined): void {
-  const [arg] = call.args;
+  const isMethod = target !== undefined;
+  // `matches(text, pattern)` is the method's other form.
+  const arg = call.args[call.function === 'matches' && !isMethod ? 1 : 0];
   const text = constantText(arg);
   if (arg === undefined || text === undefined) return;
-  const fault = literalFault(call.function, text, target !== undefined);
+  const fault = literalFault(call.function, text, isMethod);
   if (fault !== undefined) throw new CelFault(arg.id, fault);
 }
 
 function literalFault(name: string, text: string, isMethod: boolean): string | undefined {
-  if (isMethod && name === 'matches') return patternFault(text);
+  if (name === 'matches') return patternFault(text);
   if (isMethod && name === 'in_cidr' && parseCidr(text) === undefined) {
     return 'is no network like 10.0.0.0/8';
   }

@@ -155,6 +155,7 @@ function callCause(
         ? { text: `${first} is no address`, part: 0 }
         : { text: `${second} is no network like 10.0.0.0/8`, part: 1 };
     case 'string':
+    case 'goString':
       return { text: a instanceof Uint8Array ? `${first} is not UTF-8` : beyondRange(a) };
     default:
       if (!name.startsWith('get')) return { text: conversionCause(name, first, a) };

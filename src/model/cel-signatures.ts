@@ -88,6 +88,7 @@ for (const type of [STRING, BYTES, LIST, MAP]) {
 for (const name of ['contains', 'startsWith', 'endsWith', 'matches']) {
   addMethod(STRING, name, [STRING], BOOL);
 }
+add('matches', [STRING, STRING], BOOL);
 addMethod(ADDRESS, 'in_cidr', [STRING], BOOL);
 add('ipaddress', [STRING], ADDRESS);
 
@@ -102,6 +103,11 @@ for (const type of [BYTES, STRING]) add('bytes', [type], BYTES);
 for (const type of [STRING, BOOL, INT, UINT, DOUBLE, BYTES, TIMESTAMP, DURATION, ADDRESS]) {
   add('string', [type], STRING);
 }
+for (const type of [STRING, BOOL, INT, UINT, DOUBLE, BYTES, TIMESTAMP, DURATION]) {
+  add('goString', [type], STRING);
+}
+add('goInt', [DURATION], INT);
+addMethod(DURATION, 'goMilliseconds', [], INT);
 for (const type of [TIMESTAMP, STRING, INT]) add('timestamp', [type], TIMESTAMP);
 for (const type of [DURATION, STRING, INT]) add('duration', [type], DURATION);
 add('type', [ANY], TYPE);

@@ -1,17 +1,9 @@
-import {
-  celEnv,
-  type CelInput,
-  celList,
-  celMap,
-  type CelResult,
-  type CelValue,
-  isCelError,
-  parse,
-  plan,
-} from '@bufbuild/cel';
+import { type CelInput, celList, celMap, type CelValue } from '@bufbuild/cel';
 import { reflect } from '@bufbuild/protobuf/reflect';
-import { TimestampSchema } from '@bufbuild/protobuf/wkt';
+import { DurationSchema, TimestampSchema } from '@bufbuild/protobuf/wkt';
+import { decimalInteger } from '../shared/decimal-integer.ts';
 import { JSON_DEPTH_MAX } from './canonical-json.ts';
+import { durationOfText } from './cel-durations.ts';
 import { timestampOfText } from './cel-functions.ts';
 import type { CostMeter } from './cel-meter.ts';
 import type { ConditionType, ScalarKind } from './condition-type.ts';
@@ -19,11 +11,8 @@ import { parseAddress } from './ip-address.ts';
 
 const INT_MAX = 2n ** 63n - 1n;
 const INT_MIN = -(2n ** 63n);
-const INT_TEXT = /^-?(?:0|[1-9][0-9]{0,18})$/;
-type TextReader = (bindings: { readonly text: string }) => CelResult;
-
-/** The library's reading of durations, made at first use. */
-let readDuration: TextReader | undefined;
+/** Sign, whole digits, digits of the fraction, exponent. */
+const NUMBER_TEXT = /^([+-]?)(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]{1,4}))?$/;
 
 /** One unit of cost pays for so many characters of text. */
 const CHARACTERS_PER_UNIT = 16;
@@ -38,8 +27,8 @@ const UNITS_OF_IPV4 = 8;
 
 /**
  * A JSON value as the type of a parameter makes it; undefined where it is no such value, or `meter`
- * does not pay for it. An int is a whole number or its decimal text (JSON holds none beyond 2^53), a
- * timestamp RFC 3339, a duration as in `1h30m` or `90s`, an address IPv4 or IPv6 in its shortest form.
+ * does not pay for it. An int is a whole number or its decimal text (JSON holds none beyond 2^53): `1000`, `1e3`
+ * and `1000.0` are the same, as OpenFGA 1.22.1 and SpiceDB 1.56.2 have it. A double may be a text, too, a timestamp is RFC 3339, a duration as in `1h30m` or `90s`, an address IPv4 or IPv6 in its shortest form.
  * Cost: one unit each value, and each 16 characters.
  */
 export function celValueOf(
@@ -57,7 +46,7 @@ export function celValueOf(
     case 'int':
       return intOf(json);
     case 'double':
-      return typeof json === 'number' ? json : undefined;
+      return doubleOf(json);
     case 'string':
       return typeof json === 'string' ? json : undefined;
     case 'timestamp':
@@ -85,9 +74,17 @@ function unitsOfText({ kind }: ConditionType, text: string): number {
 
 function intOf(json: unknown): bigint | undefined {
   if (typeof json === 'number') return Number.isSafeInteger(json) ? BigInt(json) : undefined;
-  if (typeof json !== 'string' || !INT_TEXT.test(json)) return undefined;
-  const value = BigInt(json);
-  return value >= INT_MIN && value <= INT_MAX ? value : undefined;
+  const found = typeof json === 'string' ? NUMBER_TEXT.exec(json) : null;
+  if (found === null) return undefined;
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] = found;
+  const value = decimalInteger({ sign, whole, fraction, exponent });
+  return value !== undefined && value >= INT_MIN && value <= INT_MAX ? value : undefined;
+}
+
+function doubleOf(json: unknown): number | undefined {
+  if (typeof json === 'number') return json;
+  const value = typeof json === 'string' && NUMBER_TEXT.test(json) ? Number(json) : undefined;
+  return Number.isFinite(value) ? value : undefined;
 }
 
 function timestampOf(text: string): CelValue | undefined {
@@ -96,9 +93,8 @@ function timestampOf(text: string): CelValue | undefined {
 }
 
 function durationOf(text: string): CelValue | undefined {
-  readDuration ??= plan(celEnv(), parse('duration(text)')) as TextReader;
-  const value = readDuration({ text });
-  return isCelError(value) ? undefined : value;
+  const duration = durationOfText(text);
+  return duration && reflect(DurationSchema, duration);
 }
 
 function listValue(

@@ -49,7 +49,17 @@ describe('what a condition comes to', () => {
     // What is missing or ill-typed decides nothing, unless the rest does.
     ['a == b', { a: 1 }, {}, OPEN],
     ['a == b', { a: 1 }, { b: '1' }, YES],
-    ['a == b', { a: 1 }, { b: '01' }, OPEN],
+    // Texts of numbers as both peers take them.
+    ['a == b', { a: 1 }, { b: '01' }, YES],
+    ['a == b', { a: 1000 }, { b: '1e3' }, YES],
+    ['a == b', { a: '1000.0' }, { b: '+1000' }, YES],
+    ['a == b', { a: 1 }, { b: '1.5' }, OPEN],
+    ['a == b', { a: 16 }, { b: '0x10' }, OPEN],
+    ['a == b', { a: 1 }, { b: '' }, OPEN],
+    ['f == 1.5', {}, { f: '1.5' }, YES],
+    ['f == 1.5', { f: '15e-1' }, {}, YES],
+    ['f == 16.0', {}, { f: '0x10' }, OPEN],
+    ['f > 1.0', {}, { f: '1e400' }, OPEN],
     ['a == b', { a: 1 }, { b: 1.5 }, OPEN],
     ['a == b', { a: 1 }, { b: null }, OPEN],
     ['a == b', { a: '9223372036854775807' }, { b: '9223372036854775807' }, YES],

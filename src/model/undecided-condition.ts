@@ -1,8 +1,8 @@
-import { parse, unparse } from '@bufbuild/cel';
+import { unparse } from '@bufbuild/cel';
 import type { Expr } from '@bufbuild/cel-spec/cel/expr/syntax_pb.js';
 import { causeOf, shortened, withArticle } from './cel-failure-text.ts';
 import { CostMeter, EVALUATION_COST_MAX } from './cel-meter.ts';
-import { type CelBindings, isProblem, placeOf } from './cel-program.ts';
+import { type CelBindings, isProblem, parseExpression, placeOf } from './cel-program.ts';
 import { readsOf } from './cel-reads.ts';
 import { type CelFailure, traceExpression } from './cel-trace.ts';
 import { problemOfCondition } from './condition-admission.ts';
@@ -102,14 +102,14 @@ class Search {
   readonly #declaration: ConditionDeclaration;
   readonly #bound: BoundCondition;
   readonly #values: CelBindings;
-  readonly #parsed: ReturnType<typeof parse>;
+  readonly #parsed: ReturnType<typeof parseExpression>;
   readonly #root: Expr;
 
   constructor(declaration: ConditionDeclaration, bound: BoundCondition, values: CelBindings) {
     this.#declaration = declaration;
     this.#bound = bound;
     this.#values = values;
-    this.#parsed = parse(declaration.expression);
+    this.#parsed = parseExpression(declaration.expression);
     this.#root = this.#parsed.expr;
   }
 
