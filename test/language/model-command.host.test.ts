@@ -114,6 +114,22 @@ describe('check', () => {
     expect(code).toBe(1);
     expect(err).toMatch(/^several\.gate:2:3: error: .*\nseveral\.gate:3:17: error: /);
   });
+
+  test('of a model that was imported, what its conditions decide otherwise', async () => {
+    const condition = 'condition slow(d: duration) {\n  d.getMilliseconds() > 500\n}\n';
+    const slow = file('slow.gate', `${condition}\n${GATE}`);
+    expect(await model(['check', slow])).toMatchObject({ code: 0, err: '' });
+    const { code, err } = await model(['check', '--imported', slow]);
+    expect(code).toBe(0);
+    expect(err).toMatch(
+      /^slow\.gate:\d+:\d+: warning: 1:2: getMilliseconds is read otherwise: .*\(import the model again\)\n$/,
+    );
+    const own = file('own.gate', `${condition.replace('getM', 'goM')}\n${GATE}`);
+    expect(await model(['check', '--imported', own])).toMatchObject({ code: 0, err: '' });
+    expect((await model(['check', '--url', 'http://127.0.0.1:1', slow])).code).toBe(2);
+    const nowhere = await model(['check', '--stored', '--url', 'http://127.0.0.1:1']);
+    expect(nowhere).toMatchObject({ code: 2, err: 'check: fetch failed\n' });
+  });
 });
 
 describe('convert', () => {

@@ -8,6 +8,7 @@ import type {
   SubjectDocument,
 } from '../model-document.ts';
 import { checkPeerModel } from './check-peer-model.ts';
+import { expressionsOf } from './peer-expressions.ts';
 import type {
   PeerCondition,
   PeerModel,
@@ -58,8 +59,9 @@ export function importPeerModel(peer: PeerModel, options: ImportOptions): Import
   const userType = userTypeOf(peer, options.userType);
   const names = namesOfPeer(peer, userType, takenBy(peer, userType));
   const { problems: unlike, missing } = checkPeerModel(peer, userType);
-  const problems = [...peer.problems, ...names.problems, ...unlike];
-  const notes = [...peer.notes, ...names.notes];
+  const expressions = expressionsOf(peer);
+  const problems = [...peer.problems, ...names.problems, ...unlike, ...expressions.problems];
+  const notes = [...peer.notes, ...names.notes, ...expressions.notes];
   if (userType !== undefined) {
     notes.push({ place: 'the model', text: `objects of the type ${userType} are users` });
   }
@@ -69,7 +71,7 @@ export function importPeerModel(peer: PeerModel, options: ImportOptions): Import
   }
   const base = { names, userType, peer };
   if (problems.length > 0) return { ...base, document: undefined, problems, notes };
-  const writer = new DocumentWriter(peer, names, userType, missing, notes);
+  const writer = new DocumentWriter(peer, names, userType, missing, expressions.texts, notes);
   const document = writer.document();
   const { errors } = inspectModel(JSON.stringify(document));
   const refused = errors.map(({ path, message }) => {
@@ -104,6 +106,8 @@ class DocumentWriter {
   readonly #userType: string | undefined;
   /** Relations by type that walks look for, and that the type does not have. */
   readonly #missing: ReadonlyMap<string, ReadonlySet<string>>;
+  /** Expressions that decide here what they decide there, by the peer's name of the condition. */
+  readonly #expressions: ReadonlyMap<string, string>;
   readonly #notes: PeerRemark[];
   readonly #places = new Map<string, string>();
 
@@ -112,12 +116,14 @@ class DocumentWriter {
     names: PeerNames,
     userType: string | undefined,
     missing: ReadonlyMap<string, ReadonlySet<string>>,
+    expressions: ReadonlyMap<string, string>,
     notes: PeerRemark[],
   ) {
     this.#peer = peer;
     this.#names = names;
     this.#userType = userType;
     this.#missing = missing;
+    this.#expressions = expressions;
     this.#notes = notes;
   }
 
@@ -139,7 +145,9 @@ class DocumentWriter {
     return this.#places.get(`${first}#${second}`) ?? this.#places.get(first) ?? 'the model';
   }
 
-  #condition({ name, place, parameters, expression }: PeerCondition): [string, ConditionDocument] {
+  #condition(condition: PeerCondition): [string, ConditionDocument] {
+    const { name, place, parameters } = condition;
+    const expression = this.#expressions.get(name) ?? condition.expression;
     const own = this.#conditionName(name);
     this.#places.set(own, place);
     return [own, { parameters: Object.fromEntries(parameters), expression }];
