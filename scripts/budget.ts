@@ -6,15 +6,9 @@
  * of the instances that are asked, since they were started. Ends with 2 when one cannot be asked.
  */
 import { parseArgs } from 'node:util';
-import { loadConfigOrExit } from '../src/config/load-config-or-exit.ts';
-import {
-  type BudgetJson,
-  type BudgetTarget,
-  callInstance,
-  type ListedJson,
-  type MeasuredJson,
-} from './budget/budget-client.ts';
+import type { BudgetJson, ListedJson, MeasuredJson } from './budget/budget-json.ts';
 import { listLines, projectLines } from './budget/budget-report.ts';
+import { callInstance, type Instance, instancesOf } from './instances.ts';
 
 const SERVICE = '/gatehouse.v1.BudgetService';
 
@@ -27,20 +21,6 @@ const { values, positionals } = parseArgs({
     clear: { type: 'boolean' },
   },
 });
-const config = loadConfigOrExit();
-
-function targets(): readonly BudgetTarget[] {
-  const host = ['0.0.0.0', '::', undefined].includes(config.host) ? '127.0.0.1' : config.host;
-  const authority = host.includes(':') ? `[${host}]` : host;
-  const [token] = config.serviceAuthTokens;
-  const [secret] = config.adminApiSecrets;
-  const headers: Record<string, string> = {};
-  if (token !== undefined) headers['authorization'] = `Bearer ${token}`;
-  if (secret !== undefined) headers['x-admin-secret'] = secret;
-  const urls = values.url ?? [`http://${authority}:${config.connectPort}`];
-  return urls.map((url) => ({ url, headers }));
-}
-
 /** Errors: throws for what is no number. */
 function readsOf(option: 'ceiling' | 'set'): number {
   const text = values[option] ?? '0';
@@ -49,11 +29,11 @@ function readsOf(option: 'ceiling' | 'set'): number {
 }
 
 async function run(): Promise<readonly string[]> {
-  const instances = targets();
+  const instances = instancesOf(values.url);
   const [projectId, ...more] = positionals;
   if (more.length > 0) throw new Error('name one project');
   if (projectId === undefined) {
-    const ask = (instance: BudgetTarget): Promise<ListedJson> =>
+    const ask = (instance: Instance): Promise<ListedJson> =>
       callInstance(instance, `${SERVICE}/ListReadUsage`, {});
     return listLines(await Promise.all(instances.map(ask)));
   }

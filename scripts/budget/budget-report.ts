@@ -4,7 +4,7 @@ import type {
   MeasuredJson,
   RefusedJson,
   UsageJson,
-} from './budget-client.ts';
+} from './budget-json.ts';
 import { suggestBudget, type Suggestion } from './suggest-budget.ts';
 
 /** What several instances say of one project. */

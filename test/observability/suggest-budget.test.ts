@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { RefusedJson } from '../../scripts/budget/budget-client.ts';
+import type { RefusedJson } from '../../scripts/budget/budget-json.ts';
 import { mergeUsages, projectLines, quantile } from '../../scripts/budget/budget-report.ts';
 import { suggestBudget } from '../../scripts/budget/suggest-budget.ts';
 

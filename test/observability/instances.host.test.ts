@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
-import { callInstance } from '../../scripts/budget/budget-client.ts';
+import { callInstance } from '../../scripts/instances.ts';
 
 test('a token or secret that is missing is asked for in a sentence', async () => {
   let status = 401;

@@ -45,32 +45,3 @@ export type ListedJson = {
     readonly reads_p99: string;
   }[];
 };
-
-/** An instance, and what it must be told. */
-export type BudgetTarget = { readonly url: string; readonly headers: Record<string, string> };
-
-/** Calls `service/method` of an instance. Errors: throws with what it answered. */
-export async function callInstance<T>(
-  { url, headers }: BudgetTarget,
-  path: string,
-  body: object,
-): Promise<T> {
-  const response = await fetch(new URL(path, url), {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...headers },
-    body: JSON.stringify(body),
-  });
-  const text = await response.text();
-  if (response.status === 401 && headers['authorization'] === undefined) {
-    throw new Error(
-      `${url} asks for a service token, and none is given: set GATEWAY_SERVICE_AUTH_TOKENS (or GATEWAY_SERVICE_AUTH_TOKENS_FILE) as for the service`,
-    );
-  }
-  if (response.status === 403 && headers['x-admin-secret'] === undefined) {
-    throw new Error(
-      `${url} asks for the operator secret, and none is given: set GATEWAY_ADMIN_API_SECRET as for the service`,
-    );
-  }
-  if (!response.ok) throw new Error(`${url} answered ${response.status}: ${text}`);
-  return JSON.parse(text) as T;
-}
