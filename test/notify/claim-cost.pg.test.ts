@@ -109,11 +109,11 @@ inShort(test)('no statement of a claim reads by scanning or sorting what waits',
     await store.close();
     // As the function runs them.
     const statements = [
-      `select d.tenant_id from notify.delivery d where d.status = 1 and d.is_ready and d.channel = 2
-         and d.tenant_id > 'a' order by d.tenant_id limit 1`,
+      `select d.tenant_id from notify.delivery d where d.status = 1 and d.is_ready and d.channel <= 2
+         and (d.channel, d.tenant_id) > (2, 'a') order by d.channel, d.tenant_id limit 1`,
       `select d.endpoint_id, d.next_attempt_at from notify.delivery d where d.status = 1 and d.is_ready
-         and d.channel = 2 and d.tenant_id = 'flood' and d.endpoint_id > ''
-       order by d.endpoint_id, d.next_attempt_at limit 1`,
+         and d.channel <= 2 and (d.channel, d.tenant_id, d.endpoint_id) > (2, 'flood', '')
+       order by d.channel, d.tenant_id, d.endpoint_id, d.next_attempt_at limit 1`,
       `select w.notification_id from notify.delivery w where w.status = 1 and not w.is_ready and w.channel = 2
          and w.next_attempt_at <= now() order by w.next_attempt_at limit 500`,
     ];

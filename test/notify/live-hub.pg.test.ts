@@ -8,7 +8,7 @@ import { PostgresStore } from '../../src/notify/store/postgres-store.ts';
 import { silentLog } from '../../src/store/store-log.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { byLength, inShort } from '../support/test-length.ts';
-import { ANN, newNotification, WEBHOOK } from './store-contract.ts';
+import { ANN, newNotification, T0, WEBHOOK } from './store-contract.ts';
 import { poll } from './support/poll.ts';
 import { Device, pause, startProcess } from './support/stream-process.ts';
 
@@ -32,7 +32,9 @@ afterAll(async () => {
 /** The store without anything in it, told to nobody. */
 async function emptyStore(): Promise<PostgresStore> {
   opened.onStored(() => undefined);
-  await database.pool.query('truncate notify.stream, notify.notification cascade');
+  await database.pool.query(
+    'truncate notify.stream, notify.notification, notify.read_mark cascade',
+  );
   return opened;
 }
 
@@ -58,6 +60,14 @@ const step = fc.oneof(
     arbitrary: fc.record({ kind: fc.constant('disconnect' as const), device: fc.nat(DEVICES - 1) }),
   },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('lose hints' as const) }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('mark' as const),
+      user: fc.constantFrom(...USERS),
+      upToSequence: fc.integer({ min: 1, max: 12 }),
+    }),
+  },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('pause' as const), ms: fc.nat(4) }) },
 );
 const chance = fc.record({
@@ -69,7 +79,7 @@ const chance = fc.record({
 });
 
 test(
-  'every device gets each live notification once and in order, whatever interleaves',
+  'every device gets each live notification once and in order, and knows what is unread, whatever interleaves',
   { timeout: 120_000 },
   async () => {
     const property = fc.asyncProperty(
@@ -82,8 +92,8 @@ test(
           await startProcess(store, luck),
         ] as const;
         let areHintsLost = false;
-        const tell: StoredListener = (user, sequence) => {
-          for (const { hints } of processes) if (!areHintsLost) hints.add(user, sequence);
+        const tell: StoredListener = (...hint) => {
+          for (const { hints } of processes) if (!areHintsLost) hints.add(...hint);
         };
         store.onStored(tell);
         // Notifications are written by the first process; the second one hears of them.
@@ -114,19 +124,32 @@ test(
               await devices[one.device]?.connect(processes[one.process === 0 ? 0 : 1]);
             else if (one.kind === 'disconnect') devices[one.device]?.disconnect();
             else if (one.kind === 'pause') await pause(one.ms);
-            else areHintsLost = true;
+            else if (one.kind === 'mark') {
+              const user = { tenantId: 'acme', userId: one.user };
+              writing.push(store.markRead(user, { upToSequence: one.upToSequence }, T0));
+            } else areHintsLost = true;
           }
           for (const device of devices) await device.connect(processes[1]);
           // A stream without a place begins at what is there when the store is asked, which takes a while.
           await poll(() => devices.every((device) => device.hasBegun())).toBe(true);
+          // Nothing but a look at the store finds these.
+          for (const userId of USERS) {
+            await store.markRead({ tenantId: 'acme', userId }, { upToSequence: 5 }, T0);
+          }
           areHintsLost = false;
-          for (const { hints } of processes) hints.add(null, 0);
+          for (const { hints } of processes) hints.add(null, 0, 0);
           // The last of each user: whatever came twice or late came before it.
           for (const user of USERS) put(user, true);
           await Promise.all(writing);
           const isDone = (): boolean =>
             devices.every((device) => device.look().at(-1) === expected.get(device.userId)?.at(-1));
           await poll(isDone).toBe(true);
+          const states = await Promise.all(
+            devices.map(({ userId }) => store.bounds({ tenantId: 'acme', userId })),
+          );
+          await poll(() => devices.map((device) => device.badge())).toEqual(
+            states.map(({ unreadCount, reads }) => ({ unreadCount, reads })),
+          );
           for (const device of devices) {
             const start = device.start ?? Number.NaN;
             expect(device.came).toEqual(
@@ -190,7 +213,7 @@ inShort(test)(
     for (const device of devices) await device.connect(process);
     await poll(() => devices.every((device) => device.hasBegun())).toBe(true);
     await store.put([newNotification(ANN), newNotification(ANN)]);
-    process.hub.hint(ANN, 2);
+    process.hub.hint(ANN, 2, 0);
     await poll(() => devices.map((device) => device.look())).toEqual(devices.map(() => [1, 2]));
     expect(process.figures.pages).toBe(1);
     for (const device of devices) device.disconnect();

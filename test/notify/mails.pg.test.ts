@@ -71,7 +71,7 @@ async function putMail(service: ServedNotify, address: string): Promise<void> {
 }
 
 async function delivery(service: ServedNotify): Promise<Record<string, unknown> | undefined> {
-  const query = { tenant_id: 'acme', user_id: 'ann', page_size: 1 };
+  const query = { tenant_id: 'acme', user_id: 'ann', channels: ['CHANNEL_EMAIL'], page_size: 1 };
   const { notifications } = await mustCall(service, 'ListNotifications', query);
   return (notifications as { deliveries: Record<string, unknown>[] }[])[0]?.deliveries[0];
 }

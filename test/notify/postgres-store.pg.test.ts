@@ -11,7 +11,11 @@ afterAll(async () => {
 });
 
 /** A store on an empty database, and a way to open a second one on it. */
-async function openFresh(): Promise<{ store: PostgresStore; openAgain: () => PostgresStore }> {
+async function openFresh(): Promise<{
+  store: PostgresStore;
+  openAgain: () => PostgresStore;
+  database: TestDatabase;
+}> {
   const database = await createTestDatabase({ template: 'none' });
   databases.push(database);
   const { target } = database;
@@ -21,7 +25,7 @@ async function openFresh(): Promise<{ store: PostgresStore; openAgain: () => Pos
     new PostgresStore({ target, poolMax: 4, secretKeys: [], log: silentLog });
   const store = openAgain();
   await store.started;
-  return { store, openAgain };
+  return { store, openAgain, database };
 }
 
 describeStore('postgres', async () => (await openFresh()).store);
@@ -39,6 +43,39 @@ test('a second process hears of what the first one stored, and finds it after a 
   await store.close();
   expect((await other.liveAfter(ANN, 0, 9)).map((n) => n.sequence)).toEqual([1]);
   await other.close();
+});
+
+test('tells whose stream grew, and who has read', async () => {
+  const { store } = await openFresh();
+  const heard: string[] = [];
+  store.onStored((user, ...place) => {
+    if (user !== null) heard.push([user.tenantId, user.userId, ...place].join('/'));
+  });
+  const bob = { ...ANN, userId: 'bob' };
+  await store.put([newNotification(ANN), newNotification(bob)]);
+  await store.markRead(ANN, { upToSequence: 1 }, Date.now());
+  const all = ['acme/ann/1/0', 'acme/ann/1/1', 'acme/bob/1/0'];
+  await expect.poll(() => [...new Set(heard)].sort()).toEqual(all);
+  await store.close();
+});
+
+test('forgets marks after two hours, and says that there were some', async () => {
+  const { store, database } = await openFresh();
+  await store.put([1, 2, 3].map(() => newNotification(ANN)));
+  for (const upToSequence of [1, 2]) await store.markRead(ANN, { upToSequence }, Date.now());
+  await database.pool.query(`update notify.read_mark set made_at = made_at - interval '2 hours'`);
+  await store.markRead(ANN, { upToSequence: 3 }, Date.now());
+  expect([await store.purgeReads(1), await store.purgeReads(9), await store.purgeReads(9)]).toEqual(
+    [1, 1, 0],
+  );
+  const state = { head: 3, reads: 3, unreadCount: 0, upTo: 3 };
+  const last = { number: 3, which: { upToSequence: 3 } };
+  expect(await store.readsAfter(ANN, 0, 9)).toEqual({
+    ...state,
+    marks: [{ number: 2, which: undefined }, last],
+  });
+  expect(await store.readsAfter(ANN, 2, 9)).toEqual({ ...state, marks: [last] });
+  await store.close();
 });
 
 test('is told as STORE_UNAVAILABLE when the database is away', async () => {

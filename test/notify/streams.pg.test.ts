@@ -23,7 +23,12 @@ test('a stream begins with its place, and brings each notification once, in orde
   expect(open).toEqual({
     id: '1',
     event: 'open',
-    data: { connection_id: expect.stringMatching(/^[0-9a-f-]{36}$/), head: 1 },
+    data: {
+      connection_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      head: 1,
+      unread_count: 1,
+      reads: 0,
+    },
   });
   expect(first.headers).toMatchObject({
     'content-type': 'text/event-stream',

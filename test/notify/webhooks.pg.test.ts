@@ -32,7 +32,7 @@ async function putHook(
 type Delivery = Readonly<Record<'status' | 'attempts' | 'last_error' | 'endpoint_id', unknown>>;
 
 async function deliveries(service: ServedNotify, userId = 'ann'): Promise<readonly Delivery[]> {
-  const query = { tenant_id: 'acme', user_id: userId };
+  const query = { tenant_id: 'acme', user_id: userId, channels: ['CHANNEL_WEBHOOK'] };
   const { notifications } = await mustCall(service, 'ListNotifications', query);
   return (notifications as { deliveries: Delivery[] }[]).flatMap((one) => one.deliveries);
 }

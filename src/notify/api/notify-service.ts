@@ -27,7 +27,7 @@ import { invalidField } from '../core/invalid-field.ts';
 import type { NotificationWriter } from '../core/notification-writer.ts';
 import { deviceTypeOf, type StreamTokens } from '../live/stream-token.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
-import type { Channel, Json, JsonObject } from '../model/notification.ts';
+import { type Channel, type Json, type JsonObject, LIVE_CHANNEL } from '../model/notification.ts';
 import { TOKEN_SECONDS_MAX } from '../model/stream-order.ts';
 import {
   alternatives,
@@ -139,12 +139,18 @@ function assertStorable(value: Json, depth: number): void {
   }
 }
 
-async function list({ store }: NotifyServiceOptions, request: ListNotificationsRequest) {
+async function list({ store, registry }: NotifyServiceOptions, request: ListNotificationsRequest) {
   const user = userKey(request);
   const limit = wholeNumber('page_size', request.pageSize, 0, PAGE_SIZE_MAX) || PAGE_SIZE_DEFAULT;
   const beforeSequence = sequenceOfPageToken(request.pageToken);
-  const query = { ...user, unreadOnly: request.unreadOnly, limit: limit + 1, beforeSequence };
-  const [found, unreadCount] = await Promise.all([store.list(query), store.unreadCount(user)]);
+  const channels =
+    request.channels.length === 0 ? [LIVE_CHANNEL] : channelsFromProto(registry, request.channels);
+  const { unreadOnly } = request;
+  const query = { ...user, channels, unreadOnly, limit: limit + 1, beforeSequence };
+  const [found, unreadCount] = await Promise.all([
+    store.list(query),
+    store.unreadCount(user, channels),
+  ]);
   const page = found.slice(0, limit);
   return create(ListNotificationsResponseSchema, {
     notifications: page.map(notificationToProto),

@@ -7,6 +7,7 @@ import type { Attempt, AttemptOutcome, Settlement } from '../model/delivery.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
 import type { DueDelivery, Channel } from '../model/notification.ts';
 import { DuePlaces } from './places.ts';
+import { retryDelayMs, type RetrySchedule } from './retry-schedule.ts';
 import type { Sender, SendResult } from './sender.ts';
 import type { SettlementWriter } from './settlement-writer.ts';
 
@@ -20,7 +21,7 @@ export interface DispatchMetrics {
   readonly endpointsDisabled: HotCounter;
 }
 
-export type DispatcherOptions = {
+export type DispatcherOptions = RetrySchedule & {
   readonly store: Pick<NotificationStore, 'claimDue' | 'release' | 'nextDueMs'>;
   readonly settlements: Pick<SettlementWriter, 'write'>;
   readonly channel: Channel;
@@ -30,9 +31,6 @@ export type DispatcherOptions = {
   readonly perTenantMax: number;
   readonly perEndpointMax: number;
   readonly sendTimeoutMs: number;
-  readonly attemptsMax: number;
-  readonly retryBaseMs: number;
-  readonly retryMaxMs: number;
   readonly clock: Clock;
   /** 0 to 1, for jitter. */
   readonly random: () => number;
@@ -56,8 +54,7 @@ const TEST_TIMEOUT_MS_MAX = 20_000;
 /**
  * Tries the outbound deliveries of one channel until they are sent or dead. What waits is in the store alone: the process
  * may end at any time, and what it had claimed is tried again when its lease is over, so that each is
- * delivered at least once. Attempts are spaced by exponential back-off with equal jitter
- * (aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter). Who gets a place is the rule of
+ * delivered at least once. How attempts are spaced retry-schedule.ts says, and who gets a place is the rule of
  * `NotificationStore.claimDue`: tenants in turn, and some places stay free however many want all.
  */
 export class Dispatcher {
@@ -222,14 +219,14 @@ export class Dispatcher {
     const { notification, endpoint } = delivery;
     const problems = result.isSent ? [] : [result.error];
     const attempts = delivery.attempts + 1;
-    const retryAfterMs = result.isSent ? 0 : (result.retryAfterMs ?? 0);
+    const askedMs = result.isSent ? 0 : (result.retryAfterMs ?? 0);
+    const delayMs = retryDelayMs(this.#options, attempts, askedMs, this.#options.random());
     const settlement: Settlement = {
       ...keyOf(delivery),
       tenantId: endpoint.tenantId,
       status: attempt.outcome === 'failed' ? 'pending' : attempt.outcome,
       attempts,
-      nextAttemptMs:
-        attempt.outcome === 'failed' ? clock.nowMs() + this.#delayMs(attempts, retryAfterMs) : null,
+      nextAttemptMs: attempt.outcome === 'failed' ? clock.nowMs() + delayMs : null,
       attempt,
     };
     try {
@@ -248,13 +245,6 @@ export class Dispatcher {
       userId: notification.userId,
       deliveryId: `${notification.id}.${endpoint.id}`,
     });
-  }
-
-  #delayMs(attempts: number, askedMs: number): number {
-    const { retryBaseMs, retryMaxMs, random } = this.#options;
-    const ceiling = Math.min(retryBaseMs * 2 ** (attempts - 1), retryMaxMs);
-    // At least half of it: a burst of failures is spread, and none is tried at once.
-    return Math.round(Math.max(ceiling * (0.5 + random() / 2), Math.min(askedMs, retryMaxMs)));
   }
 
   #notifyIdle(): void {

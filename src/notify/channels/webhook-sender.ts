@@ -7,6 +7,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { isRefusedHost } from '../core/refused-host.ts';
 import { ANSWER_BYTES_MAX } from '../model/delivery.ts';
 import type { DueDelivery } from '../model/notification.ts';
+import { retryAfterMs } from './retry-after.ts';
 import { failed, type Sender, type SendResult, shortAnswer } from './sender.ts';
 
 export type WebhookOptions = {
@@ -64,8 +65,8 @@ export class WebhookSender implements Sender {
       const { status, retryAfter, start } = await this.#post(url, headers, body, signal);
       const answer = { answerStatus: status, answer: shortAnswer(start) };
       if (status >= 200 && status < 300) return { isSent: true, ...answer };
-      const retryAfterMs = this.#retryAfterMs(retryAfter);
-      return failed(`HTTP ${status}`, status === GONE, retryAfterMs, answer);
+      const askedMs = retryAfterMs(retryAfter, this.#options.clock.nowMs());
+      return failed(`HTTP ${status}`, status === GONE, askedMs, answer);
     } catch (error) {
       if (signal.aborted) return failed('timed out');
       const text = textOf(error);
@@ -118,13 +119,6 @@ export class WebhookSender implements Sender {
       request.on('error', reject);
       request.end(body);
     });
-  }
-
-  #retryAfterMs(value: string | undefined): number | undefined {
-    if (value === undefined) return undefined;
-    if (/^\d{1,7}$/.test(value)) return Number(value) * 1000;
-    const atMs = Date.parse(value);
-    return Number.isNaN(atMs) ? undefined : Math.max(0, atMs - this.#options.clock.nowMs());
   }
 }
 

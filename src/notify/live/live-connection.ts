@@ -1,6 +1,7 @@
 import type { HttpExchange } from '../../http/exchange/http-exchange.ts';
 import { encodeSseEvent } from '../../http/exchange/sse-stream.ts';
 import type { NotifyLog, StreamIdentity } from '../core/event-log.ts';
+import type { UnreadState } from '../model/read-mark.ts';
 import type { StreamGrant } from '../model/stream-order.ts';
 import type { EndReason, LiveMetrics } from './live-metrics.ts';
 
@@ -33,6 +34,8 @@ export class LiveConnection {
   position = 0;
   /** A catch-up from the store is going on; what arrives meanwhile is left to it. */
   isCatchingUp = false;
+  /** The newest mark that the client knows of; undefined until it was greeted. */
+  reads: number | undefined;
   readonly #exchange: HttpExchange;
   readonly #options: LiveConnectionOptions;
   /** Encoded events, oldest first, from `#first` on. */
@@ -65,10 +68,16 @@ export class LiveConnection {
 
   /**
    * The first event. Its id is where the stream begins: whoever reconnects with it misses nothing, even
-   * if no notification came. `head`: the newest notification of the user, of whatever channel.
+   * if no notification came. It says what is unread, so that no mark is missed either.
    */
-  greet(head: number): void {
-    const data = JSON.stringify({ connection_id: this.identity.connectionId, head });
+  greet({ head, unreadCount, reads }: UnreadState): void {
+    this.reads = reads;
+    const data = JSON.stringify({
+      connection_id: this.identity.connectionId,
+      head,
+      unread_count: unreadCount,
+      reads,
+    });
     this.send(encodeSseEvent({ id: String(this.position), event: 'open', data }));
   }
 

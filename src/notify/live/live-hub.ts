@@ -14,13 +14,14 @@ import {
 import type { StreamOrder } from '../model/stream-order.ts';
 import type { LiveConnection } from './live-connection.ts';
 import type { LiveMetrics } from './live-metrics.ts';
+import { ReadFollower } from './read-follower.ts';
 import { retriedRead } from './retried-read.ts';
 import { revokes } from './revokes.ts';
 import { frameOf } from './user-reads.ts';
 import { UserReads } from './user-reads.ts';
 
 export type LiveHubOptions = {
-  readonly store: Pick<NotificationStore, 'liveAfter' | 'bounds'>;
+  readonly store: Pick<NotificationStore, 'liveAfter' | 'bounds' | 'readsAfter'>;
   readonly metrics: LiveMetrics;
   readonly log: NotifyLog;
   /** Of reads of the store, by tenant. */
@@ -39,10 +40,13 @@ type Audience = {
   head: number;
   readonly connections: Set<LiveConnection>;
   readonly reads: UserReads;
+  readonly marks: ReadFollower<LiveConnection>;
 };
 
 /** Notifications read from the store at once. */
 const CATCH_UP_PAGE = 200;
+/** Marks read from the store at once. */
+const MARKS_PAGE = 50;
 /** Users whose heads are read at once after hints were missed. */
 const REFRESH_CONCURRENCY = 4;
 /** Streams that are ended together reconnect within this range. */
@@ -183,15 +187,17 @@ export class LiveHub {
     return size;
   }
 
-  /** Somebody stored a notification with this sequence; null: anybody may have stored anything. */
-  hint(user: UserKey | null, sequence: number): void {
+  /** Somebody stored a notification with this sequence, or made this mark; null: anybody may have done anything. */
+  hint(user: UserKey | null, sequence: number, reads: number): void {
     if (user === null) {
       this.#wantsRefresh = true;
       if (!this.#isRefreshing) void this.#refreshAll();
       return;
     }
     const audience = this.#audiences.get(keyOf(user));
-    if (audience !== undefined) this.#heardOf(audience, sequence);
+    if (audience === undefined) return;
+    this.#heardOf(audience, sequence);
+    audience.marks.heardOf(reads);
   }
 
   /** Connections by device type. */
@@ -257,7 +263,7 @@ export class LiveHub {
   }
 
   #audienceOf({ tenantId, userId }: UserKey): Audience {
-    const { store, log, gate } = this.#options;
+    const { store, log, gate, metrics } = this.#options;
     const user = { tenantId, userId };
     const connections = new Set<LiveConnection>();
     // Whichever stream of the user is open then: the one that asked first may end before the store answers.
@@ -266,13 +272,17 @@ export class LiveHub {
       for (const { isOpen, identity } of connections) if (isOpen) return identity.connectionId;
       return undefined;
     };
-    const reads = new UserReads({
-      store,
-      user,
-      pageSize: this.#pageSize,
-      retried: (read) => retriedRead(log, user, anyOpenId, () => gate.run(tenantId, read)),
+    const retried = <T>(read: () => Promise<T>): Promise<T | undefined> =>
+      retriedRead(log, user, anyOpenId, () => gate.run(tenantId, read));
+    const reads = new UserReads({ store, user, pageSize: this.#pageSize, retried });
+    const marks = new ReadFollower({
+      streams: connections,
+      read: (after) => retried(() => store.readsAfter(user, after, MARKS_PAGE)),
+      onHead: (sequence) => this.#heardOf(audience, sequence),
+      onSent: () => metrics.streamEvents.read.add(),
     });
-    return { user, head: 0, connections, reads };
+    const audience: Audience = { user, head: 0, connections, reads, marks };
+    return audience;
   }
 
   async #begin(
@@ -283,13 +293,14 @@ export class LiveHub {
     const bounds = await audience.reads.bounds();
     if (bounds === undefined || !connection.isOpen) return;
     this.#heardOf(audience, bounds.head);
+    audience.marks.heardOf(bounds.reads);
     // A position beyond the head is of another history (a store that lost it): all begins anew.
     const isForeign = lastSequence !== undefined && lastSequence > bounds.head;
     const isTooOld = lastSequence !== undefined && lastSequence < bounds.oldest - 1;
     if (isForeign) connection.position = bounds.head;
     else if (isTooOld) connection.position = bounds.oldest - 1;
     else connection.position = lastSequence ?? bounds.head;
-    connection.greet(bounds.head);
+    connection.greet(bounds);
     if (isForeign || isTooOld) {
       const data = JSON.stringify({ oldest: bounds.oldest, head: bounds.head });
       connection.send(encodeSseEvent({ event: 'reset', data }));
@@ -332,6 +343,7 @@ export class LiveHub {
       this.#heardOf(audience, page.upTo);
     }
     connection.isCatchingUp = false;
+    audience.marks.look();
   }
 
   /** Looks for what was stored unheard, a few users at a time, until nobody wants it any more. */
@@ -350,7 +362,7 @@ export class LiveHub {
 
   async #refresh(audience: Audience): Promise<void> {
     const bounds = await audience.reads.bounds();
-    if (bounds !== undefined) this.hint(audience.user, bounds.head);
+    if (bounds !== undefined) this.hint(audience.user, bounds.head, bounds.reads);
   }
 
   #beat(): void {

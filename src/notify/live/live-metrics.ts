@@ -5,6 +5,7 @@ export const STREAM_KINDS = [
   'open',
   'notification',
   'replay',
+  'read',
   'heartbeat',
   'gap',
   'reset',

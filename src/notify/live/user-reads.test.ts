@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { ANN, newNotification, WEBHOOK } from '../../../test/notify/store-contract.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
 import { LIVE_CHANNEL, type NewNotification, type Notification } from '../model/notification.ts';
+import type { StreamBounds } from '../model/read-mark.ts';
 import { UserReads } from './user-reads.ts';
 
 const PAGE = 4;
@@ -16,8 +17,9 @@ class UserLog implements Pick<NotificationStore, 'bounds' | 'liveAfter'> {
     this.#all.push({ ...request, sequence, readAtMs: null, deliveries: [] });
   }
 
-  bounds(): Promise<{ readonly head: number; readonly oldest: number }> {
-    return Promise.resolve({ head: this.#all.length, oldest: 1 });
+  bounds(): Promise<StreamBounds> {
+    const head = this.#all.length;
+    return Promise.resolve({ head, oldest: 1, unreadCount: head, reads: 0 });
   }
 
   liveAfter(_user: object, after: number, limit: number): Promise<readonly Notification[]> {

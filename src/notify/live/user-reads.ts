@@ -1,6 +1,7 @@
 import { encodeSseEvent } from '../../http/exchange/sse-stream.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
 import type { UserKey, Notification } from '../model/notification.ts';
+import type { StreamBounds } from '../model/read-mark.ts';
 
 /** The wire form of a notification on a stream. O(its text), allocates. */
 export function frameOf(notification: Notification): string {
@@ -22,7 +23,6 @@ export type LivePage = {
   /** After the place where the read began, all that is for streams up to here is in `events`. */
   readonly upTo: number;
 };
-export type Bounds = Awaited<ReturnType<NotificationStore['bounds']>>;
 
 export type UserReadsOptions = {
   readonly store: Pick<NotificationStore, 'liveAfter' | 'bounds'>;
@@ -48,7 +48,7 @@ export class UserReads {
   readonly #options: UserReadsOptions;
   readonly #pages = new Map<Range, Promise<LivePage | undefined>>();
   #runningBounds: Promise<unknown> = Promise.resolve();
-  #nextBounds: Promise<Bounds | undefined> | undefined;
+  #nextBounds: Promise<StreamBounds | undefined> | undefined;
 
   constructor(options: UserReadsOptions) {
     this.#options = options;
@@ -74,7 +74,7 @@ export class UserReads {
    * caller's client has seen, whose place would then look like one of another history. Those who ask
    * while one is in flight share the next. Undefined when nobody waits for it any more.
    */
-  bounds(): Promise<Bounds | undefined> {
+  bounds(): Promise<StreamBounds | undefined> {
     this.#nextBounds ??= this.#runningBounds.then(() => {
       this.#runningBounds = this.#nextBounds ?? Promise.resolve();
       this.#nextBounds = undefined;

@@ -19,11 +19,14 @@ import type {
   Channel,
   UserKey,
 } from './notification.ts';
+import type { Marked, MarkedPart, ReadNews, StreamBounds } from './read-mark.ts';
 import type { NewStreamOrder, StreamGrant, StreamOrders, StreamStanding } from './stream-order.ts';
 
 export type PutResult = { readonly notification: Notification; readonly isDuplicate: boolean };
 
 export type NotificationQuery = UserKey & {
+  /** Only what one of these carries. */
+  readonly channels: readonly Channel[];
   readonly unreadOnly: boolean;
   readonly limit: number;
   /** Only sequences below this; Infinity for the first page. */
@@ -39,7 +42,8 @@ export type Claim = {
   readonly isCut: boolean;
 };
 
-export type StoredListener = (user: UserKey | null, sequence: number) => void;
+/** `reads`: the newest mark of the user; 0 where nothing is said of it. */
+export type StoredListener = (user: UserKey | null, sequence: number, reads: number) => void;
 
 /** Endpoints that one tenant may have. */
 export const ENDPOINTS_PER_TENANT_MAX = 1_000;
@@ -60,18 +64,19 @@ export interface NotificationStore {
   list(query: NotificationQuery): Promise<readonly Notification[]>;
   /** Notifications for the live channel with a sequence above `sequence`, oldest first. */
   liveAfter(user: UserKey, sequence: number, limit: number): Promise<readonly Notification[]>;
-  /** The sequence of the user's newest notification, 0 without any; and the oldest that is kept. */
-  bounds(user: UserKey): Promise<{ readonly head: number; readonly oldest: number }>;
-  unreadCount(user: UserKey): Promise<number>;
+  /** Where the user's stream begins and ends. */
+  bounds(user: UserKey): Promise<StreamBounds>;
+  /** How many the user has not read of what one of these channels carries. Cost: O(unread of the user). */
+  unreadCount(user: UserKey, channels: readonly Channel[]): Promise<number>;
   /**
-   * Marks by id (all must be the user's) or everything up to a sequence; those read before keep their time.
-   * Errors: NOTIFICATION_UNKNOWN with metadata.id; nothing is marked then.
+   * Marks by id (all must be the user's) or everything up to a sequence; those read before keep their time. A call that
+   * marks something is the user's next mark. Errors: NOTIFICATION_UNKNOWN with metadata.id; nothing is marked then.
    */
-  markRead(
-    user: UserKey,
-    which: { readonly ids: readonly string[] } | { readonly upToSequence: number },
-    atMs: number,
-  ): Promise<{ readonly markedCount: number; readonly unreadCount: number }>;
+  markRead(user: UserKey, which: MarkedPart, atMs: number): Promise<Marked>;
+  /** The user's marks after one, oldest first, at most `limit`, and what is unread by then. */
+  readsAfter(user: UserKey, after: number, limit: number): Promise<ReadNews>;
+  /** Forgets marks that are two hours old; at most `limit` at once. Returns how many. */
+  purgeReads(limit: number): Promise<number>;
   /** `signingSecret` undefined keeps the one there is. Errors: RESULT_TOO_LARGE beyond the limit of a tenant. */
   putEndpoint(endpoint: Endpoint, signingSecret: string | undefined): Promise<void>;
   hasSigningSecret(tenantId: string, id: string): Promise<boolean>;
@@ -138,7 +143,7 @@ export interface NotificationStore {
   purge(beforeMs: number, limit: number): Promise<number>;
   /**
    * Notified of each notification that was stored, by whichever process: its user and sequence. A hint: it
-   * may repeat and come late; null: any user's stream may have grown. One listener.
+   * may repeat and come late; null: any user's stream may have grown. So it is with marks. One listener.
    */
   onStored(listener: StoredListener): void;
   /** The time of issue of a new stream token: after all that was revoked before for this user. */

@@ -175,14 +175,16 @@ export const SERVICE_OPTIONS = {
   }),
   attemptsMax: integerOption({
     env: 'NOTIFY_SEND_ATTEMPTS',
-    description: 'Attempts to deliver before a delivery is dead.',
-    fallback: 10,
+    description:
+      'Attempts to deliver before a delivery is dead. By default these take 24 to 48 hours, depending on the jitter: twelve within 70 minutes, then one every 30 to 60 minutes.',
+    fallback: 60,
     min: 1,
     max: 100,
   }),
   retryBaseMs: integerOption({
     env: 'NOTIFY_RETRY_BASE_MS',
-    description: 'Wait before the second attempt; doubles with each further one, with jitter.',
+    description:
+      'Wait before the second attempt; doubles with each further one. Each wait is between half and the whole of it, by chance.',
     fallback: 1_000,
     min: 1,
     max: 3_600_000,
@@ -190,7 +192,8 @@ export const SERVICE_OPTIONS = {
   }),
   retryMaxMs: integerOption({
     env: 'NOTIFY_RETRY_MAX_MS',
-    description: 'Longest wait between two attempts.',
+    description:
+      'Longest wait between two attempts, unless a receiver asks for more by `Retry-After`, up to a day.',
     fallback: 3_600_000,
     min: 1,
     max: 86_400_000,

@@ -21,8 +21,10 @@ export function measuredStore(store: NotificationStore, metrics: StoreMetrics): 
     liveAfter: (user, sequence, limit) =>
       timed('live_after', store.liveAfter(user, sequence, limit)),
     bounds: (user) => timed('bounds', store.bounds(user)),
-    unreadCount: (user) => timed('bounds', store.unreadCount(user)),
+    unreadCount: (user, channels) => timed('bounds', store.unreadCount(user, channels)),
     markRead: (user, which, atMs) => timed('mark_read', store.markRead(user, which, atMs)),
+    readsAfter: (user, after, limit) => timed('reads_after', store.readsAfter(user, after, limit)),
+    purgeReads: (limit) => timed('purge', store.purgeReads(limit)),
     putEndpoint: (endpoint, secret) => timed('put_endpoint', store.putEndpoint(endpoint, secret)),
     hasSigningSecret: (tenantId, id) =>
       timed('list_endpoints', store.hasSigningSecret(tenantId, id)),

@@ -160,14 +160,16 @@ export class PostgresDeliveries implements Pick<
     }));
   }
 
+  /** Looks at nothing while no endpoint is disabled, whatever the planner believes: hence the lateral. */
   async giveUpDisabled(limit: number, nowMs: number): Promise<number> {
     const rows = await this.#database.queryRetried<{ count: number }>(
       'notify-give-up-disabled',
       `with waiting as materialized (
-         select d.notification_id, d.endpoint_id from notify.endpoint e
-           join notify.delivery d on d.tenant_id = e.tenant_id and d.endpoint_id = e.id
-         where e.disabled_at is not null and d.status = 1 and d.claimed_until is null
-         limit $1 for update of d skip locked
+         select d.notification_id, d.endpoint_id from notify.endpoint e cross join lateral (
+           select w.notification_id, w.endpoint_id from notify.delivery w
+           where w.tenant_id = e.tenant_id and w.endpoint_id = e.id and w.status = 1 and w.claimed_until is null
+           limit $1 for update skip locked
+         ) d where e.disabled_at is not null limit $1
        ), gone as (
          update notify.delivery d set status = ${STATUS_DEAD}, last_error = '${ENDPOINT_DISABLED}',
            died_at = to_timestamp($2::double precision / 1000)
@@ -200,9 +202,14 @@ export class PostgresDeliveries implements Pick<
   ): Promise<{ readonly pending: number; readonly oldestDueMs: number }> {
     const [row] = await this.#database.query<{ pending: number; oldest_ms: string | null }>(
       'notify-backlog',
-      `select count(*)::int as pending,
-         (extract(epoch from min(d.next_attempt_at)) * 1000)::bigint as oldest_ms
-       from notify.delivery d where d.status = 1`,
+      // Of each part there is an index that has all that is asked for.
+      `select sum(p.pending)::int as pending, (extract(epoch from min(p.oldest)) * 1000)::bigint as oldest_ms
+       from (
+         select count(*) as pending, min(d.next_attempt_at) as oldest
+         from notify.delivery d where d.status = 1 and d.is_ready
+         union all
+         select count(*), min(d.next_attempt_at) from notify.delivery d where d.status = 1 and not d.is_ready
+       ) p`,
       [],
     );
     const oldestMs = row?.oldest_ms == null ? nowMs : Number(row.oldest_ms);
@@ -212,8 +219,7 @@ export class PostgresDeliveries implements Pick<
   async nextDueMs(channel: Channel): Promise<number | undefined> {
     const [row] = await this.#database.query<{ next_ms: string | null }>(
       'notify-next-due',
-      `select ceil(extract(epoch from min(d.next_attempt_at)) * 1000)::bigint as next_ms
-       from notify.delivery d where d.status = 1 and not d.is_ready and d.channel = $1`,
+      `select ceil(extract(epoch from notify.next_due($1::smallint)) * 1000)::bigint as next_ms`,
       [bitOfChannel(channel)],
     );
     return row?.next_ms == null ? undefined : Number(row.next_ms);

@@ -27,6 +27,7 @@ import type {
   Channel,
   UserKey,
 } from '../model/notification.ts';
+import type { Marked, MarkedPart, ReadNews, StreamBounds } from '../model/read-mark.ts';
 import type {
   NewStreamOrder,
   StreamGrant,
@@ -37,6 +38,7 @@ import { NotifyDatabase, type NotifyDatabaseOptions } from './notify-database.ts
 import { PostgresDeliveries } from './postgres-deliveries.ts';
 import { PostgresEndpoints } from './postgres-endpoints.ts';
 import { PostgresFollowed } from './postgres-followed.ts';
+import { PostgresReads } from './postgres-reads.ts';
 import { PostgresStreamOrders } from './postgres-stream-orders.ts';
 import { PostgresStreams } from './postgres-streams.ts';
 import { putNotifications } from './put-notifications.ts';
@@ -51,7 +53,10 @@ export type PostgresStoreOptions = NotifyDatabaseOptions & {
   readonly report?: LoopReport | undefined;
 };
 
-/** Payload: tenant, user and sequence, separated by spaces, which no id holds. */
+/**
+ * Payload: tenant, user and the user's newest sequence, separated by spaces, which no id holds; of a mark its number follows, which
+ * releases from before do not look at.
+ */
 const STORED_CHANNEL = 'notify_stored';
 /** Of payloads of the same channel that report orders about streams: no tenant is called so. */
 const ORDERS_PREFIX = ' ';
@@ -70,6 +75,7 @@ export class PostgresStore implements NotificationStore {
   readonly #followed: PostgresFollowed;
   readonly #listening: Listening;
   readonly #orders: PostgresStreamOrders;
+  readonly #reads: PostgresReads;
   #onStored: StoredListener = () => undefined;
   #onOrdered: () => void = () => undefined;
 
@@ -81,18 +87,19 @@ export class PostgresStore implements NotificationStore {
     this.#endpoints = new PostgresEndpoints(this.#database, secrets);
     this.#deliveries = new PostgresDeliveries(this.#database, secrets);
     this.#orders = new PostgresStreamOrders(this.#database);
+    this.#reads = new PostgresReads(this.#database);
     this.#followed = new PostgresFollowed(this.#database);
     this.#listening = startListening({
       target,
       channel: STORED_CHANNEL,
       onPayload: (payload) => {
         if (payload.startsWith(ORDERS_PREFIX)) return this.#onOrdered();
-        const [tenantId = '', userId = '', sequence = ''] = payload.split(' ');
-        this.#onStored({ tenantId, userId }, Number(sequence));
+        const [tenantId = '', userId = '', sequence = '', reads = '0'] = payload.split(' ');
+        this.#onStored({ tenantId, userId }, Number(sequence), Number(reads));
       },
       onMayHaveMissed: () => {
         this.#onOrdered();
-        this.#onStored(null, 0);
+        this.#onStored(null, 0, 0);
       },
       onConnected: onListening,
       report,
@@ -122,20 +129,24 @@ export class PostgresStore implements NotificationStore {
     return this.#streams.liveAfter(user, sequence, limit);
   }
 
-  bounds(user: UserKey): Promise<{ readonly head: number; readonly oldest: number }> {
+  bounds(user: UserKey): Promise<StreamBounds> {
     return this.#streams.bounds(user);
   }
 
-  unreadCount(user: UserKey): Promise<number> {
-    return this.#streams.unreadCount(user);
+  unreadCount(user: UserKey, channels: readonly Channel[]): Promise<number> {
+    return this.#streams.unreadCount(user, channels);
   }
 
-  markRead(
-    user: UserKey,
-    which: { readonly ids: readonly string[] } | { readonly upToSequence: number },
-    atMs: number,
-  ): Promise<{ readonly markedCount: number; readonly unreadCount: number }> {
-    return this.#streams.markRead(user, which, atMs);
+  markRead(user: UserKey, which: MarkedPart, atMs: number): Promise<Marked> {
+    return this.#reads.markRead(user, which, atMs);
+  }
+
+  readsAfter(user: UserKey, after: number, limit: number): Promise<ReadNews> {
+    return this.#reads.readsAfter(user, after, limit);
+  }
+
+  purgeReads(limit: number): Promise<number> {
+    return this.#reads.purgeReads(limit);
   }
 
   purge(beforeMs: number, limit: number): Promise<number> {

@@ -4,6 +4,7 @@ export const STORE_OPS = [
   'live_after',
   'bounds',
   'mark_read',
+  'reads_after',
   'put_endpoint',
   'delete_endpoint',
   'list_endpoints',

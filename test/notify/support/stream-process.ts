@@ -35,11 +35,12 @@ function unreliable(store: NotificationStore, { delaysMs, fails }: Chance) {
     await pause(delaysMs[(turn + 1) % delaysMs.length] ?? 0);
     return value;
   };
-  const reads: Pick<NotificationStore, 'bounds' | 'liveAfter'> = {
+  const reads: Pick<NotificationStore, 'bounds' | 'liveAfter' | 'readsAfter'> = {
     bounds: (user) => {
       figures.bounds += 1;
       return slowly(() => store.bounds(user));
     },
+    readsAfter: (...given) => slowly(() => store.readsAfter(...given)),
     liveAfter: (user, sequence, limit) => {
       figures.pages += 1;
       return slowly(() => store.liveAfter(user, sequence, limit));
@@ -80,7 +81,7 @@ export async function startProcess(store: NotificationStore, chance: Chance) {
     revision: 0,
     report: silentReport,
   });
-  const hints = new DelayedHints(1, (user, sequence) => hub.hint(user, sequence));
+  const hints = new DelayedHints(1, (...hint) => hub.hint(...hint));
   const server = createHttpServer({ host: '127.0.0.1', port: 0 });
   const tokens = new StreamTokens('a secret of the test');
   addClientRoutes({
@@ -126,6 +127,8 @@ export class Device {
   readonly came: number[] = [];
   start: number | undefined;
   #lastId = '';
+  /** As the last event said that counts. */
+  #count = { unread_count: Number.NaN, head: 0, reads: 0 };
   #client: EventClient | undefined;
   #seen = 0;
 
@@ -154,13 +157,32 @@ export class Device {
     return this.start !== undefined;
   }
 
+  /** What it shows: the last count, and what came that was not in it. */
+  badge(): { readonly unreadCount: number; readonly reads: number } {
+    const { unread_count: counted, head, reads } = this.#count;
+    const later = this.look().filter((sequence) => sequence > head);
+    return { unreadCount: counted + later.length, reads };
+  }
+
+  /** Errors: throws for a mark that is not the next one, or that is about what has not come. */
+  #takeCount(event: string, data: Record<string, unknown>): void {
+    const count = data as { unread_count: number; head: number; reads: number };
+    if (event === 'read') {
+      if (count.reads !== this.#count.reads + 1) throw new Error('not the next mark');
+      if (Number(data['up_to_sequence']) > count.head) throw new Error('a mark of what is to come');
+    }
+    this.#count = count;
+  }
+
   /** Takes over what has come. */
   look(): readonly number[] {
     const events = this.#client?.events ?? [];
     for (; this.#seen < events.length; this.#seen++) {
-      const { id, event } = events[this.#seen] as (typeof events)[number];
+      const { id, event, data } = events[this.#seen] as (typeof events)[number];
       if (id !== '') this.#lastId = id;
+      if (event === 'open' || event === 'read') this.#takeCount(event, data);
       if (event === 'open') this.start ??= Number(id);
+      else if (event === 'read') continue;
       else this.came.push(event === 'notification' ? Number(id) : Number.NaN);
     }
     return this.came;
