@@ -170,7 +170,9 @@ function valuesOf(desc: DescMessage): ReadValues | null {
     );
     const names = (isOne: (field: DescField) => boolean): string =>
       [...new Set([...found].filter(isOne).flatMap(spellingsOf))].join('|') || '(?!)';
-    const sign = new RegExp(`"(?:${names(isTime)})"|"(?:${names(isInteger)})"\\s*:\\s*["[]|\\\\u`);
+    // Integers in texts as protobuf itself writes them need no look.
+    const integer = `"(?:${names(isInteger)})"\\s*:\\s*(?:\\[|"(?!(?:0|[1-9]\\d{0,8})"))`;
+    const sign = new RegExp(`"(?:${names(isTime)})"|${integer}|\\\\u`);
     values = found.size === 0 ? null : { fields: new Map(spelled), sign };
     known.set(desc, values);
   }

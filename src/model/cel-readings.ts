@@ -51,6 +51,10 @@ const METHODS: { readonly [name: string]: Otherwise | undefined } = {
     isDynamic: false,
   },
 };
+/** Expressions without one of these names need not be parsed. */
+const NAMES = new RegExp(
+  `\\b(?:${[...Object.keys(FUNCTIONS), ...Object.keys(METHODS)].join('|')})\\b`,
+);
 /** What may stand between the place of a call and its name: the dot of a method, blanks, comments. */
 const BEFORE_NAME = /(?:[.\s]|\/\/[^\n]*(?:\n|$))*/y;
 
@@ -62,6 +66,7 @@ export function peerReadings(
   source: string,
   parameters: ReadonlyMap<string, ConditionType>,
 ): readonly PeerReading[] {
+  if (!NAMES.test(source)) return [];
   const parsed = parsedOf(source);
   const types = parsed?.expr === undefined ? undefined : typesIn(parsed.expr, parameters);
   if (types === undefined) return [];

@@ -1,7 +1,10 @@
 /* Integers as texts in JSON, in whichever message of whichever method they lie: the whole numbers of JSON, and nothing else. */
 import { type DescField, type DescMessage, type Message, ScalarType } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
+import { messageOfJson } from '../../src/decoding/json-values.ts';
 import { MessageDecoder } from '../../src/decoding/message-decoder.ts';
+import { CostMeter } from '../../src/model/cel-meter.ts';
+import { celValueOf } from '../../src/model/cel-values.ts';
 import { AppError } from '../../src/shared/app-error.ts';
 import { INPUTS, jsonAt, valueAt, waysTo } from './messages.ts';
 
@@ -91,6 +94,18 @@ test('all 64 bits are kept', async () => {
       expect(valueAt(message, place?.way ?? [])).toBe(expected);
     }
   }
+});
+
+test('texts of millions of digits take their length, and not its square', () => {
+  const place = PLACES.find(({ name }) => name === 'page_size');
+  const zeros = '0'.repeat(4_000_000);
+  const unbounded = (): CostMeter => new CostMeter(Number.MAX_SAFE_INTEGER);
+  for (const text of [`1${zeros}`, `0.${zeros}1`, '10'.repeat(2_000_000), `${zeros}x`]) {
+    const read = (): unknown => messageOfJson(place?.desc as DescMessage, { page_size: text });
+    expect(read).toThrow('page_size: must be a whole number');
+    expect(celValueOf({ kind: 'int' }, text, unbounded())).toBeUndefined();
+  }
+  expect(celValueOf({ kind: 'int' }, `1.${zeros}`, unbounded())).toBe(1n);
 });
 
 test('an integer that is rewritten hides no duplicate, and no escape hides an integer', () => {

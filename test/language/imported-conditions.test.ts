@@ -1,6 +1,6 @@
 /** Conditions of OpenFGA and SpiceDB: what is rewritten when it is imported, what is refused, and where. */
 import { expect, test } from 'vitest';
-import { readOpenFgaDsl } from '../../src/language/openfga/read-openfga-model.ts';
+import { readOpenFgaDsl, readOpenFgaJson } from '../../src/language/openfga/read-openfga-model.ts';
 import { importPeerModel, type ImportedModel } from '../../src/language/peers/import-peer-model.ts';
 import { readSpiceDbSchema } from '../../src/language/spicedb/read-spicedb-schema.ts';
 import { asPeersRead, peerReadings } from '../../src/model/cel-readings.ts';
@@ -74,6 +74,29 @@ test('what only the evaluation could say is refused, with line and column', () =
   // Without a duration in it, none comes from a request.
   const taken = ofSpiceDb('x: any', 'int(x) == 1 && string(x) == "1"');
   expect(taken.document?.conditions?.['own']?.expression).toBe('int(x) == 1 && goString(x) == "1"');
+});
+
+test('more or longer conditions than a model may have are refused before they are parsed', () => {
+  const expression = 'string(f) == "1" || string(f) == "2"';
+  const type = { type_name: 'TYPE_NAME_DOUBLE' };
+  const imported = (count: number, text: string): ImportedModel => {
+    const all = Array.from({ length: count }, (_, i) => `c${i}`);
+    const conditions = Object.fromEntries(
+      all.map((name) => [name, { name, expression: text, parameters: { f: type } }]),
+    );
+    const model = { schema_version: '1.1', type_definitions: [{ type: 'doc' }], conditions };
+    return importPeerModel(readOpenFgaJson(JSON.stringify(model)), { userType: 'none' });
+  };
+  expect(imported(256, expression).problems).toEqual([]);
+  for (const [count, text, why] of [
+    [257, expression, 'holds more than 256 conditions'],
+    [17, `${expression} || ${'true || '.repeat(240)}true`, 'more than 32768 characters in all'],
+  ] as const) {
+    const { problems, notes } = imported(count, text);
+    expect(problems[0]?.text).toContain(why);
+    // Each that was looked at would be a note.
+    expect(notes.filter((one) => one.text.includes('goString'))).toEqual([]);
+  }
 });
 
 test('an expression that is not valid has no readings, and one that was imported no more', () => {

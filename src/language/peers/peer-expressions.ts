@@ -1,6 +1,10 @@
 import { asPeersRead, type PeerReading, peerReadings } from '../../model/cel-readings.ts';
 import { type ConditionType, parseParameterType } from '../../model/condition-type.ts';
-import { CONDITION_EXPRESSION_MAX } from '../../model/model-conditions.ts';
+import {
+  CONDITION_EXPRESSION_MAX,
+  MODEL_CONDITIONS_MAX,
+  MODEL_EXPRESSIONS_MAX,
+} from '../../model/model-conditions.ts';
 import type { PeerCondition, PeerModel, PeerRemark } from './peer-model.ts';
 
 /** The expressions of a peer's conditions as they decide here what they decide there. */
@@ -14,13 +18,17 @@ export type PeerExpressions = {
 
 /**
  * Rewrites what cel-go, which both peers evaluate conditions with, reads otherwise than CEL's own suite.
- * Expressions that are too long or not valid stay as they are: the model checker says so. O(expressions).
+ * Expressions that are not valid stay as they are, and so do all that are more or longer than a model may have, which would
+ * take a caller's text as long as it likes: the model checker refuses them. O(expressions).
  */
 export function expressionsOf({ conditions }: PeerModel): PeerExpressions {
   const texts = new Map<string, string>();
   const problems: PeerRemark[] = [];
   const notes: PeerRemark[] = [];
-  for (const condition of conditions) {
+  const characters = conditions.reduce((sum, { expression }) => sum + expression.length, 0);
+  const isBounded =
+    conditions.length <= MODEL_CONDITIONS_MAX && characters <= MODEL_EXPRESSIONS_MAX;
+  for (const condition of isBounded ? conditions : []) {
     const { name, place, expression } = condition;
     const readings = readingsOf(condition);
     for (const reading of readings) {
