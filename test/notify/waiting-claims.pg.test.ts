@@ -1,13 +1,16 @@
 /* What many deliveries cost that wait for a later attempt, with whatever statistics the planner has of them. */
-import type { ClientBase } from 'pg';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { ClientBase, PoolClient } from 'pg';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { migrateNotify } from '../../src/notify/store/migrate-notify.ts';
 import { PostgresStore } from '../../src/notify/store/postgres-store.ts';
 import { silentLog } from '../../src/store/store-log.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { byLength } from '../support/test-length.ts';
 import { claimRequest, hook, newNotification, T0, WEBHOOK } from './store-contract.ts';
 
-const WAITING = 20_000;
+const WAITING = byLength(20_000, 1_000_000);
+/** Deliveries that one statement fills in. */
+const BATCH = 20_000;
 const TENANTS = 20;
 const DUE = 5;
 const PLACES = 32;
@@ -28,6 +31,9 @@ const STATISTICS: readonly (readonly [string, readonly string[]])[] = [
   ['of what there is', ['analyze notify.delivery']],
 ];
 
+// A million rows are changed twice for each kind of statistics.
+vi.setConfig({ testTimeout: byLength(60_000, 600_000), hookTimeout: byLength(60_000, 600_000) });
+
 let database: TestDatabase;
 let store: PostgresStore;
 
@@ -43,18 +49,22 @@ beforeAll(async () => {
   );
   for (let nth = 0; nth < TENANTS; nth++)
     await store.putEndpoint(hook({ tenantId: `t${nth}` }), 's');
-  await database.pool.query(
-    `with made as (
-       insert into notify.notification (tenant_id, user_id, sequence, id, title, body, channels, created_at)
-       select 't' || (i % $3::int), 'u', i, gen_random_uuid(), 'x', '', 2,
-         to_timestamp($2::double precision / 1000)
-       from generate_series(1, $1::int) i returning id, tenant_id, sequence, created_at
-     )
-     insert into notify.delivery (notification_id, tenant_id, endpoint_id, channel, next_attempt_at, is_ready, attempts)
-     select m.id, m.tenant_id, 'hook', 2, m.created_at + interval '1 minute' + (m.sequence * 7919 % $1::int) * interval '1 second', false, 14
-     from made m`,
-    [WAITING, T0, TENANTS],
-  );
+  const client = await unhurried();
+  for (let from = 1; from <= WAITING; from += BATCH) {
+    await client.query(
+      `with made as (
+         insert into notify.notification (tenant_id, user_id, sequence, id, title, body, channels, created_at)
+         select 't' || (i % $3::int), 'u', i, gen_random_uuid(), 'x', '', 2,
+           to_timestamp($2::double precision / 1000)
+         from generate_series($4::int, $4::int + $5::int - 1) i returning id, tenant_id, sequence, created_at
+       )
+       insert into notify.delivery (notification_id, tenant_id, endpoint_id, channel, next_attempt_at, is_ready, attempts)
+       select m.id, m.tenant_id, 'hook', 2, m.created_at + interval '1 minute' + (m.sequence * 7919 % $1::int) * interval '1 second', false, 14
+       from made m`,
+      [WAITING, T0, TENANTS, from, BATCH],
+    );
+  }
+  client.release();
   await store.put(
     Array.from({ length: DUE }, (_, nth) =>
       newNotification({ tenantId: `t${nth}`, userId: 'due' }, { channels: [WEBHOOK] }),
@@ -65,6 +75,13 @@ afterAll(async () => {
   await store.close();
   await database.drop();
 });
+
+/** A connection whose statements may take as long as they need. */
+async function unhurried(): Promise<PoolClient> {
+  const client = await database.pool.connect();
+  await client.query('set statement_timeout = 0');
+  return client;
+}
 
 type Plan = { readonly 'Shared Hit Blocks': number; readonly 'Shared Read Blocks': number };
 
@@ -91,7 +108,7 @@ async function costs(client: ClientBase): Promise<readonly [number, number, numb
 }
 
 test.each(STATISTICS)('with statistics %s claims cost what is due', async (_of, prepare) => {
-  const client = await database.pool.connect();
+  const client = await unhurried();
   try {
     for (const statement of prepare) await client.query(statement);
     // So that nothing is looked at but what is there; it leaves the statistics of columns alone.
