@@ -112,7 +112,7 @@ export const LIMITS: readonly LimitRow[] = [
   {
     what: 'header blocks of one connection of HTTP/2',
     limit:
-      'lists of {http-limits.HEADER_BYTES_MAX} and {connection-options.FIELDS_MAX} fields, {connection-options.CONTINUATIONS_MAX} CONTINUATION frames and {connection-options.BLOCK_BYTES_MAX} a block ({connection-options.BLOCK_BYTES_SPARE} while it is not whole, and {connection-options.BLOCKS_BYTES_MAX} of all connections beyond that); {hpack-decoder.TABLE_BYTES_MAX} of HPACK table, {hpack-decoder.REMEMBERED_BYTES_MAX} of values and one head remembered',
+      'lists of {http-limits.HEADER_BYTES_MAX} and {connection-options.FIELDS_MAX} fields, {connection-options.CONTINUATIONS_MAX} CONTINUATION frames and {connection-options.BLOCK_BYTES_MAX} a block ({connection-options.BLOCK_BYTES_SPARE} while it is not whole, and {connection-options.BLOCKS_BYTES_MAX} of all connections beyond that); {dynamic-table.TABLE_BYTES_MAX} of HPACK table, {hpack-decoder.REMEMBERED_BYTES_MAX} of values and one head remembered',
     beyond: 'a stream or the connection ends with ENHANCE_YOUR_CALM',
   },
   {

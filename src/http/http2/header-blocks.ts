@@ -33,6 +33,8 @@ export class HeaderBlocks {
   readonly #limits: HeaderListLimits;
   readonly #decoder = new HpackDecoder();
   #isTooLong = false;
+  /** Bytes of the list that was decoded last. */
+  #listBytes = 0;
   #open: BlockHead | null = null;
   #parts: Uint8Array[] = [];
   #bytes = 0;
@@ -115,6 +117,7 @@ export class HeaderBlocks {
   decode(block: Uint8Array): boolean {
     decoded.length = 0;
     const size = this.#decoder.decode(block, decoded, this.#limits);
+    this.#listBytes = size;
     this.#isTooLong = size > this.#limits.bytesMax || decoded.length > FIELDS_MAX;
     return size >= 0;
   }
@@ -130,9 +133,11 @@ export class HeaderBlocks {
     while (i >= 0 && i < last.length) i = fields[i] === last[i] ? i + 1 : -1;
     if (i >= 0 && this.#lastHead !== null) return this.#lastHead;
     const head = this.#isTooLong ? null : requestHeadOf(fields);
-    let bytes = 0;
-    for (const { size } of fields) bytes += size;
-    const isKept = head !== null && bytes <= KEPT_BYTES_MAX && fields.length <= KEPT_FIELDS_MAX;
+    const isKept =
+      head !== null &&
+      this.#decoder.isRepeatable &&
+      this.#listBytes <= KEPT_BYTES_MAX &&
+      fields.length <= KEPT_FIELDS_MAX;
     this.#lastHead = isKept ? head : null;
     this.#lastFields = isKept ? [...fields] : NO_FIELDS;
     return head;

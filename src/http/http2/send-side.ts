@@ -30,9 +30,12 @@ export class SendSide implements StreamSender {
   readonly #output = new FrameOutput();
   /** Streams whose data waits for the connection. */
   readonly #waiting = new Set<OwnStream>();
-  /** Over, but not reported yet: answered, and given up before that. */
-  #ended: OwnStream[] = [];
-  #dropped: OwnStream[] = [];
+  /**
+   * Streams that are over, but not reported yet: answered, and given up before that. Null while there are none: an array that waits for the next turn grows old,
+   * and what an old one has held stays in memory until the next full collection.
+   */
+  #ended: OwnStream[] | null = null;
+  #dropped: OwnStream[] | null = null;
   /** Frames that only answer the peer and that it has not taken, and those of them that are not with the socket. */
   #controlCount = 0;
   #freshControlCount = 0;
@@ -131,15 +134,20 @@ export class SendSide implements StreamSender {
   over(stream: OwnStream): void {
     this.#waiting.delete(stream);
     if (stream.isLocalEnded) {
-      this.#ended.push(stream);
+      if (this.#ended === null) this.#ended = [stream];
+      else this.#ended.push(stream);
       this.askFlush();
-    } else if (this.#dropped.push(stream) === 1) setImmediate(reportDropped, this);
+    } else if (this.#dropped !== null) this.#dropped.push(stream);
+    else {
+      this.#dropped = [stream];
+      setImmediate(reportDropped, this);
+    }
   }
 
   /** Called a turn after streams were given up: handlers that their requests began, maybe in the same read, listen by then. */
   reportDropped(): void {
-    const dropped = this.#dropped;
-    this.#dropped = [];
+    const dropped = this.#dropped ?? NONE;
+    this.#dropped = null;
     this.#report(dropped);
   }
 
@@ -163,8 +171,8 @@ export class SendSide implements StreamSender {
     const socket = this.#socket;
     const isGone = socket.destroyed || socket.writableEnded;
     if (socket.writableLength > 0 && !isGone && !this.#isLast) return this.#holdBack();
-    const ended = this.#ended.length > 0 ? this.#ended : NONE;
-    if (ended !== NONE) this.#ended = [];
+    const ended = this.#ended ?? NONE;
+    this.#ended = null;
     if (isGone) return this.#report(ended);
     const chunks = this.#output.take();
     if (chunks.length === 0) this.#report(ended);
@@ -176,7 +184,13 @@ export class SendSide implements StreamSender {
     const socket = this.#socket;
     const controlCount = this.#freshControlCount;
     this.#freshControlCount = 0;
-    const written = (): void => this.#written(ended, controlCount);
+    // Whoever still holds the function once it was called must not hold the streams with it.
+    const waiting = { ended };
+    const written = (): void => {
+      const over = waiting.ended;
+      waiting.ended = NONE;
+      this.#written(over, controlCount);
+    };
     const last = chunks.length - 1;
     if (last > 0) socket.cork();
     for (let i = 0; i < last; i++) socket.write(chunks[i] as Uint8Array);

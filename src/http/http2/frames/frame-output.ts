@@ -10,10 +10,12 @@ import {
 const COPIED_BYTES_MAX = 2_048;
 const CAPACITY_BYTES_MIN = 1_024;
 const CAPACITY_BYTES_MAX = 65_536;
+const NONE: readonly Uint8Array[] = [];
 
 /** Gathers the frames that a connection sends, so that those of one turn leave as one write. */
 export class FrameOutput {
-  #chunks: Uint8Array[] = [];
+  /** Null while there are none: an array that waits for them grows old, and keeps the chunks until the next full collection. */
+  #chunks: Uint8Array[] | null = null;
   #bytes = 0;
   #buffer: Buffer | null = null;
   /** Of the buffer: where what is not among the chunks begins, and ends. */
@@ -40,7 +42,7 @@ export class FrameOutput {
     this.#bytes += FRAME_HEAD_BYTES + length;
     if (isCopied) return;
     this.#cutBuffer();
-    this.#chunks.push(payload);
+    this.#add(payload);
   }
 
   /** A frame whose payload is one number of four bytes. */
@@ -73,10 +75,10 @@ export class FrameOutput {
   }
 
   /** Takes what was gathered away, in order. */
-  take(): Uint8Array[] {
+  take(): readonly Uint8Array[] {
     this.#cutBuffer();
-    const chunks = this.#chunks;
-    this.#chunks = [];
+    const chunks = this.#chunks ?? NONE;
+    this.#chunks = null;
     // As much room as was taken this time is likely to be enough the next.
     const copied = this.#to;
     if (copied > this.#space) this.#space = Math.min(CAPACITY_BYTES_MAX, this.#space * 2);
@@ -103,8 +105,13 @@ export class FrameOutput {
   #cutBuffer(): void {
     const buffer = this.#buffer;
     if (buffer === null || this.#to === this.#from) return;
-    this.#chunks.push(buffer.subarray(this.#from, this.#to));
+    this.#add(buffer.subarray(this.#from, this.#to));
     this.#from = this.#to;
+  }
+
+  #add(chunk: Uint8Array): void {
+    if (this.#chunks === null) this.#chunks = [chunk];
+    else this.#chunks.push(chunk);
   }
 }
 

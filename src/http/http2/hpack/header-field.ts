@@ -19,7 +19,7 @@ export const FieldKind = {
 export type FieldKind = (typeof FieldKind)[keyof typeof FieldKind];
 
 /** RFC 7541 section 4.1 counts this for each field beside its bytes. */
-const OVERHEAD_BYTES = 32;
+export const FIELD_OVERHEAD_BYTES = 32;
 
 /** A field of a header list, looked at once: what is indexed in a table is not looked at again. */
 export class HeaderField {
@@ -39,7 +39,7 @@ export class HeaderField {
 
   /** As header lists and tables count it. */
   get size(): number {
-    return this.name.length + this.value.length + OVERHEAD_BYTES;
+    return this.name.length + this.value.length + FIELD_OVERHEAD_BYTES;
   }
 }
 

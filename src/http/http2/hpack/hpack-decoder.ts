@@ -1,3 +1,4 @@
+import { DynamicTable, TABLE_BYTES_MAX } from './dynamic-table.ts';
 import { HeaderField } from './header-field.ts';
 import { huffmanDecode, huffmanCapacity } from './huffman.ts';
 import { STATIC_TABLE } from './static-table.ts';
@@ -9,10 +10,6 @@ export type HeaderListLimits = {
   readonly fieldsMax: number;
 };
 
-/** What we say no peer otherwise: its table may take so much of our memory. */
-const TABLE_BYTES_MAX = 4_096;
-/** The smallest field counts 32 bytes, so that the table has no more; a power of two. */
-const TABLE_FIELDS_MAX = 128;
 /** At the beginning of a block: to a smallest size that was met, and to the last one. */
 const RESIZES_MAX = 2;
 /** Any integer of a block; its bytes are bounded by those of a block. */
@@ -32,6 +29,8 @@ const STATIC_COUNT = STATIC.length;
 type Remembered = { readonly raw: Uint8Array; readonly field: HeaderField };
 
 const NO_BYTES = new Uint8Array();
+/** Shared by connections that have none; nothing is added to it. */
+const NONE_REMEMBERED: Remembered[] = [];
 
 /** Of the thread: a block is decoded without a pause. */
 let scratch = Buffer.allocUnsafeSlow(4_096);
@@ -42,22 +41,18 @@ let scratch = Buffer.allocUnsafeSlow(4_096);
  * Between blocks it keeps what the table holds and `REMEMBERED_BYTES_MAX`, and nothing of what was evicted or read.
  */
 export class HpackDecoder {
-  /** A ring; the newest one lies at `#newest`. */
-  readonly #table: (HeaderField | undefined)[] = [];
-  #newest = 0;
-  #count = 0;
-  #size = 0;
-  #sizeMax = TABLE_BYTES_MAX;
-  #remembered: (Remembered | undefined)[] = [];
+  readonly #table = new DynamicTable();
+  #remembered: (Remembered | undefined)[] = NONE_REMEMBERED;
   #rememberedBytes = 0;
   #bytes: Uint8Array = NO_BYTES;
   #at = 0;
   #end = 0;
   #isBroken = false;
+  #isRepeatable = false;
 
   /** Bytes of the dynamic table as RFC 7541 counts them. */
   get tableBytes(): number {
-    return this.#size;
+    return this.#table.size;
   }
 
   /**
@@ -74,9 +69,19 @@ export class HpackDecoder {
     return size;
   }
 
+  /** True where the same block would give out the same objects again; fields that are held nowhere are others each time. */
+  get isRepeatable(): boolean {
+    return this.#isRepeatable;
+  }
+
   /** Gives up what only spares work. */
   forget(): void {
-    this.#remembered = [];
+    this.#table.forget();
+    this.#forgetValues();
+  }
+
+  #forgetValues(): void {
+    this.#remembered = NONE_REMEMBERED;
     this.#rememberedBytes = 0;
   }
 
@@ -84,6 +89,7 @@ export class HpackDecoder {
     let resizes = 0;
     let bytes = 0;
     let isBegun = false;
+    this.#isRepeatable = true;
     while (this.#at < this.#end) {
       const first = block[this.#at] as number;
       if ((first & 0xe0) === 0x20) {
@@ -112,16 +118,16 @@ export class HpackDecoder {
     let name: string;
     if (index === 0) name = this.#string();
     else {
-      const named = this.#fieldAt(index);
+      const named = this.#nameAt(index);
       if (named === null) return null;
-      if (!isIndexed && index <= STATIC_COUNT) return this.#repeated(index, named.name);
-      name = named.name;
+      if (!isIndexed && index <= STATIC_COUNT) return this.#repeated(index, named);
+      name = named;
     }
     const value = this.#string();
     if (this.#isBroken) return null;
-    const field = new HeaderField(name, value);
-    if (isIndexed) this.#add(field);
-    return field;
+    this.#isRepeatable = false;
+    if (isIndexed) this.#table.add(name, value);
+    return new HeaderField(name, value);
   }
 
   /** A path, say: the same bytes as before are the same field. */
@@ -136,6 +142,7 @@ export class HpackDecoder {
     if (this.#isBroken) return null;
     const field = new HeaderField(name, value);
     if (this.#at - from <= REMEMBERED_VALUE_BYTES_MAX) this.#remember(index, from, field);
+    else this.#isRepeatable = false;
     return field;
   }
 
@@ -145,9 +152,10 @@ export class HpackDecoder {
     const remembered = { raw: copyOf(this.#bytes, from, this.#at), field };
     this.#rememberedBytes += bytesOf(remembered);
     if (this.#rememberedBytes > REMEMBERED_BYTES_MAX) {
-      this.forget();
+      this.#forgetValues();
       this.#rememberedBytes = bytesOf(remembered);
     }
+    if (this.#remembered === NONE_REMEMBERED) this.#remembered = [];
     this.#remembered[index] = remembered;
   }
 
@@ -162,35 +170,18 @@ export class HpackDecoder {
   #fieldAt(index: number): HeaderField | null {
     if (index === 0) return null;
     if (index <= STATIC_COUNT) return STATIC[index - 1] as HeaderField;
-    const age = index - STATIC_COUNT - 1;
-    if (age >= this.#count) return null;
-    return this.#table[(this.#newest - age) & (TABLE_FIELDS_MAX - 1)] as HeaderField;
+    return this.#table.field(index - STATIC_COUNT - 1);
   }
 
-  #add(field: HeaderField): void {
-    this.#evictTo(this.#sizeMax - field.size);
-    // One that is larger than the table empties it.
-    if (field.size > this.#sizeMax) return;
-    this.#newest = (this.#newest + 1) & (TABLE_FIELDS_MAX - 1);
-    this.#table[this.#newest] = field;
-    this.#count += 1;
-    this.#size += field.size;
-  }
-
-  #evictTo(size: number): void {
-    while (this.#count > 0 && this.#size > size) {
-      this.#count -= 1;
-      const oldest = (this.#newest - this.#count) & (TABLE_FIELDS_MAX - 1);
-      this.#size -= (this.#table[oldest] as HeaderField).size;
-      this.#table[oldest] = undefined;
-    }
+  #nameAt(index: number): string | null {
+    if (index <= STATIC_COUNT) return this.#fieldAt(index)?.name ?? null;
+    return this.#table.name(index - STATIC_COUNT - 1);
   }
 
   #resize(): boolean {
     const size = this.#integer(5);
     if (this.#isBroken || size > TABLE_BYTES_MAX) return false;
-    this.#sizeMax = size;
-    this.#evictTo(size);
+    this.#table.resize(size);
     return true;
   }
 
