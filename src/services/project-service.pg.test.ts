@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { type TestDatabase, createTestDatabase } from '../../test/support/postgres.ts';
 import { type TestServices, createTestServices } from '../../test/support/services.ts';
 import { stagedModels } from '../../test/support/staged-models.ts';
@@ -189,11 +189,13 @@ async function settingsApart() {
 }
 
 test('settings that somebody saw unchanged are believed from then on, others are not confirmed (P4)', async () => {
-  const { projects, clock, elsewhere } = await settingsApart();
+  const { projects, clock, elsewhere, pool } = await settingsApart();
+  const query = vi.spyOn(pool, 'query');
   clock.now = 900;
   expect(projects.confirm('default', 1, 800)).toMatchObject({ version: 1 });
-  clock.now = 1_700;
+  clock.now = 1_500;
   expect(projects.peek('')).toMatchObject({ version: 1 });
+  expect(query).not.toHaveBeenCalled();
   clock.now = 1_800;
   expect(projects.peek('')).toBeUndefined();
   expect(projects.known('')).toMatchObject({ version: 1 });
@@ -205,6 +207,38 @@ test('settings that somebody saw unchanged are believed from then on, others are
   expect(projects.confirm('default', 1, 1_700)).toMatchObject({ version: 2 });
   // Asked for afterwards: the newer ones were lost.
   expect(projects.confirm('default', 1, 1_900)).toBeUndefined();
+});
+
+test('settings in use are asked for ahead, once, so that no read waits for the database (P4)', async () => {
+  const { projects, clock, elsewhere, pool } = await settingsApart();
+  const query = vi.spyOn(pool, 'query');
+  await elsewhere(2);
+  query.mockClear();
+  clock.now = 749;
+  expect([projects.peek('')?.version, query.mock.calls.length]).toEqual([1, 0]);
+  clock.now = 750;
+  expect([1, 2, 3].map(() => projects.peek('')?.version)).toEqual([1, 1, 1]);
+  // What is under way already.
+  await projects.load('');
+  expect(query).toHaveBeenCalledTimes(1);
+  clock.now = 1_499;
+  expect([projects.peek('')?.version, query.mock.calls.length]).toEqual([2, 1]);
+  // Of no use since, they are asked for when they are needed.
+  clock.now = 1_750;
+  expect([projects.peek(''), query.mock.calls.length]).toEqual([undefined, 1]);
+});
+
+test('settings that could not be asked for ahead are believed for the rest of their time alone', async () => {
+  const { projects, clock, pool } = await settingsApart();
+  const query = vi.spyOn(pool, 'query').mockRejectedValue(new Error('away'));
+  clock.now = 800;
+  expect(projects.peek('')).toMatchObject({ version: 1 });
+  await expect(projects.load('')).rejects.toThrow('away');
+  clock.now = 999;
+  expect(projects.peek('')).toMatchObject({ version: 1 });
+  expect(query).toHaveBeenCalledTimes(1);
+  clock.now = 1_000;
+  expect(projects.peek('')).toBeUndefined();
 });
 
 test('once a newer version is known to exist the older settings are not given out any more (P3)', async () => {

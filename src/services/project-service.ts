@@ -78,14 +78,13 @@ const BARE_WRITE = { modelGate: '', comment: '', rolledBackTo: 0, force: false }
  * P1 Settings are given out only after every worker has compiled the model version that they name.
  *    Settings with the same model keep the version under which it was distributed.
  *    [project-service.pg.test.ts]
- * P2 A version replaces a newer one only if its query was sent after that one was known: then the
- *    newer one was lost with its history. [project-service.pg.test.ts]
+ * P2 A version replaces a newer one only if its query was sent after the newer was known, which was then lost with its history. [project-service.pg.test.ts]
  * P3 A change made through this instance is in effect here before it is acknowledged; one made
  *    elsewhere within `ttlMs`, and from when on a read index or a change row has shown it. While it
  *    is under way, and others may see it before, reads ask the database (`SettingsInDoubt`).
  *    [project-service.pg.test.ts]
- * P4 Settings are believed for `ttlMs` from before they were asked for, or were seen unchanged.
- *    Longer only while alone, while the database is away. [project-service.pg.test.ts]
+ * P4 Settings are believed for `ttlMs` from before they were asked for, or were seen unchanged; those in use are
+ *    asked for ahead. Longer only while alone, while the database is away. [project-service.pg.test.ts]
  */
 export class ProjectService {
   readonly #options: ProjectServiceOptions;
@@ -96,7 +95,8 @@ export class ProjectService {
   constructor(options: ProjectServiceOptions) {
     this.#options = options;
     this.#inDoubt = new SettingsInDoubt(options);
-    this.#cache = new SettingsCache(options);
+    const askAhead = (id: string): void => void this.load(id).catch(ignoreLoadError);
+    this.#cache = new SettingsCache({ ...options, askAhead });
   }
 
   /** The id that a request means: '' is the default project. */

@@ -7,6 +7,8 @@ type CachedSettings = {
   /** When they became known here: what is asked later and finds older ones has found another history. */
   readonly knownMs: number;
   untilMs: number;
+  /** Time from which a call has them asked for again, so that none waits at the end. */
+  aheadMs: number;
   /** When the database could not be asked last. */
   failedMs: number;
   /** A version that is known to exist, and when it became known; newer than `settings`: they are old. */
@@ -20,7 +22,12 @@ export type SettingsCacheOptions = {
   readonly ttlMs: number;
   /** Projects remembered at most. */
   readonly cacheMax: number;
+  /** Asks for the settings of a project that are in use, and near the end of their time; called in the middle of `fresh`. */
+  readonly askAhead: (id: string) => void;
 };
+
+/** Last part of the time that settings are believed, in which they are asked for ahead. */
+const AHEAD_SHARE = 0.25;
 
 /** How long settings stay believed after the database could not be asked. */
 const UNAVAILABLE_RETRY_MS = 1_000;
@@ -31,21 +38,29 @@ const AWAY_MS = 30_000;
 export class SettingsCache {
   readonly #clock: Clock;
   readonly #ttlMs: number;
+  readonly #askAhead: (id: string) => void;
   readonly #entries: LRUCache<string, CachedSettings>;
   /** What was asked for before is not believed. */
   #forgottenMs = Number.NEGATIVE_INFINITY;
 
-  constructor({ clock, ttlMs, cacheMax }: SettingsCacheOptions) {
+  constructor({ clock, ttlMs, cacheMax, askAhead }: SettingsCacheOptions) {
     this.#clock = clock;
     this.#ttlMs = ttlMs;
+    this.#askAhead = askAhead;
     this.#entries = new LRUCache({ max: cacheMax });
   }
 
   /** Settings that are fresh, and not known to be old. Hot. */
   fresh(id: string): ProjectSettings | undefined {
     const entry = this.#entries.get(id);
-    if (entry === undefined || entry.untilMs <= this.#clock.monotonicMs()) return undefined;
-    return isOld(entry) ? undefined : entry.settings;
+    if (entry === undefined || isOld(entry)) return undefined;
+    const nowMs = this.#clock.monotonicMs();
+    if (entry.untilMs <= nowMs) return undefined;
+    if (entry.aheadMs <= nowMs) {
+      entry.aheadMs = Number.POSITIVE_INFINITY;
+      this.#askAhead(id);
+    }
+    return entry.settings;
   }
 
   /** As `fresh`, however long ago they were asked for. Hot. */
@@ -66,7 +81,10 @@ export class SettingsCache {
     const { settings } = entry;
     if (settings.version === version) {
       const untilMs = askedMs + this.#ttlMs;
-      if (untilMs > entry.untilMs) entry.untilMs = untilMs;
+      if (untilMs > entry.untilMs) {
+        entry.untilMs = untilMs;
+        entry.aheadMs = this.#aheadOf(untilMs);
+      }
       return settings;
     }
     // Newer ones became known meanwhile; or were lost, if they were known before.
@@ -123,14 +141,20 @@ export class SettingsCache {
     const before = this.#entries.get(id);
     const isForgotten = this.#forgottenMs >= askedMs;
     const needed = before !== undefined && before.neededMs >= askedMs ? before : undefined;
+    const untilMs = askedMs + this.#ttlMs;
     this.#entries.set(id, {
       settings,
       knownMs: this.#clock.monotonicMs(),
-      untilMs: askedMs + this.#ttlMs,
+      untilMs,
+      aheadMs: this.#aheadOf(untilMs),
       failedMs: Number.NEGATIVE_INFINITY,
       neededVersion: isForgotten ? Number.POSITIVE_INFINITY : (needed?.neededVersion ?? 0),
       neededMs: isForgotten ? this.#forgottenMs : (needed?.neededMs ?? Number.NEGATIVE_INFINITY),
     });
+  }
+
+  #aheadOf(untilMs: number): number {
+    return untilMs - this.#ttlMs * AHEAD_SHARE;
   }
 }
 
