@@ -66,11 +66,13 @@ export async function startMeasuredOn(
     ...env,
   };
   const nodeArgs = (process.env['BENCH_NODE_ARGS'] ?? '').split(' ').filter((arg) => arg !== '');
+  const cgroup = process.env['BENCH_CGROUP'];
   let child: ChildProcess;
   let port = 0;
   const start = async (): Promise<number> => {
     const startMs = performance.now();
-    child = spawn(process.execPath, [...nodeArgs, 'src/main.ts'], {
+    const [command, ...args] = [...joining(cgroup), process.execPath, ...nodeArgs, 'src/main.ts'];
+    child = spawn(command, args, {
       cwd: directory,
       env: settings,
       stdio: ['ignore', 'ignore', 'pipe'],
@@ -97,6 +99,12 @@ export async function startMeasuredOn(
     },
     stop: end,
   };
+}
+
+/** What runs a command within a control group, which bounds its memory or CPU: a directory below /sys/fs/cgroup, made beforehand. */
+function joining(cgroup: string | undefined): string[] {
+  if (cgroup === undefined) return [];
+  return ['/bin/sh', '-c', 'echo $$ > "$0/cgroup.procs" && exec "$@"', cgroup];
 }
 
 async function readyPort(child: ChildProcess): Promise<number> {

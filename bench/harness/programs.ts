@@ -48,6 +48,12 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/fresh-clone.ts',
   },
   {
+    name: 'idle-connections',
+    yields:
+      'KiB of a service that idle connections of HTTP/2 hold each [DIRECTORY] [small|large|both] [COUNT…]',
+    file: 'bench/idle-connections.ts',
+  },
+  {
     name: 'index-load',
     yields: 'tuples a second from rows to a loaded index [DATA_DIR]',
     file: 'bench/index-load.ts',
