@@ -1,6 +1,7 @@
 // Connections that fill an HPACK table and then rest, in a process of their own; yields nothing by itself.
 import { connect, type Socket } from 'node:net';
 import { constants, setPriority } from 'node:os';
+import { END_HEADERS, END_STREAM, frame, PREFACE, TYPE } from '../../test/support/raw-http2.ts';
 
 /** What the benchmark asks of this process: to have so many connections, all told. */
 export type IdlersJob = {
@@ -17,16 +18,11 @@ const AT_ONCE = 4;
 const PING_MS = 60_000;
 const PING_SHARES = 200;
 const FRAME_HEAD_BYTES = 9;
-const [DATA, HEADERS, RST_STREAM, SETTINGS, PING] = [0, 1, 3, 4, 6];
-const [ACK, END_STREAM, END_HEADERS] = [1, 1, 4];
+const ACK = 1;
 const PING_BYTES = 8;
-const PING_FRAME = frame(PING, 0, 0, Buffer.alloc(PING_BYTES));
-const SETTINGS_ACK = frame(SETTINGS, ACK, 0, Buffer.alloc(0));
-const GREETING = Buffer.concat([
-  Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
-  frame(SETTINGS, 0, 0, Buffer.alloc(0)),
-  PING_FRAME,
-]);
+const PING_FRAME = frame(TYPE.ping, 0, 0, Buffer.alloc(PING_BYTES));
+const SETTINGS_ACK = frame(TYPE.settings, ACK, 0);
+const GREETING = Buffer.concat([PREFACE, frame(TYPE.settings, 0, 0), PING_FRAME]);
 
 const PSEUDO = Buffer.concat([
   Buffer.from([0x83, 0x86]),
@@ -60,7 +56,7 @@ function shapeOf(hasSmall: boolean, hasLarge: boolean): readonly Buffer[] {
     const payload = Buffer.concat([PSEUDO, ...fields]);
     const id = requests.length * 2 + 1;
     requests.push(
-      Buffer.concat([frame(HEADERS, END_HEADERS | END_STREAM, id, payload), PING_FRAME]),
+      Buffer.concat([frame(TYPE.headers, END_HEADERS | END_STREAM, id, payload), PING_FRAME]),
     );
   };
   for (let round = 0; round < ROUNDS; round++) {
@@ -104,16 +100,6 @@ function indexed(name: string, value: string): Buffer {
 /** A field that no table takes up, whose static name has the index `first`, or 15 and `more` behind it. */
 function literal(first: number, value: string, more?: number): Buffer {
   return Buffer.concat([Buffer.from(more === undefined ? [first] : [first, more]), text(value)]);
-}
-
-function frame(type: number, flags: number, id: number, payload: Uint8Array): Buffer {
-  const bytes = Buffer.alloc(FRAME_HEAD_BYTES + payload.length);
-  bytes.writeUIntBE(payload.length, 0, 3);
-  bytes[3] = type;
-  bytes[4] = flags;
-  bytes.writeUInt32BE(id, 5);
-  bytes.set(payload, FRAME_HEAD_BYTES);
-  return bytes;
 }
 
 /** One connection: it sends something, and waits for the answer. */
@@ -160,10 +146,11 @@ class Idler {
   }
 
   #frame(type: number, flags: number): void {
-    if (type === SETTINGS && (flags & ACK) === 0) this.#socket.write(SETTINGS_ACK);
+    if (type === TYPE.settings && (flags & ACK) === 0) this.#socket.write(SETTINGS_ACK);
     const isAnswer =
-      type === PING || ((type === DATA || type === HEADERS) && (flags & END_STREAM) !== 0);
-    if (type === RST_STREAM) this.#onError?.(new Error('the service reset a stream'));
+      type === TYPE.ping ||
+      ((type === TYPE.data || type === TYPE.headers) && (flags & END_STREAM) !== 0);
+    if (type === TYPE.rstStream) this.#onError?.(new Error('the service reset a stream'));
     else if (isAnswer) {
       this.#onAnswer?.();
       this.#onAnswer = null;
