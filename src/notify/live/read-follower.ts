@@ -68,17 +68,20 @@ export class ReadFollower<Stream extends ReadingStream> {
       const isNewer = this.#newest > heardOf;
       this.#newest = isNewer ? Math.max(this.#newest, news.reads) : news.reads;
       this.#options.onHead(news.head);
-      this.#spread(news);
+      this.#spread(after, news);
     }
     this.#isReading = false;
   }
 
-  #spread(news: ReadNews): void {
+  /** `news`: what came after the mark `after`. */
+  #spread(after: number, news: ReadNews): void {
     const frames = new Map<ReadMark, string>();
     for (const stream of this.#options.streams) {
       const { isOpen, isCatchingUp, reads } = stream;
       // It looks again when it has caught up.
       if (!isOpen || isCatchingUp || reads === undefined || stream.position < news.head) continue;
+      // Greeted meanwhile with less than was asked for: the next read is for it.
+      if (reads < after) continue;
       for (const mark of news.marks) {
         if (mark.number <= reads) continue;
         const frame = frames.get(mark) ?? readFrame(mark, news);
