@@ -18,6 +18,7 @@ export const ROOMS: ImportTable = {
   'gen/workspace': [],
   'gen/gatehouse': [],
   observability: [],
+  'command-line': [],
   model: [],
   decoding: [],
   http: [],
@@ -250,6 +251,7 @@ export const ROOMS: ImportTable = {
     'runner/step-output',
   ],
   'runner/cli': [
+    'command-line',
     'config',
     'observability',
     'runner/text',

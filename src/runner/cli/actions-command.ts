@@ -1,8 +1,9 @@
+import { usage } from '../../command-line/parse-words.ts';
+import type { Screens, Terminal } from '../../command-line/terminal.ts';
 import type { NeededAction } from '../model/run.ts';
-import { usage, type CommandLine } from './arguments.ts';
+import type { CommandLine } from './arguments.ts';
 import type { CliContext } from './connect.ts';
 import type { ActionLink, ActionNeeds } from './runner-link.ts';
-import type { Screens, Terminal } from './terminal.ts';
 
 const COMMIT_CHARACTERS = 12;
 const EXIT_FAILURE = 1;

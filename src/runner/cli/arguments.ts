@@ -1,8 +1,8 @@
-import { parseArgs, type ParseArgsConfig } from 'node:util';
-import { AppError } from '../../shared/app-error.ts';
+import type { CliOption } from '../../command-line/command.ts';
+import { type GivenOptions, parseWords, usage } from '../../command-line/parse-words.ts';
 import { meant } from '../../shared/suggestion.ts';
 import type { RunStatus, SandboxStrategy } from '../model/run.ts';
-import { COMMANDS, type CommandName, type CliOption } from './command-table.ts';
+import { COMMANDS, type CommandName } from './command-table.ts';
 
 const STRATEGIES: readonly SandboxStrategy[] = ['worktree', 'copy', 'none'];
 const STATUSES: readonly RunStatus[] = [
@@ -21,9 +21,6 @@ const LIST_OPTION = [LIST_FLAG, { short: 'l', help: [] }] as const;
 /** Alone, or with any command. */
 const VERSION_FLAG = 'version';
 const VERSION_OPTION = [VERSION_FLAG, { short: 'V', help: [] }] as const;
-
-/** Names of options to what was given for them: texts, or true for a flag, in the order given. */
-type Given = Readonly<Record<string, readonly (string | boolean)[] | undefined>>;
 
 const FLAGS: readonly string[] = [LIST_FLAG, VERSION_FLAG];
 /** Every option of every command. */
@@ -78,7 +75,7 @@ export type CommandLine = {
  * Errors: INVALID_REQUEST that says what is wrong with which of them.
  */
 export function parseCommandLine(args: readonly string[]): CommandLine {
-  const { values, positionals } = parsed(args);
+  const { values, positionals } = parseWords(args, ALL, optionsOf);
   const { command, words } = commandOf(values, positionals);
   if (command !== undefined) {
     const known = COMMANDS.get(command)?.options ?? {};
@@ -123,57 +120,10 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
   };
 }
 
-/** How the command line is used wrongly. */
-export function usage(problem: string): AppError {
-  return new AppError('INVALID_REQUEST', problem);
-}
-
-/**
- * The options of all commands together: which of them a command takes is asked when it is known.
- * Errors: INVALID_REQUEST for an option that no command has, a value too many or too few.
- */
-function parsed(args: readonly string[]): {
-  readonly values: Given;
-  readonly positionals: readonly string[];
-} {
-  const { tokens } = parseArgs({
-    args: [...args],
-    options: Object.fromEntries([...ALL].map(([name, option]) => [name, kindOf(option)])),
-    allowPositionals: true,
-    strict: false,
-    tokens: true,
-  });
-  const positionals = tokens.flatMap((token) => (token.kind === 'positional' ? token.value : []));
-  const values: Record<string, (string | boolean)[]> = {};
-  for (const token of tokens) {
-    if (token.kind !== 'option') continue;
-    const { name, rawName, value, inlineValue } = token;
-    const option = ALL.get(name);
-    if (option === undefined) throw usage(unknownOption(rawName, positionals[0]));
-    if (option.value === undefined && value !== undefined) throw usage(`${rawName} takes no value`);
-    if (option.value !== undefined && value === undefined) {
-      const shown = COMMANDS.get(positionals[0] ?? '')?.options[name]?.value ?? option.value;
-      throw usage(`${rawName} needs a value: ${rawName} ${shown}`);
-    }
-    // Rather a value that was forgotten. Standard input is `-`.
-    if (inlineValue === false && value !== undefined && /^-./.test(value)) {
-      throw usage(`${rawName} needs a value; write --${name}=VALUE for one that begins with -`);
-    }
-    (values[name] ??= []).push(value ?? true);
-  }
-  return { values, positionals };
-}
-
-/** Of a text such as `--nope`: the value behind it may be a secret, and is not repeated. */
-function unknownOption(rawName: string, word: string | undefined): string {
+/** The options that may stand with the command that the words begin with. */
+function optionsOf([word]: readonly string[]): Readonly<Record<string, CliOption>> | undefined {
   const command = COMMANDS.get(word ?? '');
-  const names = [...Object.keys(command?.options ?? {}), ...FLAGS];
-  const known = command === undefined ? [...ALL.keys()] : names;
-  const near = meant(
-    rawName,
-    known.map((name) => `--${name}`),
-  );
-  return `there is no option ${rawName}${near}`;
+  return command && { ...command.options, ...Object.fromEntries([LIST_OPTION, VERSION_OPTION]) };
 }
 
 function otherCommands(name: string, command: CommandName): string {
@@ -181,14 +131,9 @@ function otherCommands(name: string, command: CommandName): string {
   return `--${name} is no option of ${command}, but of ${others.join(', ')}`;
 }
 
-function kindOf({ short, value }: CliOption): NonNullable<ParseArgsConfig['options']>[string] {
-  const type = value === undefined ? 'boolean' : 'string';
-  return { type, multiple: true, ...(short === undefined ? {} : { short }) };
-}
-
 /** Errors: INVALID_REQUEST for a command that there is not. */
 function commandOf(
-  values: Given,
+  values: GivenOptions,
   positionals: readonly string[],
 ): { readonly command: CommandName | undefined; readonly words: readonly string[] } {
   if (values[LIST_FLAG] !== undefined) return { command: 'list', words: positionals };
@@ -207,7 +152,7 @@ function isCommand(word: string): word is CommandName {
   return COMMANDS.has(word);
 }
 
-function texts(values: Given, name: string): readonly string[] {
+function texts(values: GivenOptions, name: string): readonly string[] {
   return (values[name] ?? []).filter((value) => typeof value === 'string');
 }
 

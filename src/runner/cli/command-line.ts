@@ -1,15 +1,16 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { usage } from '../../command-line/parse-words.ts';
+import { Terminal } from '../../command-line/terminal.ts';
 import type { Environment } from '../../config/load-options.ts';
 import { validOrExit } from '../../config/valid-or-exit.ts';
 import { packageVersion } from '../../observability/package-version.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { ErrorReason } from '../model/runner-reason.ts';
 import { loadRunnerSettings, RUNNER_OPTIONS } from '../settings/settings.ts';
-import { parseCommandLine, usage, type CommandLine } from './arguments.ts';
+import { parseCommandLine, type CommandLine } from './arguments.ts';
 import { helpText } from './help.ts';
 import type { LocalRunner } from './local-runner.ts';
-import { Terminal } from './terminal.ts';
 
 const EXIT_FAILURE = 1;
 const EXIT_USAGE = 2;

@@ -1,14 +1,15 @@
 import { text as readAll } from 'node:stream/consumers';
+import { usage } from '../../command-line/parse-words.ts';
+import type { Screens, Terminal } from '../../command-line/terminal.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { StartRequest } from '../model/ports.ts';
 import type { WorkflowRun } from '../model/run.ts';
 import { durationText } from '../text/duration.ts';
-import { usage, type CommandLine } from './arguments.ts';
+import type { CommandLine } from './arguments.ts';
 import type { CliContext } from './connect.ts';
 import { followRun } from './follow-run.ts';
 import { RunPrinter } from './run-printer.ts';
 import type { RunReader, SecretLocation } from './runner-link.ts';
-import type { Screens, Terminal } from './terminal.ts';
 import { variablesOf } from './variables.ts';
 
 const RUNS_MAX = 1_000;

@@ -1,10 +1,10 @@
+import type { Terminal } from '../../command-line/terminal.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { createEchoFilter } from '../../shared/stop-signals.ts';
 import type { Conclusion, WorkflowRun } from '../model/run.ts';
 import { RunPrinter } from './run-printer.ts';
 import { printSummary } from './run-summary.ts';
 import type { LinkEvent, RunnerLink } from './runner-link.ts';
-import type { Terminal } from './terminal.ts';
 
 const TICK_MS = 100;
 const LEFT_POLL_MS = 200;

@@ -1,36 +1,10 @@
-import { COMMANDS, type CliCommand, type CliOption } from './command-table.ts';
-
-/** Where the texts begin. */
-const COLUMN = 29;
+import { commandHelp } from '../../command-line/command-help.ts';
+import { COMMANDS } from './command-table.ts';
 
 /** The help of one command, or of all. */
 export function helpText(name: string | undefined): string {
   const command = COMMANDS.get(name ?? '');
-  return command === undefined ? helpOfAll() : helpOf(command);
-}
-
-function helpOf({ summary, usage, words, options, notes }: CliCommand): string {
-  const lines = [
-    summary,
-    '',
-    ...usage.map((text, index) => `${index === 0 ? 'Usage: ' : '       '}runner ${text}`),
-    '',
-    ...Object.entries(words).map(([word, text]) => `${`  ${word}`.padEnd(COLUMN)}${text}`),
-    ...Object.entries(options).flatMap(([option, about]) => optionLines(option, about)),
-    ...(notes === undefined ? [] : ['', notes]),
-  ];
-  return lines.join('\n');
-}
-
-function optionLines(name: string, { short, value, help }: CliOption): readonly string[] {
-  const letter = short === undefined ? '    ' : `-${short}, `;
-  const head = `  ${letter}--${name}${value === undefined ? '' : ` ${value}`}`;
-  const isLong = head.length >= COLUMN - 1;
-  const first = isLong ? [head] : [];
-  return [
-    ...first,
-    ...help.map((text, index) => `${(index === 0 && !isLong ? head : '').padEnd(COLUMN)}${text}`),
-  ];
+  return command === undefined ? helpOfAll() : commandHelp('runner', command);
 }
 
 function helpOfAll(): string {

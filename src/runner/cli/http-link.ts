@@ -1,3 +1,4 @@
+import { readServerEvents } from '../../command-line/server-events.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { LogQuery, StartRequest } from '../model/ports.ts';
 import type { Annotation, Artifact, WorkflowRun } from '../model/run.ts';
@@ -12,7 +13,6 @@ import {
   type VaultStatus,
   vaultProblemIn,
 } from './runner-link.ts';
-import { readServerEvents } from './server-events.ts';
 
 const RETRY_MS = 500;
 /** Breaks of the stream in a row, without an event in between, after which the runner counts as gone. */

@@ -1,7 +1,7 @@
+import type { Style, Terminal } from '../../command-line/terminal.ts';
 import type { Conclusion, Job, Step, WorkflowRun } from '../model/run.ts';
 import { durationText } from '../text/duration.ts';
 import type { LinkEvent } from './runner-link.ts';
-import type { Style, Terminal } from './terminal.ts';
 
 const JOB_STYLES: readonly Style[] = ['cyan', 'magenta', 'blue', 'yellow', 'green'];
 const JOB_WIDTH_MAX = 24;

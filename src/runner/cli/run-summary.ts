@@ -1,8 +1,8 @@
+import type { Terminal } from '../../command-line/terminal.ts';
 import type { Annotation, Job, WorkflowRun } from '../model/run.ts';
 import { durationText, sizeText } from '../text/duration.ts';
 import type { RunPrinter } from './run-printer.ts';
 import type { RunReader, RunnerLink } from './runner-link.ts';
-import type { Terminal } from './terminal.ts';
 
 const FAILED_STEP_LINES = 20;
 const ANNOTATIONS_MAX = 50;

@@ -2,10 +2,11 @@ import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { text as readAll } from 'node:stream/consumers';
+import { usage } from '../../command-line/parse-words.ts';
+import type { Terminal } from '../../command-line/terminal.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { parseDotenv } from '../secrets/dotenv-parser.ts';
-import { usage, type CommandLine } from './arguments.ts';
-import type { Terminal } from './terminal.ts';
+import type { CommandLine } from './arguments.ts';
 
 /**
  * The secrets that the line names: those of the file, then `-s NAME=VALUE`, and for a bare `-s NAME` what the

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
+import { usage } from '../../command-line/parse-words.ts';
 import { mustBeVariables } from '../model/given-variables.ts';
-import { usage } from './arguments.ts';
 
 const FILE_BYTES_MAX = 1024 * 1024;
 

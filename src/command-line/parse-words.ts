@@ -1,0 +1,77 @@
+import { parseArgs, type ParseArgsConfig } from 'node:util';
+import { AppError } from '../shared/app-error.ts';
+import { meant } from '../shared/suggestion.ts';
+import type { CliOption } from './command.ts';
+
+/** What a command line is refused for; the message says what is wrong with which word. */
+export type UsageReason = 'INVALID_REQUEST';
+
+/** Names of options to what was given for them: texts, or true for a flag, in the order given. */
+export type GivenOptions = Readonly<Record<string, readonly (string | boolean)[] | undefined>>;
+
+export type ParsedWords = {
+  readonly values: GivenOptions;
+  readonly positionals: readonly string[];
+};
+
+/** How the command line is used wrongly. */
+export function usage(problem: string): AppError {
+  return new AppError<UsageReason>('INVALID_REQUEST', problem);
+}
+
+/**
+ * The words of a command line, with the options of all commands together: which of them a command takes is asked when it is
+ * known. `optionsOf` are those of the command that the words begin with, for what errors suggest; undefined where there is none.
+ * Errors: INVALID_REQUEST for an option that no command has, a value too many or too few.
+ */
+export function parseWords(
+  args: readonly string[],
+  all: ReadonlyMap<string, CliOption>,
+  optionsOf: (
+    positionals: readonly string[],
+  ) => Readonly<Record<string, CliOption | undefined>> | undefined,
+): ParsedWords {
+  const { tokens } = parseArgs({
+    args: [...args],
+    options: Object.fromEntries([...all].map(([name, option]) => [name, kindOf(option)])),
+    allowPositionals: true,
+    strict: false,
+    tokens: true,
+  });
+  const positionals = tokens.flatMap((token) => (token.kind === 'positional' ? token.value : []));
+  const values: Record<string, (string | boolean)[]> = {};
+  for (const token of tokens) {
+    if (token.kind !== 'option') continue;
+    const { name, rawName, value, inlineValue } = token;
+    const option = all.get(name);
+    if (option === undefined) {
+      const known = optionsOf(positionals);
+      throw usage(unknownOption(rawName, known === undefined ? all.keys() : Object.keys(known)));
+    }
+    if (option.value === undefined && value !== undefined) throw usage(`${rawName} takes no value`);
+    if (option.value !== undefined && value === undefined) {
+      const shown = optionsOf(positionals)?.[name]?.value ?? option.value;
+      throw usage(`${rawName} needs a value: ${rawName} ${shown}`);
+    }
+    // Rather a value that was forgotten. Standard input is `-`.
+    if (inlineValue === false && value !== undefined && /^-./.test(value)) {
+      throw usage(`${rawName} needs a value; write --${name}=VALUE for one that begins with -`);
+    }
+    (values[name] ??= []).push(value ?? true);
+  }
+  return { values, positionals };
+}
+
+/** Of a text such as `--nope`: the value behind it may be a secret, and is not repeated. */
+function unknownOption(rawName: string, known: Iterable<string>): string {
+  const near = meant(
+    rawName,
+    [...known].map((name) => `--${name}`),
+  );
+  return `there is no option ${rawName}${near}`;
+}
+
+function kindOf({ short, value }: CliOption): NonNullable<ParseArgsConfig['options']>[string] {
+  const type = value === undefined ? 'boolean' : 'string';
+  return { type, multiple: true, ...(short === undefined ? {} : { short }) };
+}
