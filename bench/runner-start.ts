@@ -13,6 +13,7 @@ import { endedChildrenMs } from './runner-vs-act/process-use.ts';
 const ROUNDS = Number(process.argv[2] ?? 9);
 const ROOT = join(import.meta.dirname, '..');
 const COMMAND = join(ROOT, 'bin', 'gatehouse-runner');
+const GATEHOUSE = join(ROOT, 'bin', 'gatehouse');
 const PLAIN = [process.execPath, join(ROOT, 'src', 'runner', 'cli-main.ts')];
 /** What steps.started is in a line of `--json`. */
 const FIRST_STEP = '"type":"step.started"';
@@ -38,6 +39,7 @@ type Taken = { readonly ms: number; readonly processorMs: number };
 const OURS: readonly Way[] = [
   { name: 'node -e 0', command: [process.execPath, '-e', '0'] },
   { name: '--help', command: [COMMAND, '--help'] },
+  { name: 'gatehouse --help', command: [GATEHOUSE, '--help'] },
   { name: '-l', command: [COMMAND, '-l'], beside: 'act, -l' },
   { name: 'run -n', command: [COMMAND, 'run', 'noop', '-n'], beside: 'act, -n' },
   {

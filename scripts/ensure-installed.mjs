@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { linkNode, linkRunner } from './link-commands.mjs';
+import { linkNode, linkCommands } from './link-commands.mjs';
 import {
   hasOwnBuilds,
   platformPrefix,
@@ -142,7 +142,7 @@ if (reason !== undefined) {
 }
 if (hasOwnBuilds(ROOT)) verifyBinariesOrExit(ROOT);
 requireNode();
-linkRunner();
+linkCommands();
 if (reason !== undefined) {
   process.stderr.write('Preparing an empty database, which first starts copy …\n');
   prepareDatabase();

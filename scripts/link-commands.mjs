@@ -1,5 +1,5 @@
 // Puts into node_modules/.bin what npm does not: the Node.js that a dependency brings, and this package's own
-// command. Runs after an installation, by itself (postinstall) and from ensure-installed.mjs, so it is plain
+// commands. Runs after an installation, by itself (postinstall) and from ensure-installed.mjs, so it is plain
 // JavaScript too.
 import { existsSync, lstatSync, mkdirSync, symlinkSync, unlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -20,10 +20,10 @@ export function linkNode() {
   return true;
 }
 
-/** The runner's command: npm links the commands of dependencies alone. */
-export function linkRunner() {
-  if (!existsSync(join(BIN, 'gatehouse-runner'))) {
-    link('gatehouse-runner', join('..', '..', 'bin', 'gatehouse-runner'));
+/** This package's own commands: npm links those of dependencies alone. */
+export function linkCommands() {
+  for (const name of ['gatehouse', 'gatehouse-runner']) {
+    if (!existsSync(join(BIN, name))) link(name, join('..', '..', 'bin', name));
   }
 }
 
@@ -37,5 +37,5 @@ function link(name, target) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   linkNode();
-  linkRunner();
+  linkCommands();
 }

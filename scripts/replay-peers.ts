@@ -11,6 +11,8 @@
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { readPeerFile } from '../src/cli/models/read-peer-file.ts';
+import { runSuite } from '../src/cli/models/run-suite.ts';
 import { readOpenFgaDsl } from '../src/language/openfga/read-openfga-model.ts';
 import { readSuiteFile } from '../src/language/openfga/read-suite-file.ts';
 import { importPeerModel } from '../src/language/peers/import-peer-model.ts';
@@ -19,8 +21,6 @@ import { membersOf } from '../src/language/peers/json-shape.ts';
 import type { PeerModel, PeerSuite } from '../src/language/peers/peer-model.ts';
 import { readYaml } from '../src/language/peers/read-yaml.ts';
 import { AppError } from '../src/shared/app-error.ts';
-import { readPeerFile } from './model/read-peer-file.ts';
-import { runSuite } from './model/run-suite.ts';
 import { replayAgainst } from './peers/replay-against.ts';
 
 type Replay = { readonly name: string; readonly peer: PeerModel; readonly suite: PeerSuite };

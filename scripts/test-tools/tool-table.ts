@@ -46,6 +46,8 @@ export const TEST_TOOLS: readonly TestTool[] = [
     tests: ['test/runner/secrets/sops-interop'],
   },
   { program: 'go', debian: 'golang-go', tests: ['test/runner/tools/other-tools'] },
+  { program: 'fish', debian: 'fish', tests: ['test/cli/gatehouse-command'] },
+  { program: 'zsh', debian: 'zsh', tests: ['test/cli/gatehouse-command'] },
   { program: 'curl', debian: 'curl', tests: ['test/clients/clients'] },
   {
     program: 'python3',

@@ -3,9 +3,9 @@ import type { CliCommand, CliOption } from './command.ts';
 /** Where the texts begin. */
 const COLUMN = 29;
 
-/** The help of one command of `program`: summary, usage, words, options and notes. */
+/** The help of one command of `program`: summary, usage, words, options, notes and examples. */
 export function commandHelp(program: string, command: CliCommand): string {
-  const { summary, usage, words, options, notes } = command;
+  const { summary, usage, words, options, notes, examples = [] } = command;
   const lines = [
     summary,
     '',
@@ -14,6 +14,7 @@ export function commandHelp(program: string, command: CliCommand): string {
     ...Object.entries(words).map(([word, text]) => `${`  ${word}`.padEnd(COLUMN)}${text}`),
     ...Object.entries(options).flatMap(([option, about]) => optionLines(option, about)),
     ...(notes === undefined ? [] : ['', notes]),
+    ...(examples.length === 0 ? [] : ['', 'Examples:', ...examples.map((text) => `  ${text}`)]),
   ];
   return lines.join('\n');
 }

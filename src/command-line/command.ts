@@ -21,4 +21,6 @@ export type CliCommand = {
   readonly options: Readonly<Record<string, CliOption>>;
   /** Below the options. */
   readonly notes?: string;
+  /** Whole lines for a shell, below the notes; a line of a comment says what the next one is for. */
+  readonly examples?: readonly string[];
 };

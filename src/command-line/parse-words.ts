@@ -62,7 +62,7 @@ export function parseWords(
   return { values, positionals };
 }
 
-/** Of a text such as `--nope`: the value behind it may be a secret, and is not repeated. */
+/** Names a word such as `--nope`: the value behind it may be a secret, and is not repeated. */
 function unknownOption(rawName: string, known: Iterable<string>): string {
   const near = meant(
     rawName,

@@ -2,7 +2,7 @@
 import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { BudgetJson, MeasuredJson } from '../../scripts/budget/budget-json.ts';
+import type { BudgetJson, MeasuredJson } from '../../src/cli/operate/budget/budget-json.ts';
 import { AuthzService } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import { instanceForFile } from '../support/instance.ts';
 

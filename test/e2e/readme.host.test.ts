@@ -34,7 +34,7 @@ test.each([
     const { stdout, stderr } = await promisify(execFile)(
       'bash',
       ['--norc', '-euo', 'pipefail', '-c', script.replaceAll('localhost:8080', service.address)],
-      { timeout: 120_000, env: { ...process.env, npm_config_loglevel: 'error' } },
+      { timeout: 120_000, env: { ...process.env, XDG_CONFIG_HOME: '/nowhere' } },
     );
     expect(stderr).toBe('');
     expect(stdout.trim().split('\n')).toEqual(expected);

@@ -58,7 +58,7 @@ test(
     await rm(dataDir, { recursive: true });
     await run('cp', ['-a', backup, dataDir]);
     const env = { PATH: process.env['PATH'] ?? '', GATEWAY_DATA_DIR: dataDir };
-    const script = ['scripts/start-new-epoch.ts'];
+    const script = ['scripts/gatehouse.mjs', 'new-epoch'];
     const { stdout } = await run(process.execPath, script, { env });
     expect(stdout).toMatch(/^Epoch \d+ begins\.$/m);
 

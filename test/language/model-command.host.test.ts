@@ -5,8 +5,8 @@ import path from 'node:path';
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import { type ScriptResult, scriptInProcess } from '../support/script-in-process.ts';
 
-/* `npm run model -- …`: in this process, but for what reads the standard input. */
-const SCRIPT = path.join(import.meta.dirname, '..', '..', 'scripts', 'model.ts');
+/* `gatehouse model …`: in this process, but for what reads the standard input. */
+const ROOT = path.join(import.meta.dirname, '..', '..');
 const folder = mkdtempSync(path.join(tmpdir(), 'model-command-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -14,11 +14,11 @@ afterAll(() => rmSync(folder, { recursive: true }));
 vi.setConfig({ testTimeout: 120_000 });
 
 const model = (args: readonly string[]): Promise<ScriptResult> =>
-  scriptInProcess(SCRIPT, args, folder);
+  scriptInProcess(path.join(ROOT, 'src', 'gatehouse.ts'), ['model', ...args], folder);
 
 /** As people run it, in a process of its own. */
 function piped(args: readonly string[], input: string): ScriptResult {
-  const run = spawnSync(process.execPath, [SCRIPT, ...args], {
+  const run = spawnSync(path.join(ROOT, 'bin', 'gatehouse'), ['model', ...args], {
     cwd: folder,
     input,
     encoding: 'utf8',
@@ -43,26 +43,30 @@ const JSON_TEXT =
   '{"namespaces":{"doc":{"relations":{"owner":{"subjects":["user"]},"viewer":{"union":[{"this":{}},{"computed":"owner"}],"subjects":["user"]}}}}}';
 
 describe('help and usage', () => {
-  const NAMES = ['format', 'check', 'convert', 'import', 'types', 'test'];
+  const NAMES = ['validate', 'check', 'format', 'convert', 'import', 'types', 'test'];
+  const OTHERS = ['diff', 'apply', 'history', 'show', 'roll-back'];
 
   test('the list of subcommands', async () => {
     const help = await model(['--help']);
     expect(help.code).toBe(0);
-    expect([...help.out.matchAll(/^ {2}(\w+)/gm)].map(([, name]) => name)).toEqual(NAMES);
+    expect([...help.out.matchAll(/^ {2}([\w-]+)/gm)].map(([, name]) => name)).toEqual([
+      ...NAMES,
+      ...OTHERS,
+    ]);
   });
 
   test.each(NAMES)('the help of %s', async (name) => {
     const help = await model([name, '--help']);
     expect(help).toMatchObject({ code: 0, err: '' });
-    expect(help.out).toContain(`usage: npm run model -- ${name}`);
+    expect(help.out).toContain(`Usage: gatehouse model ${name}`);
     expect(help.out).toContain('exit codes: 0 ');
   });
 
   test.each([
-    [[], 'usage:'],
-    [['frobnicate'], 'there is no frobnicate'],
+    [[], 'Usage:'],
+    [['frobnicate'], 'there is no command model frobnicate'],
     [['format'], 'which files?'],
-    [['format', '--nope', 'a.gate'], "Unknown option '--nope'"],
+    [['format', '--nope', 'a.gate'], 'there is no option --nope'],
     [['check', 'nowhere.gate'], 'nowhere.gate: ENOENT'],
     [['convert', 'a', 'b'], 'one file, please'],
     [['import', 'a.fga', '--from', 'elsewhere'], '--from is openfga or spicedb'],
@@ -128,7 +132,10 @@ describe('check', () => {
     expect(await model(['check', '--imported', own])).toMatchObject({ code: 0, err: '' });
     expect((await model(['check', '--url', 'http://127.0.0.1:1', slow])).code).toBe(2);
     const nowhere = await model(['check', '--stored', '--url', 'http://127.0.0.1:1']);
-    expect(nowhere).toMatchObject({ code: 2, err: 'check: fetch failed\n' });
+    expect(nowhere).toMatchObject({
+      code: 4,
+      err: 'error: http://127.0.0.1:1: fetch failed: bad port\n',
+    });
   });
 });
 

@@ -2,10 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { afterAll, describe, expect, test, vi } from 'vitest';
-import { convert } from '../../scripts/model/convert.ts';
-import { importModel } from '../../scripts/model/import.ts';
+import { afterAll, describe, expect, test } from 'vitest';
+import { scriptInProcess } from '../support/script-in-process.ts';
 import { call } from '../support/service.ts';
 import { newProject, sharedInstance } from '../support/shared-instance.ts';
 import { postLines } from '../tuples/support.ts';
@@ -14,7 +12,6 @@ import { postLines } from '../tuples/support.ts';
 const instance = await sharedInstance();
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-tuples-'));
 afterAll(() => rmSync(folder, { recursive: true }));
-const SOURCE_CACHE = fileURLToPath(new URL('../../scripts/source-cache.mjs', import.meta.url));
 
 function file(name: string, text: string): string {
   const path = join(folder, name);
@@ -26,31 +23,19 @@ const noFolder = (text: string): string => text.replaceAll(`${folder}/`, '');
 
 /** The command as people run it. */
 function spawned(options: readonly string[], ...args: readonly string[]) {
-  const words = [...options, '--import', SOURCE_CACHE, 'scripts/model.ts', ...args];
+  const words = [...options, 'scripts/gatehouse.mjs', 'model', ...args];
   const { status, stdout, stderr } = spawnSync(process.execPath, words, { encoding: 'utf8' });
   return { status, stdout, stderr: noFolder(stderr) };
 }
 
 /** The same in this process, in a fiftieth of the time. */
 async function model(subcommand: 'convert' | 'import', ...args: readonly string[]) {
-  const written = { stdout: '', stderr: '' };
-  const known = process.stdout.listeners('error');
-  const spies = (['stdout', 'stderr'] as const).map((name) =>
-    vi.spyOn(process[name], 'write').mockImplementation((chunk) => {
-      written[name] += String(chunk);
-      return true;
-    }),
-  );
-  try {
-    const status = await { convert, import: importModel }[subcommand].run(args);
-    return { status, stdout: written.stdout, stderr: noFolder(written.stderr) };
-  } finally {
-    for (const spy of spies) spy.mockRestore();
-    // Each run of the command adds one, and has a process of its own elsewhere.
-    for (const listener of process.stdout.listeners('error')) {
-      if (!known.includes(listener)) process.stdout.off('error', listener as () => void);
-    }
-  }
+  const { code, out, err } = await scriptInProcess('src/gatehouse.ts', [
+    'model',
+    subcommand,
+    ...args,
+  ]);
+  return { status: code, stdout: out, stderr: noFolder(err) };
 }
 
 const FGA = `model

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { CsvRows } from '../../scripts/model/tuples/csv-rows.ts';
-import { JsonValues } from '../../scripts/model/tuples/json-values.ts';
+import { CsvRows } from '../../src/cli/models/tuples/csv-rows.ts';
+import { JsonValues } from '../../src/cli/models/tuples/json-values.ts';
 
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 

@@ -265,8 +265,8 @@ describe.skipIf(!isFound)('an operator’s day (skipped unless promtool is on PA
     expect(fired).toEqual(['AuthzBudgetExhausted']);
     const commands = documented('npm run budget')
       .split('\n')
-      .map((line) => line.replace(/\s*#.*/, '').replace('npm run budget', 'node scripts/budget.ts'))
-      .map((line) => line.replace('budget.ts --', 'budget.ts'))
+      .map((line) => line.replace(/\s*#.*/, ''))
+      .map((line) => line.replace(/npm run budget( --)?/, 'node scripts/gatehouse.mjs budget'))
       .filter((line) => line !== '');
     expect(commands).toHaveLength(3);
     const [who = '', what = '', set = ''] = commands;

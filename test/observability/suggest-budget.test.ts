@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { RefusedJson } from '../../scripts/budget/budget-json.ts';
-import { mergeUsages, projectLines, quantile } from '../../scripts/budget/budget-report.ts';
-import { suggestBudget } from '../../scripts/budget/suggest-budget.ts';
+import type { RefusedJson } from '../../src/cli/operate/budget/budget-json.ts';
+import { mergeUsages, projectLines, quantile } from '../../src/cli/operate/budget/budget-report.ts';
+import { suggestBudget } from '../../src/cli/operate/budget/suggest-budget.ts';
 
 const SEEN = {
   effective: 1_000,

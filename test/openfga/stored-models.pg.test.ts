@@ -1,6 +1,6 @@
-/* `npm run model -- check --stored`: models that releases before imported, and that decide otherwise than where they came from. */
+/* `gatehouse model check --stored`: models that releases before imported, and that decide otherwise than where they came from. */
 import { expect, test } from 'vitest';
-import { storedModelLines } from '../../scripts/model/imported-models.ts';
+import { storedModelLines } from '../../src/cli/models/imported-models.ts';
 import { OPENFGA_COMMENT } from '../../src/store/sql/openfga-stores.ts';
 import { instanceForFile } from '../support/instance.ts';
 
@@ -36,17 +36,17 @@ test('names the versions in force, and all of the API of OpenFGA', async () => {
   await write('plain', 'int(d) > 5', '');
   await write('plain', 'true ||\n  d.getMilliseconds() > 5', 'by hand');
   await write('clean', 'd.goMilliseconds() > 5', '');
-  process.env['GATEWAY_SERVICE_AUTH_TOKENS'] = instance.token;
-  process.env['GATEWAY_ADMIN_API_SECRET'] = instance.adminSecret;
+  const { baseUrl: url, token, adminSecret } = instance;
+  const connection = { url, token, adminSecret, project: '', tenant: '', timeoutMs: 30_000 };
   const at = '$.conditions.slow.expression';
   const inPlain = `project plain, version 2, if it was imported: ${at}: 2:2: getMilliseconds is read otherwise: cel-go counts all milliseconds of a duration: 90500 of 1m30.5s, which are 500 here (import the model again)`;
   const inStore = `project store, version 1, through OpenFGA's API: ${at}: 1:1: string is read otherwise: cel-go writes doubles as 1e+06, timestamps at their own offset, and durations as 1.5s (import the model again)`;
-  const lines = await storedModelLines([], instance.baseUrl);
+  const lines = await storedModelLines([], connection);
   expect(lines.filter((line) => line.startsWith('project '))).toStrictEqual([inPlain, inStore]);
   expect(lines.at(-1)).toMatch(/^projects looked at: \d, places found: 2$/);
-  expect(await storedModelLines(['store'], instance.baseUrl)).toStrictEqual([
+  expect(await storedModelLines(['store'], connection)).toStrictEqual([
     inStore,
     'projects looked at: 1, places found: 1',
   ]);
-  await expect(storedModelLines(['nowhere'], instance.baseUrl)).rejects.toThrow('answered 404');
+  await expect(storedModelLines(['nowhere'], connection)).rejects.toThrow('nowhere');
 });

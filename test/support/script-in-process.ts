@@ -33,6 +33,7 @@ export async function scriptInProcess(
       return true;
     }),
   ];
+  const listeners = process.stdout.listeners('error');
   process.argv = [process.execPath, path, ...args];
   process.exitCode = undefined;
   chdir(folder);
@@ -48,5 +49,9 @@ export async function scriptInProcess(
     process.argv = before.argv;
     process.exitCode = before.exitCode;
     for (const spy of spies) spy.mockRestore();
+    // Each run may add one, and has a process of its own elsewhere.
+    for (const listener of process.stdout.listeners('error')) {
+      if (!listeners.includes(listener)) process.stdout.off('error', listener as () => void);
+    }
   }
 }

@@ -1,0 +1,139 @@
+import { AppError } from '../../shared/app-error.ts';
+import type { ServiceConnection } from './connection.ts';
+import type { CliReason } from './exit-codes.ts';
+import { messageOf } from './files.ts';
+import { isObject, type JsonRecord } from './json-values.ts';
+
+/** Codes of Connect behind which another attempt may have an answer. */
+const PASSING = new Set([
+  'unavailable',
+  'deadline_exceeded',
+  'resource_exhausted',
+  'aborted',
+  'canceled',
+  'internal',
+  'unknown',
+  'data_loss',
+]);
+/** Reasons that come with such a code, of requests that will be too large the next time as well. */
+const TOO_LARGE = /^(?:BODY|BATCH|FIELD|SHARD)_TOO_LARGE$/;
+/** Where the metadata of an error has the reason that the service named. */
+const REASON = 'reason';
+/** An error page of a proxy is shown this far. */
+const SHOWN_MAX = 200;
+
+/**
+ * Calls `package.Service/Method` with `body`, and answers its JSON. T is what the proto says; nobody checks it.
+ * Errors: REFUSED with the service's own words, reason and field; UNAVAILABLE where no answer came in time.
+ */
+export async function call<T>(
+  connection: ServiceConnection,
+  method: string,
+  body: object,
+): Promise<T> {
+  const response = await request(connection, `/${method}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+    signal: AbortSignal.timeout(connection.timeoutMs),
+  });
+  try {
+    return (await response.json()) as T;
+  } catch (error) {
+    throw unavailable(connection, error);
+  }
+}
+
+/**
+ * Asks `path` of a service, and answers when its head is there; the body is the caller's. No redirection is followed: it would
+ * take the credentials along. Errors: as `call`.
+ */
+export async function request(
+  connection: ServiceConnection,
+  path: string,
+  init: RequestInit,
+): Promise<Response> {
+  const headers = { ...headersOf(connection), ...(init.headers as Record<string, string>) };
+  let response: Response;
+  try {
+    response = await fetch(`${connection.url}${path}`, { ...init, headers, redirect: 'manual' });
+  } catch (error) {
+    throw unavailable(connection, error);
+  }
+  if (response.ok) return response;
+  const text = await response.text().catch((error: unknown) => messageOf(error));
+  throw refusalOf(connection, response.status, text);
+}
+
+/** What every request carries: credentials, and the shard by which a balancer may choose an instance. */
+export function headersOf(connection: ServiceConnection): Readonly<Record<string, string>> {
+  const { project, tenant, token, adminSecret } = connection;
+  return {
+    'x-gatehouse-shard': encodeURI(`${project || 'default'}/${tenant}`),
+    ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+    ...(adminSecret === undefined ? {} : { 'x-admin-secret': adminSecret }),
+  };
+}
+
+/** What a connection that ended means. */
+export function unavailable(connection: ServiceConnection, error: unknown): AppError {
+  const isLate = error instanceof Error && error.name === 'TimeoutError';
+  const why = isLate ? `no answer within ${connection.timeoutMs / 1000} s` : messageOf(error);
+  return new AppError<CliReason>('UNAVAILABLE', `${connection.url}: ${why}`, {}, error);
+}
+
+/** What an answer of a service that is an error means: its words, its reason and the field that it names. */
+export function errorOfAnswer(document: JsonRecord): AppError {
+  const { code, message, details } = document;
+  const detail = Array.isArray(details) ? details.find(isObject) : undefined;
+  const debug = isObject(detail?.['debug']) ? detail['debug'] : {};
+  const metadata = isObject(debug['metadata']) ? debug['metadata'] : {};
+  const texts = Object.entries({ ...metadata, [REASON]: debug[REASON] }).flatMap(([key, value]) =>
+    typeof value === 'string' ? [[key, value] as const] : [],
+  );
+  const reason = typeof debug[REASON] === 'string' ? debug[REASON] : '';
+  const isPassing = typeof code !== 'string' || (PASSING.has(code) && !TOO_LARGE.test(reason));
+  return new AppError<CliReason>(
+    isPassing ? 'UNAVAILABLE' : 'REFUSED',
+    `${String(message ?? code)}${reason === '' ? '' : ` (${reason})`}`,
+    Object.fromEntries(texts),
+  );
+}
+
+/** The reason that the service named, `TUPLE_EXISTS`; undefined where it named none, or never answered. */
+export function serviceReason(error: unknown): string | undefined {
+  return error instanceof AppError ? error.metadata[REASON] : undefined;
+}
+
+/** What an answer with another status than 200 means: of the service, or of whatever stands there or before it. */
+export function refusalOf(connection: ServiceConnection, status: number, text: string): AppError {
+  const document = documentOf(text);
+  if (document === undefined) {
+    const shown = text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)}…` : text;
+    const reason: CliReason = status >= 500 || status === 429 ? 'UNAVAILABLE' : 'REFUSED';
+    return new AppError<CliReason>(reason, `${connection.url} answered ${status}: ${shown}`);
+  }
+  const error = errorOfAnswer(document);
+  const hint = hintOf(status, connection);
+  return hint === ''
+    ? error
+    : new AppError<string>(error.reason, `${error.message}; ${hint}`, error.metadata);
+}
+
+function hintOf(status: number, { token, adminSecret }: ServiceConnection): string {
+  if (status === 401 && token === undefined) return 'set GATEHOUSE_TOKEN, or give --token-file';
+  if (status === 403 && adminSecret === undefined) {
+    return 'where it asks for the operator secret, set GATEHOUSE_ADMIN_SECRET, or give --admin-secret-file';
+  }
+  return '';
+}
+
+function documentOf(text: string): JsonRecord | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) && typeof value['code'] === 'string' ? value : undefined;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}

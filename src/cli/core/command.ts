@@ -1,0 +1,31 @@
+import type { CliCommand } from '../../command-line/command.ts';
+import type { Screens } from '../../command-line/terminal.ts';
+
+/** What a command does with its line; resolves to the exit code. Errors: AppError, which the caller shows and turns into one. */
+export type RunCommand = (line: CliLine) => Promise<number>;
+
+/** A row of a table of commands. What it does is loaded when it is asked for: help and completion need only the row. */
+export type CliCommandRow = CliCommand & {
+  readonly load: () => Promise<RunCommand>;
+};
+
+/** Names of commands, of one word or two (`check`, `model test`), in the order in which help lists them. */
+export type CommandTable = Readonly<Record<string, CliCommandRow>>;
+
+/** What was typed behind the name of the program, and where the command reads and writes. */
+export type CliLine = {
+  /** `check`, `model test`. */
+  readonly name: string;
+  /** Behind the name. */
+  readonly words: readonly string[];
+  /** What was given for an option; the last one counts. */
+  readonly text: (option: string) => string | undefined;
+  /** All that was given for it. */
+  readonly texts: (option: string) => readonly string[];
+  readonly isSet: (option: string) => boolean;
+  /** Every command there is, for what lists them. */
+  readonly commands: ReadonlyMap<string, CliCommandRow>;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Results, and words beside them. */
+  readonly screens: Screens;
+};

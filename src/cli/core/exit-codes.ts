@@ -1,0 +1,27 @@
+import { AppError } from '../../shared/app-error.ts';
+
+/** What was asked holds: allowed, written, without a finding. */
+export const EXIT_OK = 0;
+/** A deny, a failed assertion, a difference: the answer to what was asked, and no error. */
+export const EXIT_NO = 1;
+/** The command is wrong, or what it names: a file, a field, a right. Asking again cannot help. */
+export const EXIT_USAGE = 2;
+/** A deny that might have been an allow, had all inputs been there. */
+export const EXIT_UNDECIDED = 3;
+/** No answer: the service cannot be reached, or could not answer. Asking again may help. */
+export const EXIT_UNAVAILABLE = 4;
+
+/** Notes for the help of commands that ask a service. */
+export const EXIT_NOTES = `exit codes: 0 done; 2 the command is wrong, or what it names; 4 no answer: it may help to ask again`;
+
+/**
+ * Reasons of the command itself. INVALID_REQUEST: a wrong command line; FILE_INVALID: a file that is not what it should be, or
+ * cannot be read or written; REFUSED: what a service refuses; UNAVAILABLE: no answer from it.
+ */
+export type CliReason = 'INVALID_REQUEST' | 'FILE_INVALID' | 'REFUSED' | 'UNAVAILABLE';
+
+/** The exit code of what a command threw; never 0. */
+export function exitCodeOf(error: unknown): number {
+  if (!(error instanceof AppError)) return EXIT_UNAVAILABLE;
+  return error.reason === 'UNAVAILABLE' ? EXIT_UNAVAILABLE : EXIT_USAGE;
+}

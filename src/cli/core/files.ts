@@ -1,0 +1,51 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { AppError } from '../../shared/app-error.ts';
+import type { CliReason } from './exit-codes.ts';
+
+/** A file that is not what it should be; the message names it. */
+export function fileError(path: string, problem: string): AppError {
+  return new AppError<CliReason>('FILE_INVALID', `${path}: ${problem}`);
+}
+
+/** The text of a file; `-` is the standard input. Errors: FILE_INVALID naming the file. */
+export function readText(path: string): string {
+  try {
+    return readFileSync(path === '-' ? 0 : path, 'utf8');
+  } catch (error) {
+    throw fileError(path, messageOf(error));
+  }
+}
+
+/** What may stand in a header; anything else would be refused there without a word of where it came from. */
+const SECRET = /^[!-~]+$/;
+
+/** The secret that a file holds, without the space around it. Errors: FILE_INVALID naming the file, and never what is in it. */
+export function readSecret(path: string): string {
+  const text = readText(path).trim();
+  if (!isSecret(text)) throw fileError(path, 'must be printable ASCII without spaces');
+  return text;
+}
+
+/** Whether a text can be sent as a credential. */
+export function isSecret(text: string): boolean {
+  return SECRET.test(text);
+}
+
+/** Writes a file, or the standard output for `-`. Errors: FILE_INVALID naming the file. */
+export function writeText(path: string, text: string): void {
+  if (path === '-') {
+    process.stdout.write(text);
+    return;
+  }
+  try {
+    writeFileSync(path, text);
+  } catch (error) {
+    throw fileError(path, messageOf(error));
+  }
+}
+
+/** What a thrown value says, with its cause. */
+export function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
+}

@@ -1,0 +1,44 @@
+import type { CliLine } from './command.ts';
+
+/**
+ * Shows rows: for people as a table under `columns`, with `--json` one array, with `--jsonl` a row a line. `cells` are the texts
+ * of a row, as many as there are columns.
+ */
+export function showRows<Row>(
+  line: CliLine,
+  rows: readonly Row[],
+  columns: readonly string[],
+  cells: (row: Row) => readonly string[],
+): void {
+  const { output } = line.screens;
+  if (line.isSet('jsonl')) {
+    for (const row of rows) output.line(JSON.stringify(row));
+    return;
+  }
+  if (line.isSet('json')) {
+    output.line(JSON.stringify(rows, undefined, 2));
+    return;
+  }
+  const texts = rows.map((row) => cells(row).map((cell) => output.foreign(cell)));
+  const widths = columns.map((name, column) =>
+    Math.max(name.length, ...texts.map((row) => row[column]?.length ?? 0)),
+  );
+  const laid = (row: readonly string[]): string =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd();
+  output.line(output.paint(laid(columns.map((name) => name.toUpperCase())), 'bold'));
+  for (const row of texts) output.line(laid(row));
+}
+
+/** Shows an answer: with `--json` as it came, else as the lines that `words` makes of it. */
+export function showAnswer<T>(
+  line: CliLine,
+  answer: T,
+  words: (answer: T) => readonly string[],
+): void {
+  const { output } = line.screens;
+  if (line.isSet('json')) output.line(JSON.stringify(answer, undefined, 2));
+  else for (const text of words(answer)) output.line(output.foreign(text));
+}

@@ -1,0 +1,101 @@
+/** A test of a file, as JUnit shows it. */
+export type JunitCase = {
+  readonly name: string;
+  /** Assertions that were looked at. */
+  readonly assertions: number;
+  /** What does not hold, each in one line. */
+  readonly failures: readonly string[];
+};
+
+/** A file of tests, as JUnit shows it. */
+export type JunitSuite = {
+  readonly file: string;
+  readonly cases: readonly JunitCase[];
+  /** Why its tests could not be run; undefined where they were. */
+  readonly error: string | undefined;
+};
+
+type JunitCounts = { readonly tests: number; readonly failures: number; readonly errors: number };
+
+/** What XML 1.0 does not let stand, not even as a reference: most controls, half pairs and two more. */
+const FORBIDDEN = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu;
+const ESCAPES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  '\t': '&#9;',
+  '\n': '&#10;',
+  '\r': '&#13;',
+};
+const INSTEAD = '\uFFFD';
+
+/**
+ * A document of JUnit XML, as the Ant task writes it and services of continuous integration read it: a suite for each file, a
+ * case for each test. What XML cannot hold is U+FFFD. O(size).
+ */
+export function junitXml(suites: readonly JunitSuite[]): string {
+  const counts = suites.map(countsOf);
+  const all = {
+    tests: sum(counts.map(({ tests }) => tests)),
+    failures: sum(counts.map(({ failures }) => failures)),
+    errors: sum(counts.map(({ errors }) => errors)),
+  };
+  return [
+    '<?xml version="1.0" encoding="UTF-8"?>',
+    `<testsuites${attributes({ name: 'gatehouse model test', ...all })}>`,
+    ...suites.flatMap(suiteLines),
+    '</testsuites>',
+    '',
+  ].join('\n');
+}
+
+function suiteLines(suite: JunitSuite): readonly string[] {
+  const { file, cases, error } = suite;
+  const lines = cases.map(({ name, assertions, failures }) => {
+    const start = `    <testcase${attributes({ classname: file, name, file, assertions })}`;
+    const [first] = failures;
+    if (first === undefined) return `${start}/>`;
+    const failure = `<failure${attributes({ message: first, type: 'assertion' })}>`;
+    return `${start}>${failure}${text(failures.join('\n'))}</failure></testcase>`;
+  });
+  if (error !== undefined) {
+    const start = `    <testcase${attributes({ classname: file, name: file, file })}>`;
+    const message = `<error${attributes({ message: error, type: 'file' })}>${text(error)}</error>`;
+    lines.push(`${start}${message}</testcase>`);
+  }
+  return [
+    `  <testsuite${attributes({ name: file, ...countsOf(suite) })}>`,
+    ...lines,
+    '  </testsuite>',
+  ];
+}
+
+function countsOf({ cases, error }: JunitSuite): JunitCounts {
+  const errors = error === undefined ? 0 : 1;
+  const failures = cases.filter((one) => one.failures.length > 0).length;
+  return { tests: cases.length + errors, failures, errors };
+}
+
+function attributes(values: Readonly<Record<string, string | number>>): string {
+  return Object.entries(values)
+    .map(([name, value]) => ` ${name}="${attribute(String(value))}"`)
+    .join('');
+}
+
+function attribute(value: string): string {
+  return allowed(value).replaceAll(/[&<>"\t\n\r]/g, (found) => ESCAPES[found] ?? found);
+}
+
+/** Line breaks and tabs stay in text; a return would be read as a line break. */
+function text(value: string): string {
+  return allowed(value).replaceAll(/[&<>\r]/g, (found) => ESCAPES[found] ?? found);
+}
+
+function allowed(value: string): string {
+  return value.toWellFormed().replaceAll(FORBIDDEN, INSTEAD);
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, one) => total + one, 0);
+}

