@@ -4,6 +4,7 @@ import { CONTEXT } from './contexts/context-commands.ts';
 import type { CliCommandRow, CommandTable } from './core/command.ts';
 import { MODEL } from './models/model-commands.ts';
 import { OPERATE } from './operate/operate-commands.ts';
+import { PEERS } from './peers/peer-commands.ts';
 import { TUPLES } from './tuples/tuple-commands.ts';
 
 /** Groups of commands as the help of all shows them. A new command is a row of one of these tables. */
@@ -11,6 +12,7 @@ export const GROUPS: readonly (readonly [title: string, table: CommandTable])[] 
   ['Ask', ASK],
   ['Tuples', TUPLES],
   ['Models', MODEL],
+  ['From another service', PEERS],
   ['Operate', OPERATE],
   ['This command', CONTEXT],
 ];

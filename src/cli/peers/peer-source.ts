@@ -1,0 +1,30 @@
+import type { PeerModel, PeerReference, PeerTuple } from '../../language/peers/peer-model.ts';
+
+/** A query that both services are asked. */
+export type PeerQuery = {
+  readonly object: PeerReference;
+  readonly relation: string;
+  readonly subject: PeerReference;
+};
+
+/** What one of them answers; `error` is '' where it decided. */
+export type PeerAnswer = { readonly allowed: boolean; readonly error: string };
+
+/** A tuple of a running peer: where it stands, and its reading, which refuses what cannot be carried over. */
+export type PeerTupleSource = { readonly place: string; readonly read: () => PeerTuple };
+
+/** A running OpenFGA or SpiceDB that is only read. All errors: UNAVAILABLE and REFUSED, in its own words. */
+export interface PeerSource {
+  readonly name: string;
+  readModel(): Promise<PeerModel>;
+  /** Every tuple, page by page. Memory: one page. */
+  readTuples(): AsyncIterable<PeerTupleSource>;
+  /** Answers in the order of the queries. */
+  ask(queries: readonly PeerQuery[]): Promise<readonly PeerAnswer[]>;
+  close(): void;
+}
+
+/** A reference as both peers write it: `doc:plan`, `group:eng#member`. */
+export function referenceText({ type, id, relation }: PeerReference): string {
+  return `${type}:${id}${relation === '' ? '' : `#${relation}`}`;
+}
