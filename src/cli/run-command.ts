@@ -21,10 +21,8 @@ export async function runCommand(
     output: new Terminal(process.stdout, environment),
     notes: new Terminal(process.stderr, environment),
   };
-  // A reader that went away (`| head`) wants no more.
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    process.exit(error.code === 'EPIPE' ? EXIT_OK : EXIT_UNAVAILABLE);
-  });
+  // A reader that went away (`| head`) wants no more. An answer that nobody read is not 0, which would be an allow.
+  process.stdout.on('error', () => process.exit(EXIT_UNAVAILABLE));
   // What errors name while options are not parsed yet.
   let [name = ''] = commandOf(args.filter((word) => !word.startsWith('-'))) ?? [];
   try {

@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 /* How `gatehouse` reaches a service: contexts and credentials, and what no answer means. */
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -9,6 +11,7 @@ import { instanceForFile } from '../support/instance.ts';
 
 const { instance } = await instanceForFile();
 const command = gatehouseCommand();
+const QUERY = 'resource:plan#viewer@user:ann';
 const CONTEXTS = join(command.folder, 'gatehouse', 'contexts.json');
 
 describe('no answer is never an allow', () => {
@@ -44,6 +47,20 @@ describe('no answer is never an allow', () => {
     expect(code).toBe(expected);
     expect(out).toBe(expected === 1 ? 'deny\n' : '');
     expect(seen).toEqual(['undefined']);
+  });
+
+  test('a deny that nobody reads is no allow', async () => {
+    const child = spawn(join(import.meta.dirname, '../../bin/gatehouse'), ['check', QUERY], {
+      env: {
+        PATH: process.env['PATH'],
+        HOME: command.folder,
+        GATEHOUSE_URL: instance.baseUrl,
+        GATEHOUSE_TOKEN: instance.token,
+      },
+    });
+    // As `| head` does that has seen enough.
+    child.stdout.destroy();
+    expect(await once(child, 'close')).toEqual([4, null]);
   });
 
   test('a silent service ends by the time that is given: 4', async () => {

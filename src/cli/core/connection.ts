@@ -20,6 +20,7 @@ type ServiceCredentials = Pick<ServiceConnection, 'token' | 'adminSecret'>;
 
 const URL_DEFAULT = 'http://127.0.0.1:8080';
 const TIMEOUT_SECONDS = { default: 30, max: 86_400 } as const;
+
 /** The service that a command is about; the first one, where `--url` names several. Errors: as `connectionsOf`. */
 export async function connectionOf(line: CliLine): Promise<ServiceConnection> {
   const [first] = await connectionsOf(line);

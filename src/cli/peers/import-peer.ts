@@ -5,7 +5,7 @@ import { type ImportedModel, importPeerModel } from '../../language/peers/import
 import type { PeerTuple } from '../../language/peers/peer-model.ts';
 import { type TupleNaming, tupleLine } from '../../language/peers/tuple-line.ts';
 import { AppError } from '../../shared/app-error.ts';
-import { call, request } from '../core/call.ts';
+import { call, request, unavailable } from '../core/call.ts';
 import type { CliLine } from '../core/command.ts';
 import { type ServiceConnection, connectionOf } from '../core/connection.ts';
 import { type CliReason, EXIT_NO, EXIT_OK } from '../core/exit-codes.ts';
@@ -24,6 +24,7 @@ const SHOWN_MAX = 20;
 const ACTIVATION_MS_MAX = 600_000;
 
 type Counts = { readonly tuples: number; readonly skipped: number };
+
 /** Brings the model and the tuples of a running peer into a project and tenant, and asks both a sample. Resolves to the exit code. */
 export async function importPeer(
   line: CliLine,
@@ -110,14 +111,16 @@ async function importTuples(
     body: Readable.toWeb(body),
     duplex: 'half' as const,
   };
-  const sent = request(connection, `/v1/tuples:import?${parameters.toString()}`, init).then(
-    (response) => response.text(),
-    (error: unknown) => {
+  const sent = request(connection, `/v1/tuples:import?${parameters.toString()}`, init)
+    .then(async (response) => {
+      await response.text().catch((error: unknown) => {
+        throw unavailable(connection, error);
+      });
+    })
+    .catch((error: unknown) => {
       refusal = error;
       body.destroy();
-      return '';
-    },
-  );
+    });
   let text = '';
   try {
     for await (const { place, read } of source.readTuples()) {
