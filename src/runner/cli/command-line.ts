@@ -43,10 +43,8 @@ export async function runCommandLine(
   environment: Environment,
   local: LocalRunner,
 ): Promise<number> {
-  // A reader that went away (`| head`) wants no more.
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    process.exit(error.code === 'EPIPE' ? 0 : EXIT_FAILURE);
-  });
+  // A reader that went away (`| head`) wants no more. What nobody read is not 0, which would be a run that succeeded.
+  process.stdout.on('error', () => process.exit(EXIT_FAILURE));
   let line: CommandLine | undefined;
   try {
     line = parseCommandLine(args);

@@ -53,6 +53,11 @@ export class CliProcess {
     this.#child.kill(signal);
   }
 
+  /** Closes its standard output. */
+  stopReading(): void {
+    this.#child.stdout?.destroy();
+  }
+
   get pid(): number {
     return this.#child.pid ?? 0;
   }

@@ -384,6 +384,13 @@ inShort(describe)('what is wrong is 2', { timeout: 120_000 }, () => {
     }
   });
 
+  test('what nobody reads is no success', async () => {
+    const cli = startCli(project(), ['--version']);
+    // As `| head` does that has seen enough.
+    cli.stopReading();
+    expect([await cli.ended, cli.stdout]).toEqual([1, '']);
+  });
+
   test('settings', async () => {
     const { code, stderr } = await runCli(project(), ['runs'], { env: { RUNNER_PROT: '1' } });
     expect([code, stderr]).toEqual([2, expect.stringContaining('RUNNER_PROT')]);
