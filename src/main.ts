@@ -46,7 +46,7 @@ function instancesOrExit(): number | undefined {
   try {
     return instancesOf(process.argv.slice(2));
   } catch (error) {
-    process.stderr.write(`${(error as Error).message}\nusage: npm start [-- --instances N]\n`);
+    process.stderr.write(`${(error as Error).message}\nusage: gatehouse serve [--instances N]\n`);
     process.exit(EXIT_USAGE);
   }
 }

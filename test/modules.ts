@@ -380,6 +380,7 @@ export const ROOMS: ImportTable = {
     'config',
     'http',
     'http/bodies',
+    'http/http1',
     'http/listener',
     'observability',
     'runner/api',

@@ -22,7 +22,7 @@ export const LISTENER_OPTIONS = {
   listenFds: listOption({
     env: 'GATEWAY_LISTEN_FDS',
     description:
-      "Descriptors of sockets that listen already; they replace GATEWAY_HOST and GATEWAY_CONNECT_PORT. `npm start -- --instances N` sets them. The process accepts from the first at once, and from its neighbours' where connections are left waiting.",
+      "Descriptors of sockets that listen already; they replace GATEWAY_HOST and GATEWAY_CONNECT_PORT. `gatehouse serve --instances N` sets them. The process accepts from the first at once, and from its neighbours' where connections are left waiting.",
     fallback: [],
     pattern: /^\d{1,5}$/,
     rule: 'a descriptor',

@@ -39,7 +39,7 @@ export const UPKEEP_OPTIONS = {
   fsckRowsPerSecond: integerOption({
     env: 'GATEWAY_FSCK_ROWS_PER_SECOND',
     description:
-      'Stored tuples that are read in the background and compared with the loaded indexes, all workers of this process together. 0 compares only on demand (npm run fsck).',
+      'Stored tuples that are read in the background and compared with the loaded indexes, all workers of this process together. 0 compares only on demand (gatehouse fsck).',
     fallback: 2_000,
     min: 0,
     max: 10_000_000,

@@ -11,6 +11,7 @@ const environment = withdrawSecrets(process.env);
 // answered at once.
 process.exitCode = await runCommandLine(process.argv.slice(2), environment, {
   conceal: hideFromOtherProcesses,
+  serve: async (settings) => (await import('./serve.ts')).serveRunner(settings),
   openLink: async (context) => {
     const early = (await import('./wiring/early-supervision.ts')).startSupervision();
     return (await import('./wiring/local-link.ts')).openLocalLink(context, early);

@@ -161,7 +161,9 @@ describe('serve --testing', () => {
 
   test('its help, and that of programs that read their own arguments', async () => {
     expect((await command.run(['serve', '--help'])).out).toContain('Usage: gatehouse serve');
-    expect((await command.run(['runner', '--help'])).out).toContain('Usage: runner <command>');
+    expect((await command.run(['runner', '--help'])).out).toContain(
+      'Usage: gatehouse-runner <command>',
+    );
     expect((await command.run(['verify', '--help'])).out).toContain('usage: npm run verify');
     expect((await command.run(['serve', '--nope'])).code).toBe(2);
   });

@@ -66,6 +66,17 @@ export async function loadUws(why: (reason: string) => void): Promise<UwsModule 
   return module;
 }
 
+/** Whether uWebSockets.js is installed, with a binary for this platform or without. A package may leave it out. */
+export function isUwsInstalled(): boolean {
+  try {
+    import.meta.resolve('uWebSockets.js');
+    return true;
+  } catch {
+    // It throws for a package that there is not, and for nothing else here.
+    return false;
+  }
+}
+
 async function load(): Promise<Loading> {
   // Read once, when the binary is loaded; its own default is 4,096 bytes.
   process.env['UWS_HTTP_MAX_HEADERS_SIZE'] ??= String(HEADER_BYTES_MAX);

@@ -106,7 +106,9 @@ function report(error: unknown, line: CommandLine | undefined): number {
     }
   }
   if (reason === 'INVALID_REQUEST') {
-    notes.line(`See: runner ${line?.command === undefined ? '' : `${line.command} `}--help`);
+    notes.line(
+      `See: gatehouse-runner ${line?.command === undefined ? '' : `${line.command} `}--help`,
+    );
   }
   if (reason === 'UNAUTHORIZED') notes.line('Set RUNNER_API_TOKEN to the token of the runner.');
   return USAGE_REASONS.has(reason) ? EXIT_USAGE : EXIT_FAILURE;

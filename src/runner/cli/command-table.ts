@@ -106,6 +106,13 @@ export const COMMAND_TABLE = {
     words: {},
     options: { json: { help: ['as GET /api/workflows shows them'] }, ...EVERYWHERE },
   },
+  serve: {
+    summary: 'Serves the workspace: its page, its API and its schedules, until a signal.',
+    usage: ['serve [options]'],
+    words: {},
+    options: EVERYWHERE,
+    notes: 'Settings are the variables RUNNER_*: docs/configuration.md.',
+  },
   runs: {
     summary: 'Lists runs, newest first.',
     usage: ['runs [options]'],

@@ -4,6 +4,7 @@ import type { Screens, Terminal } from '../../command-line/terminal.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { StartRequest } from '../model/ports.ts';
 import type { WorkflowRun } from '../model/run.ts';
+import { RUNNER_OPTIONS } from '../settings/settings.ts';
 import { durationText } from '../text/duration.ts';
 import type { CommandLine } from './arguments.ts';
 import type { CliContext } from './connect.ts';
@@ -41,9 +42,18 @@ export async function runCommand(
       return secrets(line, context, screens);
     case 'actions':
       return (await import('./actions-command.ts')).runActionsCommand(line, context, screens);
+    case 'serve':
+      return serve(line, context);
     case undefined:
       return 0;
   }
+}
+
+async function serve(line: CommandLine, context: CliContext): Promise<number> {
+  wordsOf(line, 0, 0, '');
+  const { local, environment, workspace } = context;
+  await local.serve({ ...environment, [RUNNER_OPTIONS.workspace.env]: workspace });
+  return 0;
 }
 
 async function run(line: CommandLine, context: CliContext, screens: Screens): Promise<number> {

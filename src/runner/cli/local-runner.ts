@@ -24,6 +24,8 @@ export type LocalContext = {
 export interface LocalRunner {
   /** Keeps other processes of this user from reading this one, before it holds secrets or runs steps. */
   conceal(): boolean;
+  /** Serves the workspace until a signal, by these settings. Resolves when it is ready. */
+  serve(environment: LocalContext['environment']): Promise<void>;
   /** Runs that waited in the queue when the last runner ended go on, too. */
   openLink(context: LocalContext): Promise<RunnerLink>;
   openSecrets(context: LocalContext): Promise<SecretLink>;

@@ -118,6 +118,7 @@ export async function runCli(...parameters: Parameters<typeof startCli>): Promis
 /** As src/runner/cli-main.ts has it, but the process of the tests goes on to be read by others. */
 const LOCAL: LocalRunner = {
   conceal: () => false,
+  serve: () => Promise.reject(new Error('a server has a process of its own')),
   openLink: (context) => openLocalLink(context, startSupervision()),
   openSecrets: openLocalSecrets,
   planStart,

@@ -109,7 +109,7 @@ export function projectLines(report: ProjectReport): readonly string[] {
   const { verdict, budget, why } = suggestionOf(report);
   lines.push(`suggestion: ${verdict}${budget === undefined ? '' : ` ${budget}`} (${why})`);
   if (budget !== undefined && verdict !== 'keep') {
-    lines.push(`to set it: npm run budget -- ${first.project_id} --set ${budget}`);
+    lines.push(`to set it: gatehouse budget ${first.project_id} --set ${budget}`);
   }
   return lines;
 }

@@ -76,7 +76,7 @@ async function loadRemote(
   const shown = `.runner/actions/${repository}@${ref}`;
   const found = await findAction(job, reference);
   if (found === undefined) {
-    const text = `Action '${key}' is not here: \`runner actions fetch\` gets it, or put its repository into ${shown} of the project`;
+    const text = `Action '${key}' is not here: \`gatehouse-runner actions fetch\` gets it, or put its repository into ${shown} of the project`;
     throw new AppError('NOT_FOUND', text, { field: 'uses' });
   }
   const definition = await readDefinition(normalize(join(found.root, path)), key);

@@ -62,7 +62,7 @@ function form({ info, environments }: WorkflowView, now: number): SafeHtml {
   const inputs = Object.entries(info.inputs ?? {});
   return html`<noscript
       ><p class="empty">
-        Starting a run needs JavaScript, or <code>npm run runner -- run ${info.fileName}</code>.
+        Starting a run needs JavaScript, or <code>gatehouse-runner run ${info.fileName}</code>.
       </p></noscript
     >
     <form
