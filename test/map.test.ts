@@ -62,7 +62,12 @@ test('each addition has its steps, and each step its file and its place', () => 
 /** An addition that is there already: the folder and the word by which its places are found, and files of its own. */
 const EXAMPLES: readonly (readonly [string, string, RegExp, RegExp])[] = [
   ['an RPC', 'src', /\breadRelationTuples\b/, /^$/],
-  ['a query', 'src', /\blistSubjects\b/, /\/list-subjects-(?:handlers|query)\.ts$/],
+  [
+    'a query',
+    'src',
+    /\blistSubjects\b/,
+    /\/(?:list-subjects-(?:handlers|query)|start-list-subjects|library\/engine)\.ts$/,
+  ],
   ['a channel', 'src/notify', /\bemailChannel\b/, /^$/],
   ['a built-in action', 'src/runner', /astral-sh\/setup-uv/, /^$/],
 ];

@@ -4,6 +4,8 @@ import { checkConditionName, checkJson, checkNamespace, checkRelation } from '..
 import type { RelationTuple, Subject, TupleKey } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
 import { microsecondsOf, parseTimestamp } from '../shared/instant.ts';
+import { compareUtf8 } from '../shared/utf8-order.ts';
+import { utf8Length } from '../shared/utf8.ts';
 import { objectFromText, subjectFromText, textOfTuple, tupleFromText } from './tuple-text.ts';
 import { type Field, type Fields, type YamlProblem, isEmpty, YamlReader } from './yaml-reader.ts';
 
@@ -73,7 +75,7 @@ export function readAssertionFile(text: string): AssertionFileReading {
 }
 
 function sizeProblem(text: string): string | undefined {
-  if (text.length > TEXT_BYTES_MAX || Buffer.byteLength(text) > TEXT_BYTES_MAX) {
+  if (text.length > TEXT_BYTES_MAX || utf8Length(text) > TEXT_BYTES_MAX) {
     return `a file has at most ${TEXT_BYTES_MAX} bytes`;
   }
   return text.isWellFormed() && !text.includes('\u0000') ? undefined : 'is not well-formed Unicode';
@@ -405,5 +407,5 @@ function contextText(context: JsonObject | undefined): string {
 }
 
 function sorted(ids: readonly string[]): readonly string[] {
-  return [...new Set(ids)].toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+  return [...new Set(ids)].toSorted(compareUtf8);
 }

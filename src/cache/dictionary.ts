@@ -1,5 +1,6 @@
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
+import { type Utf8View, utf8View } from '../shared/utf8.ts';
 import type { CacheReason } from './cache-reason.ts';
 import type { PageAllocator } from './page-allocator.ts';
 import { PagedWords } from './paged-words.ts';
@@ -45,7 +46,7 @@ export class Dictionary {
   readonly #bins = new Uint32Array(BINS);
   /** Addresses at or above are unused. */
   #top = ADDRESS_FIRST;
-  readonly #decoders: Buffer[] = [];
+  readonly #decoders: Utf8View[] = [];
 
   constructor(allocator: PageAllocator) {
     this.records = new PagedWords(allocator, RECORD_PAGE_WORDS, PAGE_WORDS_FIRST);
@@ -159,7 +160,7 @@ export class Dictionary {
     const end = start + ((page[at] as number) & RECORD_LENGTH_MASK);
     let decoder = this.#decoders[index];
     if (decoder === undefined || decoder.buffer !== page.buffer) {
-      decoder = Buffer.from(page.buffer, 0, page.byteLength);
+      decoder = utf8View(page.buffer, 0, page.byteLength);
       this.#decoders[index] = decoder;
     }
     return decoder.toString('utf8', start, end);

@@ -1,4 +1,5 @@
 import { assert } from '../shared/assert.ts';
+import { utf8View } from '../shared/utf8.ts';
 import { LIST_LONG, LIST_PAGE_MASK, LIST_PAGE_SHIFT, type ListStore } from './list-store.ts';
 import type { PageAllocator } from './page-allocator.ts';
 import { SEGMENT_HEADER, SEGMENT_SLOTS, SegmentedHash, homeSlot } from './segmented-hash.ts';
@@ -120,7 +121,7 @@ export class QualifierStore {
     if (length === 0) return '';
     const words = new Uint32Array((length + 3) >>> 2);
     this.#lists.copy(record, QUALIFIER_PARAMS, words, 0, words.length);
-    return Buffer.from(words.buffer, 0, length).toString('utf8');
+    return utf8View(words.buffer, 0, length).toString('utf8', 0, length);
   }
 
   /** Address of the record of an edge that carries something. Errors: an assertion when it has none. */

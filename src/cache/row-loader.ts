@@ -1,5 +1,6 @@
 import { fieldError } from '../model/field-error.ts';
 import { WILDCARD_NODE } from '../model/tuple-reader.ts';
+import { utf8Text } from '../shared/utf8.ts';
 import type { EdgeWriter, IndexParts } from './edge-writer.ts';
 import { isRecord } from './entity-lookup.ts';
 import type { NameTable } from './name-table.ts';
@@ -214,7 +215,7 @@ function expiryOf(input: RowBytes, at: number): bigint {
   const end = input.bounds[at + 1] as number;
   if (start < 0) return NEVER_US;
   if (input.expiryFormat === 'text') {
-    const text = Buffer.from(input.bytes.subarray(start, end)).toString('latin1');
+    const text = utf8Text(input.bytes, start, end);
     if (!/^-?\d{1,19}$/.test(text)) throw fieldError('expires_at_us', 'not an int8');
     return BigInt(text);
   }

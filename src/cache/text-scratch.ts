@@ -1,5 +1,5 @@
-import { randomInt } from 'node:crypto';
 import { fieldError } from '../model/field-error.ts';
+import { utf8Length } from '../shared/utf8.ts';
 
 /** Longest string that the index can hold, in UTF-8 bytes. */
 export const TEXT_BYTES_MAX = 0xffff;
@@ -13,8 +13,7 @@ const scratchBytes = new Uint8Array(scratchWords.buffer);
 const encoder = new TextEncoder();
 
 // Secret odd multipliers: two rounds a word, so that no fixed set of ids collides in every process.
-const KEY_1 = randomInt(0x4000_0000, 0x7fff_ffff) | 1;
-const KEY_2 = randomInt(0x4000_0000, 0x7fff_ffff) | 1;
+const [KEY_1, KEY_2] = randomKeys();
 
 if (new Uint8Array(new Uint32Array([1]).buffer)[0] !== 1) {
   throw new Error('the tuple index needs a little-endian machine');
@@ -50,7 +49,7 @@ export function loadText(text: string): number {
 
 function loadUnicode(text: string): number {
   // A code unit takes three bytes at most: shorter texts need not be counted.
-  if (text.length * 3 > TEXT_BYTES_MAX && Buffer.byteLength(text) > TEXT_BYTES_MAX) return -1;
+  if (text.length * 3 > TEXT_BYTES_MAX && utf8Length(text) > TEXT_BYTES_MAX) return -1;
   if (!text.isWellFormed()) return -1;
   const length = encoder.encodeInto(text, scratchBytes).written;
   scratchBytes.fill(0, length, (length + 4) & ~3);
@@ -110,6 +109,12 @@ export function mix(hash: number, word: number): number {
   mixed ^= mixed >>> 15;
   mixed = Math.imul(mixed, KEY_2);
   return mixed ^ (mixed >>> 13);
+}
+
+/** Two odd numbers from 2 ** 30 to 2 ** 31. */
+function randomKeys(): readonly [number, number] {
+  const [first = 0, second = 0] = crypto.getRandomValues(new Uint32Array(2));
+  return [(first & 0x3fff_ffff) | 0x4000_0001, (second & 0x3fff_ffff) | 0x4000_0001];
 }
 
 /** Hash (int32) of a pair of ids. Hot. */

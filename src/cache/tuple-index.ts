@@ -2,6 +2,7 @@ import { WILDCARD_NAMESPACE, type RelationTuple, type TupleKey } from '../model/
 import { EDGE_ABSENT, EMPTY_NAME, WILDCARD_NAME, WILDCARD_NODE } from '../model/tuple-reader.ts';
 import type { EdgeQualifier, EntityLookups, TupleReader } from '../model/tuple-reader.ts';
 import { assert } from '../shared/assert.ts';
+import { utf8Text } from '../shared/utf8.ts';
 import { Adjacency, FORWARD } from './adjacency.ts';
 import { ChangeJournal } from './change-journal.ts';
 import {
@@ -328,7 +329,7 @@ export class TupleIndex implements TupleReader {
     const text = (column: number): string => {
       const start = rows.bounds[row * 18 + column * 2] as number;
       const end = rows.bounds[row * 18 + column * 2 + 1] as number;
-      return start < 0 ? '' : Buffer.from(rows.bytes.subarray(start, end)).toString('utf8');
+      return start < 0 ? '' : utf8Text(rows.bytes, start, end);
     };
     return this.remove({
       namespace: text(0),

@@ -84,6 +84,9 @@ export function compileExpression(
   }
 }
 
+/** V8's, and Safari's, bound of what an error notes; elsewhere there is none. */
+const errors: typeof Error & { stackTraceLimit?: number | undefined } = Error;
+
 /**
  * The evaluation of a parsed expression of so many nodes, which was checked: names that are not known
  * come to an error only when they are asked for. O(nodes).
@@ -93,14 +96,14 @@ export function planExpression(expr: Expr, nodes: number): CelProgram['evaluate'
   return (bindings, meter) => {
     if (!meter.spend(nodes)) return EXHAUSTED;
     const before = meterNow;
-    const { stackTraceLimit } = Error;
+    const { stackTraceLimit } = errors;
     meterNow = meter;
     // Errors are values here, made by the thousand: where they arose is nobody's query.
-    Error.stackTraceLimit = 0;
+    errors.stackTraceLimit = 0;
     try {
       return run(bindings);
     } finally {
-      Error.stackTraceLimit = stackTraceLimit;
+      errors.stackTraceLimit = stackTraceLimit;
       meterNow = before;
     }
   };

@@ -1,4 +1,5 @@
 import { AppError } from '../shared/app-error.ts';
+import { utf8Length } from '../shared/utf8.ts';
 import { JSON_DEPTH_MAX, type JsonValue } from './canonical-json.ts';
 import { fieldError } from './field-error.ts';
 import type { ModelReason } from './model-reason.ts';
@@ -94,7 +95,7 @@ export function checkSku(field: string, value: string): void {
 /** A condition name: any text of at most 256 bytes. Unknown names deny when they are evaluated. */
 export function checkConditionName(field: string, value: string): void {
   checkText(field, value);
-  if (Buffer.byteLength(value) > ID_BYTES_MAX) {
+  if (utf8Length(value) > ID_BYTES_MAX) {
     throw fieldError(field, `must have at most ${ID_BYTES_MAX} bytes of UTF-8`);
   }
 }
@@ -160,7 +161,7 @@ function checkId(field: string, value: string): void {
   }
   if (!value.isWellFormed()) throw fieldError(field, 'is not well-formed Unicode');
   // A UTF-16 unit is at most three bytes, so that short ids need no counting.
-  if (value.length * 3 > ID_BYTES_MAX && Buffer.byteLength(value) > ID_BYTES_MAX) {
+  if (value.length * 3 > ID_BYTES_MAX && utf8Length(value) > ID_BYTES_MAX) {
     throw fieldError(field, `must have at most ${ID_BYTES_MAX} bytes of UTF-8`);
   }
 }

@@ -1,9 +1,14 @@
+/** A browser has none. */
+const { process: ofNode } = globalThis as unknown as {
+  readonly process?: { readonly env?: Readonly<Record<string, string | undefined>> };
+};
+
 /**
  * Whether assertions are made that cost something where it counts: each look of the engine at its tables and budgets,
  * each record of a run as a whole. Set DEBUG_ASSERTIONS=1, as the tests do. A constant: what it guards is left out
  * of the compiled code otherwise.
  */
-export const DEBUG_ASSERTIONS = process.env['DEBUG_ASSERTIONS'] === '1';
+export const DEBUG_ASSERTIONS = ofNode?.env?.['DEBUG_ASSERTIONS'] === '1';
 
 /**
  * Stops a programmer error. Inside a worker a failed assertion becomes `internal` for the item

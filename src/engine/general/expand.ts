@@ -2,9 +2,9 @@ import type { ExpandTree, UsersetRef } from '../../model/expand-tree.ts';
 import type { NamespaceModel } from '../../model/namespace-model.ts';
 import type { Rewrite } from '../../model/rewrite.ts';
 import { EDGE_NODE_MASK, WILDCARD_NODE } from '../../model/tuple-reader.ts';
+import { compareUtf8 } from '../../shared/utf8-order.ts';
 import { BACKSTOP_CYCLE, BACKSTOP_DEPTH, type EvaluationTask } from '../bound/evaluator-api.ts';
 import { type Scope, TRUE } from '../bound/scope.ts';
-import { compareUtf8 } from './utf8-order.ts';
 
 /** A userset on the way from the root, for the search of itself and the depth bound. */
 type PathNode = {

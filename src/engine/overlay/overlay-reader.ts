@@ -22,6 +22,8 @@ import {
   WILDCARD_NODE,
 } from '../../model/tuple-reader.ts';
 import { assert } from '../../shared/assert.ts';
+import { compareUtf8 } from '../../shared/utf8-order.ts';
+import { utf8Text } from '../../shared/utf8.ts';
 import {
   type ChangedEdge,
   ChangedNodes,
@@ -36,6 +38,7 @@ import { PRIVATE_ENTITY, PRIVATE_NAME, PRIVATE_NODE, PrivateIds } from './privat
 const ADDED_CURSOR = 2 ** 40;
 /** A word of a changed list: no word of an index has both bits (WORD_LIST marks a list, EDGE_QUALIFIED an entry). */
 const CHANGED_WORD = 0xc000_0000;
+const encoder = new TextEncoder();
 
 /**
  * A reader with changes laid over it: as if they had been applied, in their order, while the reader itself stays as
@@ -139,7 +142,7 @@ export class OverlayReader implements TupleReader {
   }
 
   nameIdOfBytes(bytes: Uint8Array, start: number, end: number): number {
-    return this.nameId(textOf(bytes, start, end));
+    return this.nameId(utf8Text(bytes, start, end));
   }
 
   entityId(namespace: number, id: string): number {
@@ -149,7 +152,7 @@ export class OverlayReader implements TupleReader {
 
   readEntityIds(bytes: Uint8Array, lookups: EntityLookups, count: number): void {
     for (let i = 0; i < count; i++) {
-      const id = textOf(bytes, lookups.starts[i] as number, lookups.ends[i] as number);
+      const id = utf8Text(bytes, lookups.starts[i] as number, lookups.ends[i] as number);
       lookups.entities[i] = this.entityId(lookups.namespaces[i] as number, id);
     }
   }
@@ -166,14 +169,14 @@ export class OverlayReader implements TupleReader {
 
   readEntityId(entity: number, out: Uint8Array, at: number): number {
     if (entity < PRIVATE_ENTITY) return this.#base.readEntityId(entity, out, at);
-    const bytes = Buffer.from(this.#ids.entityText(entity));
+    const bytes = encoder.encode(this.#ids.entityText(entity));
     out.set(bytes, at);
     return at + bytes.length;
   }
 
   compareEntityIds(a: number, b: number): number {
     if (a < PRIVATE_ENTITY && b < PRIVATE_ENTITY) return this.#base.compareEntityIds(a, b);
-    return Buffer.compare(Buffer.from(this.entityText(a)), Buffer.from(this.entityText(b)));
+    return compareUtf8(this.entityText(a), this.entityText(b));
   }
 
   readEntitiesOf(namespace: number, cursor: number, out: Uint32Array, outStart: number): number {
@@ -384,8 +387,4 @@ function listOf({ kind }: Subject): List {
 
 function isChangedWord(word: number): boolean {
   return (word & CHANGED_WORD) >>> 0 === CHANGED_WORD;
-}
-
-function textOf(bytes: Uint8Array, start: number, end: number): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('utf8');
 }

@@ -1,5 +1,5 @@
 import type { TupleReader } from '../../model/tuple-reader.ts';
-import { compareUtf8 } from '../general/utf8-order.ts';
+import { compareUtf8 } from '../../shared/utf8-order.ts';
 
 /**
  * Says whether the id of an entity of `namespace` comes after `after` in UTF-8 byte order; every one does after ''.

@@ -1,11 +1,11 @@
 import type { Subject } from '../../model/relation-tuple.ts';
 import type { ListPage } from '../../model/subject-list.ts';
+import { compareUtf8 } from '../../shared/utf8-order.ts';
 import { type Scope, TRUE, UNDETERMINED } from '../bound/scope.ts';
 import type { GeneralEvaluator } from '../general-evaluator.ts';
 import type { Steps } from '../general/gate-system.ts';
 import { CHECKS_ADVICE, WALK_ADVICE } from '../general/list-objects-run.ts';
 import { ObjectWalk } from '../general/object-walk.ts';
-import { compareUtf8 } from '../general/utf8-order.ts';
 import { type AskedSubject, askedSubjectOf } from './asked-subject.ts';
 import { InOrder } from './in-order.ts';
 import { laterThan } from './later-than.ts';
