@@ -14,7 +14,7 @@ export default defineConfig({
     'test/runner/compat/act/**',
     'load/recipes/**',
     // Programs as users write them.
-    'clients/typescript/examples/**',
+    'clients/*/examples/**',
     'dist/**',
   ],
   rules: {

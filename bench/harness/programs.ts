@@ -28,6 +28,12 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/engine-caches.ts',
   },
   {
+    name: 'engine-library',
+    yields:
+      'time of a Check by @gatehouse/engine over one by the evaluator of the service [ROUNDS]',
+    file: 'bench/engine-library.ts',
+  },
+  {
     name: 'engine-peers',
     yields: 'checks a second of the engine alone, one thread [DATA_DIR] [ROUNDS]',
     file: 'bench/engine-peers.ts',

@@ -16,7 +16,7 @@ const HEAP_MB_MAX = 512;
  */
 export class AssertionThreads {
   readonly #pool = new Piscina<AssertionTask, AssertionReply>({
-    filename: new URL('assertion-thread.ts', import.meta.url).href,
+    filename: new URL('./assertion-thread.ts', import.meta.url).href,
     minThreads: 0,
     maxThreads: 1,
     maxQueue: QUEUE_MAX,

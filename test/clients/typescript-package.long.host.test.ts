@@ -4,7 +4,8 @@ import { copyFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import * as grpc from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { installPackage, lend } from '../support/installed-package.ts';
+import { packClient } from '../../scripts/pack/pack-client.ts';
+import { folderForPackages, installPackage, lend } from '../support/installed-package.ts';
 import { type Service, startService } from '../support/service.ts';
 
 /* The package as its user has it: packed, installed into an empty folder without a network, and its examples run there. */
@@ -12,18 +13,19 @@ import { type Service, startService } from '../support/service.ts';
 const EXAMPLES = 'clients/typescript/examples';
 const FRAMEWORKS = ['express', 'fastify', 'hono', 'nestjs'] as const;
 const running: ChildProcess[] = [];
+const packed = folderForPackages();
 let folder: string;
 let service: Service;
 
 beforeAll(async () => {
-  execFileSync(process.execPath, ['scripts/pack.ts'], { stdio: 'pipe' });
-  folder = installPackage('client', 'gatehouse-client-0.1.0.tgz');
+  packClient(packed);
+  folder = await installPackage(join(packed, 'gatehouse-client-0.1.0.tgz'));
   // The service is not the subject here.
   service = await startService({ env: { GATEWAY_WORKERS: '1', DEBUG_ASSERTIONS: '' } });
 }, 180_000);
 afterAll(async () => {
   for (const child of running) child.kill('SIGKILL');
-  rmSync(folder, { recursive: true, force: true });
+  for (const path of [packed, folder]) rmSync(path, { recursive: true, force: true });
   expect(await service.stop()).toBe(0);
 });
 

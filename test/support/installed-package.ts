@@ -1,30 +1,40 @@
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { LocalRegistry } from './local-registry.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
-type Manifest = { readonly dependencies?: Readonly<Record<string, string>> };
+/** A folder to pack into, which the caller removes. It lies in the project, where compiler and Node.js find what packages depend on. */
+export function folderForPackages(): string {
+  const out = join(ROOT, 'dist');
+  mkdirSync(out, { recursive: true });
+  return mkdtempSync(join(out, 'test-'));
+}
 
 /**
- * An empty folder with a package that `npm run pack` left, installed as its user would, but without a network: what
- * it depends on comes as tarballs, too, of what is installed here. The caller removes it.
+ * A folder, empty but for what was installed before, with a package that `npm run pack` left, by the path of its tarball.
+ * It is installed as its user would, but without a network: what it depends on comes from what is installed here. The caller removes it.
  */
-export function installPackage(stage: string, tarball: string): string {
-  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-installed-'));
-  const packed = join(folder, '.packed');
-  mkdirSync(packed);
-  const { dependencies = {} } = JSON.parse(
-    readFileSync(join(ROOT, 'dist', stage, 'package.json'), 'utf8'),
-  ) as Manifest;
-  const paths = Object.keys(dependencies).map((name) => join(ROOT, 'node_modules', name));
-  const others = npm(packed, 'pack', '--silent', '--ignore-scripts', ...paths)
-    .trim()
-    .split('\n');
-  writeFileSync(join(folder, 'package.json'), '{ "private": true, "type": "module" }\n');
-  const files = others.map((name) => join(packed, name));
-  npm(folder, 'install', '--offline', '--silent', join(ROOT, 'dist', tarball), ...files);
+export async function installPackage(
+  tarball: string,
+  folder = mkdtempSync(join(tmpdir(), 'gatehouse-installed-')),
+): Promise<string> {
+  const manifest = join(folder, 'package.json');
+  if (!existsSync(manifest)) writeFileSync(manifest, '{ "private": true, "type": "module" }\n');
+  const registry = await LocalRegistry.open();
+  const own = ['--registry', registry.url, '--cache', join(folder, '.npm-cache')];
+  try {
+    await promisify(execFile)(
+      'npm',
+      ['install', '--silent', '--no-audit', ...own, resolve(tarball)],
+      { cwd: folder },
+    );
+  } finally {
+    registry.close();
+  }
   return folder;
 }
 
@@ -35,13 +45,4 @@ export function lend(folder: string, ...names: readonly string[]): void {
     mkdirSync(dirname(path), { recursive: true });
     symlinkSync(join(ROOT, 'node_modules', name), path);
   }
-}
-
-function npm(cwd: string, ...words: readonly string[]): string {
-  const own = ['--cache', join(cwd, '.npm-cache')];
-  return execFileSync('npm', [...words, ...own], {
-    cwd,
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
 }

@@ -1,16 +1,16 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * The shell commands of a section of README.md as they are written, one text for each block.
+ * The shell commands of a section of a document as they are written, one text for each block.
  * Errors: throws when there is no such section, or none with a block.
  */
-export function shellBlocks(heading: string): readonly string[] {
-  const readme = readFileSync('README.md', 'utf8');
+export function shellBlocks(heading: string, path = 'README.md'): readonly string[] {
+  const readme = readFileSync(path, 'utf8');
   const start = readme.indexOf(`\n## ${heading}\n`) + 1;
   const end = readme.indexOf('\n## ', start);
   const section = start === 0 ? '' : readme.slice(start, end === -1 ? undefined : end + 1);
   const blocks = [...section.matchAll(/^```sh\n([\s\S]*?)^```/gm)].map(([, block]) => block ?? '');
-  if (blocks.length === 0) throw new Error(`README.md has no commands under "${heading}"`);
+  if (blocks.length === 0) throw new Error(`${path} has no commands under "${heading}"`);
   return blocks;
 }
 

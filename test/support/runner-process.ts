@@ -3,7 +3,7 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { spawnService, watchService } from './child-service.ts';
+import { type Launcher, spawnService, watchService } from './child-service.ts';
 
 /** A runner in a process of its own. */
 export type RunnerProcess = {
@@ -18,12 +18,14 @@ export type RunnerProcess = {
 /**
  * The real process, on a free port, killed when the test ends. `env` are settings by variable. Rejects
  * with its log when it ends instead. `uid`: as another user, where this one is root. Outside of a test `whenDone` takes what kills it.
+ * `launcher`: what is started instead of the checkout's.
  */
 export async function startProcess(
   workspace: string,
   env: Record<string, string> = {},
   uid?: number,
   whenDone: (undo: () => void) => void = onTestFinished,
+  launcher?: Launcher,
 ): Promise<RunnerProcess> {
   const settings = {
     ...process.env,
@@ -33,7 +35,7 @@ export async function startProcess(
     XDG_CONFIG_HOME: mkdtempSync(join(tmpdir(), 'gatehouse-config-')),
     ...env,
   };
-  const child = spawnService(['src/runner/main.ts', workspace], settings, { uid });
+  const child = spawnService(['src/runner/main.ts', workspace], settings, { uid, launcher });
   whenDone(() => {
     child.kill('SIGKILL');
   });

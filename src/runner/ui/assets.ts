@@ -1,9 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
-import { join } from 'node:path';
+import { extname, join } from 'node:path';
 
 type Asset = { readonly path: string; readonly contentType: string; readonly body: () => string };
 
+/** The page's scripts are what this module is: TypeScript in a checkout, JavaScript in a package. */
+const ENDING = extname(import.meta.filename);
+/** Where the page's first script is. */
+export const PAGE_SCRIPT = `/assets/page/client/app${ENDING}`;
 const SCRIPT_TYPE = 'text/javascript; charset=utf-8';
 
 /**
@@ -30,14 +34,18 @@ function textOf(name: string): string {
 
 function scriptsOf(directory: string, at: string): readonly Asset[] {
   return readdirSync(directory)
-    .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
+    .filter((name) => name.endsWith(ENDING) && !name.endsWith('.test.ts'))
     .map((name) => script(join(directory, name), `${at}/${name}`));
 }
 
 function script(file: string, path: string): Asset {
   const source = readFileSync(file, 'utf8');
   let body: string | undefined;
-  return { path, contentType: SCRIPT_TYPE, body: () => (body ??= withoutTypes(source)) };
+  return {
+    path,
+    contentType: SCRIPT_TYPE,
+    body: () => (body ??= ENDING === '.ts' ? withoutTypes(source) : source),
+  };
 }
 
 /** Node says once that it may still change the function; that is no news for whoever starts a runner. */

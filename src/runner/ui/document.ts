@@ -1,4 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
+import { PAGE_SCRIPT } from './assets.ts';
 import { html, type SafeHtml } from './shared/html.ts';
 import { renderMissing, renderPage, titleOf } from './shared/render-page.ts';
 import type { RunRendering } from './shared/render-run.ts';
@@ -47,8 +48,7 @@ function frame(
   const reload = isLive
     ? html`<noscript><meta http-equiv="refresh" content="${RELOAD_SECONDS}" /></noscript>`
     : null;
-  const script =
-    path === '' ? null : html`<script type="module" src="/assets/page/client/app.ts"></script>`;
+  const script = path === '' ? null : html`<script type="module" src="${PAGE_SCRIPT}"></script>`;
   const page = html`<html lang="en">
     <head>
       <meta charset="utf-8" />

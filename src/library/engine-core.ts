@@ -1,0 +1,176 @@
+import { TupleIndex } from '../cache/tuple-index.ts';
+import {
+  BACKSTOP_CYCLE,
+  BACKSTOP_DEPTH,
+  CHECK_ALLOWED,
+  CHECK_DENIED,
+  type EvaluationTask,
+} from '../engine/bound/evaluator-api.ts';
+import { TRUE, UNDETERMINED, type Value } from '../engine/bound/scope.ts';
+import { Evaluator } from '../engine/evaluator.ts';
+import type { GeneralEvaluator } from '../engine/general-evaluator.ts';
+import { OverlayReader } from '../engine/overlay/overlay-reader.ts';
+import { parseContext } from '../model/conditions.ts';
+import { isTyped } from '../model/model-references.ts';
+import type { NamespaceModel } from '../model/namespace-model.ts';
+import type { RelationTuple, TupleChange, TupleKey } from '../model/relation-tuple.ts';
+import { EMPTY_NAME, WILDCARD_NAME } from '../model/tuple-reader.ts';
+import type { Clock } from '../shared/clock.ts';
+import { checkAdmitted, refuseRepeated } from './admission.ts';
+import type { engineOptionsOf } from './checked-options.ts';
+import { EngineError } from './engine-error.ts';
+import type { CheckQuery, Decision } from './types.ts';
+
+const ALLOWED: Decision = Object.freeze({ allowed: true, undecided: false });
+const DENIED: Decision = Object.freeze({ allowed: false, undecided: false });
+/** More names than any index has. */
+const NAMES_MAX = 2 ** 22;
+
+/** What one query is decided over. */
+export type Ground = {
+  /** Over the tuples of the query, too. */
+  readonly evaluator: GeneralEvaluator;
+  /** The same; decides faster where the query has none. */
+  readonly decider: Pick<GeneralEvaluator, 'startDecision'>;
+  readonly nowMs: number;
+};
+
+/** The index, and the evaluator over it: what all methods of an engine share. */
+export class EngineCore {
+  readonly rules: NamespaceModel;
+  readonly index: TupleIndex;
+  readonly evaluator: Evaluator;
+  readonly clock: Clock;
+  readonly readsMax: number;
+  /** Relations that the model names, by the ids of namespace and relation; null where it takes any. */
+  readonly #named: ReadonlySet<number> | null;
+
+  constructor(rules: NamespaceModel, options: ReturnType<typeof engineOptionsOf>) {
+    const { depthMax, readsMax, indexBytesMax, cacheBytesMax, now } = options;
+    this.rules = rules;
+    // No evaluation is cut into slices, so that the time that one takes is not looked at.
+    this.clock = { nowMs: () => instantOf(now()), monotonicMs: () => 0 };
+    this.readsMax = readsMax;
+    this.index = new TupleIndex({ bytesMax: indexBytesMax });
+    const settings = { depthMax, membershipBytesMax: cacheBytesMax };
+    this.evaluator = new Evaluator(this.index, rules, settings, this.clock);
+    this.#named = namedRelations(rules, this.index);
+  }
+
+  /**
+   * The decision of what most checks are: about a user, of names and ids that tuples have. Undefined where there is
+   * more to look at. Hot: what the index knows was looked at when it was written, so nothing is checked again.
+   */
+  decidePlain(query: CheckQuery): Decision | undefined {
+    if (typeof query !== 'object' || query === null) return undefined;
+    const { namespace, objectId, relation, subject } = query;
+    const isText =
+      typeof namespace === 'string' &&
+      typeof objectId === 'string' &&
+      typeof relation === 'string' &&
+      typeof subject === 'string';
+    if (!isText) return undefined;
+    return this.#decideIds(namespace, objectId, relation, subject, this.clock.nowMs());
+  }
+
+  #decideIds(
+    namespace: string,
+    objectId: string,
+    relation: string,
+    userId: string,
+    nowMs: number,
+  ): Decision | undefined {
+    const index = this.index;
+    const ofNamespace = index.nameId(namespace);
+    const name = index.nameId(relation);
+    if (ofNamespace <= WILDCARD_NAME || name <= WILDCARD_NAME) return undefined;
+    if (this.#named?.has(ofNamespace * NAMES_MAX + name) === false) return undefined;
+    const entity = index.entityId(ofNamespace, objectId);
+    const user = index.entityId(EMPTY_NAME, userId);
+    if (entity === 0 || user === 0) return undefined;
+    const evaluator = this.evaluator;
+    const code = evaluator.checkUser(entity, name, user, nowMs, this.readsMax);
+    if (code === CHECK_ALLOWED) return ALLOWED;
+    return this.#isCertain(code) ? DENIED : undefined;
+  }
+
+  /** The decision about a user where the hot path has one for certain. */
+  decideUser(asked: TupleKey, contextJson: string, nowMs: number): Decision | undefined {
+    const { namespace, objectId, relation, subject } = asked;
+    if (subject.kind !== 'user') return undefined;
+    const index = this.index;
+    const ofNamespace = index.nameId(namespace);
+    const entity = ofNamespace > 0 ? index.entityId(ofNamespace, objectId) : 0;
+    const user = index.entityId(EMPTY_NAME, subject.userId);
+    const name = index.nameId(relation);
+    if (entity === 0 || name <= 0) return undefined;
+    const context = contextJson === '' ? null : { value: () => parseContext(contextJson) };
+    const code = this.evaluator.checkUser(entity, name, user, nowMs, this.readsMax, context);
+    if (code === CHECK_ALLOWED) return ALLOWED;
+    return this.#isCertain(code) ? DENIED : undefined;
+  }
+
+  #isCertain(code: number): boolean {
+    const evaluator = this.evaluator;
+    return code === CHECK_DENIED && !evaluator.isLastUndecided && evaluator.lastBackstops === 0;
+  }
+
+  /** What a query is decided over. Errors: FIELD_INVALID, TUPLE_NOT_ADMITTED, naming the contextual tuple. */
+  ground(contextual: readonly RelationTuple[]): Ground {
+    const nowMs = this.clock.nowMs();
+    const evaluator = this.evaluator;
+    if (contextual.length === 0) return { evaluator: evaluator.general, decider: evaluator, nowMs };
+    refuseRepeated('options.contextualTuples', contextual);
+    checkAdmitted(this.rules, 'options.contextualTuples', contextual);
+    const over = this.over(insertsOf(contextual));
+    return { evaluator: over, decider: over, nowMs };
+  }
+
+  /** The evaluator of what is stored with these changes, in their order. */
+  over(changes: readonly TupleChange[]): GeneralEvaluator {
+    return this.evaluator.over(new OverlayReader(this.index, changes));
+  }
+}
+
+/** Refuses what is no time: compared with it no tuple would ever expire. Errors: FIELD_INVALID. */
+function instantOf(nowMs: number): number {
+  if (Number.isFinite(nowMs)) return nowMs;
+  const field = 'options.now';
+  throw new EngineError('FIELD_INVALID', `${field}: must return milliseconds`, { field });
+}
+
+function namedRelations(rules: NamespaceModel, index: TupleIndex): ReadonlySet<number> | null {
+  if (!isTyped(rules)) return null;
+  const named = new Set<number>();
+  for (const [namespace, relations] of rules.namespaces) {
+    const id = index.pinName(namespace);
+    for (const relation of relations.keys()) named.add(id * NAMES_MAX + index.pinName(relation));
+  }
+  return named;
+}
+
+/** Changes that lay tuples over an index. */
+export function insertsOf(tuples: readonly RelationTuple[]): TupleChange[] {
+  return tuples.map((tuple) => ({ op: 'insert', tuple }));
+}
+
+/** Runs a check to its end. Errors: those of the task. */
+export function decisionOf(task: EvaluationTask<Value>): Decision {
+  const value = finished(task);
+  if (value === TRUE) return ALLOWED;
+  if (value !== UNDETERMINED) return DENIED;
+  const { backstops } = task;
+  const reason =
+    (backstops & BACKSTOP_DEPTH) !== 0
+      ? 'depth'
+      : (backstops & BACKSTOP_CYCLE) !== 0
+        ? 'cycle'
+        : 'condition';
+  return { allowed: false, undecided: true, reason };
+}
+
+/** Runs a task to its end. Errors: those of the task. */
+export function finished<T>(task: EvaluationTask<T>): T {
+  while (task.run(Infinity) === 'more') continue;
+  return task.result();
+}

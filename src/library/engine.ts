@@ -1,0 +1,261 @@
+import { rowFromTuple } from '../cache/tuple-row.ts';
+import { TRUE, UNDETERMINED } from '../engine/bound/scope.ts';
+import { guarded } from '../engine/general-evaluator.ts';
+import { ExplainRun } from '../engine/queries/explain-run.ts';
+import { listObjects } from '../engine/queries/list-objects.ts';
+import { relationsOf } from '../engine/queries/relations-of.ts';
+import { startListSubjects } from '../engine/queries/start-list-subjects.ts';
+import { StepsTask } from '../engine/queries/steps-task.ts';
+import type { RelationTuple } from '../model/relation-tuple.ts';
+import { checkAdmitted, checkNamed, refuseRepeated } from './admission.ts';
+import { atBorder } from './border.ts';
+import { checkInteger, engineOptionsOf } from './checked-options.ts';
+import { decisionOf, EngineCore, finished, insertsOf } from './engine-core.ts';
+import { EngineError } from './engine-error.ts';
+import type { EngineOptions } from './engine-options.ts';
+import * as input from './input.ts';
+import { namespaceModelOf } from './known-models.ts';
+import type { Model } from './model.ts';
+import { explanationOf } from './output.ts';
+import type {
+  CheckQuery,
+  Decision,
+  Explanation,
+  ExplainOptions,
+  ListOptions,
+  ObjectList,
+  QueryOptions,
+  RelationList,
+  Subject,
+  SubjectList,
+  SubjectsQuery,
+  Tuple,
+} from './types.ts';
+
+const REMEDIES_DEFAULT = 10;
+const REMEDIES_MAX = 100;
+/** How many times the reads of one evaluation all decisions of one list of relations may take, as in the service. */
+const LIST_BUDGET_FACTOR = 20;
+
+/**
+ * Decides by a model over tuples in memory. Every method returns when it is done; nothing is read or written elsewhere.
+ * A decision costs about a microsecond and more where lists are long, and never more reads than `readsMax`.
+ */
+export class Engine {
+  /** The model by which it decides. */
+  readonly model: Model;
+  readonly #core: EngineCore;
+  #damage: unknown;
+
+  /** An engine without tuples. Errors: FIELD_INVALID naming the option. Cost: O(model). */
+  constructor(model: Model, options: EngineOptions = {}) {
+    const checked = atBorder(() => engineOptionsOf(options));
+    this.model = model;
+    this.#core = new EngineCore(namespaceModelOf(model), checked);
+  }
+
+  /** How many tuples it holds, expired ones included. */
+  get tupleCount(): number {
+    return this.#core.index.tupleCount;
+  }
+
+  /**
+   * Writes tuples, as objects or as text (`doc:plan#viewer@user:ann`): all of them, or none where one is refused. What
+   * a tuple carried before is replaced. Returns how many are new.
+   * Errors: FIELD_*, TUPLE_NOT_ADMITTED, naming the tuple; SHARD_TOO_LARGE, after which the engine is damaged.
+   */
+  write(tuples: readonly (Tuple | string)[]): number {
+    const checked = this.#checked(tuples, true);
+    return this.#change(checked, (tuple) => this.#core.index.insert(rowFromTuple(tuple)));
+  }
+
+  /**
+   * Deletes tuples: by what they grant to whom, whatever else they carry. Returns how many there were.
+   * Errors: FIELD_*, naming the tuple.
+   */
+  delete(tuples: readonly (Tuple | string)[]): number {
+    const checked = this.#checked(tuples, false);
+    return this.#change(checked, (tuple) => this.#core.index.remove(rowFromTuple(tuple)));
+  }
+
+  /**
+   * Whether the subject holds the relation, of a query or its text (`doc:plan#viewer@user:ann`). What is undecided is
+   * denied. Errors: those of `decide`.
+   */
+  check(query: CheckQuery | string, options?: QueryOptions): boolean {
+    return this.decide(query, options).allowed;
+  }
+
+  /**
+   * Says as `check`, and whether a deny is certain.
+   * Errors: FIELD_*, RELATION_UNKNOWN, TUPLE_NOT_ADMITTED (contextual tuples), BUDGET_EXHAUSTED.
+   */
+  decide(query: CheckQuery | string, options?: QueryOptions): Decision {
+    if (options === undefined && typeof query !== 'string' && this.#damage === undefined) {
+      const decision = this.#core.decidePlain(query);
+      if (decision !== undefined) return decision;
+    }
+    return this.#answer(() => {
+      const asked = input.queryOf(query);
+      const checked = input.queryOptionsOf(options);
+      this.#checkNamed(asked.namespace, asked.relation);
+      const ground = this.#core.ground(checked.contextual);
+      if (checked.contextual.length === 0) {
+        const decision = this.#core.decideUser(asked, checked.contextJson, ground.nowMs);
+        if (decision !== undefined) return decision;
+      }
+      const { contextJson, isExact } = checked;
+      const wanted = { ...asked, contextJson, isExact };
+      return decisionOf(ground.decider.startDecision(wanted, ground.nowMs, this.#core.readsMax));
+    });
+  }
+
+  /**
+   * Explains what `decide` says: the shortest derivation of an allow; what is in the way of a deny, and what would help.
+   * The explanation has four times `readsMax` for itself. Errors: those of `decide`.
+   */
+  explain(query: CheckQuery | string, options: ExplainOptions = {}): Explanation {
+    return this.#answer(() => {
+      const asked = input.queryOf(query);
+      const checked = input.queryOptionsOf(options, ['remediesMax']);
+      const { remediesMax = REMEDIES_DEFAULT } = options;
+      checkInteger('options.remediesMax', remediesMax, 0, REMEDIES_MAX);
+      this.#checkNamed(asked.namespace, asked.relation);
+      const { contextual, contextJson, isExact } = checked;
+      const { evaluator, nowMs } = this.#core.ground(contextual);
+      const held = insertsOf(contextual);
+      const ground = {
+        evaluator,
+        // Tuples of the query stand above those that are stored, so that a remedy counts where they leave it to.
+        withTuple: (tuple: RelationTuple) => this.#core.over([...insertsOf([tuple]), ...held]),
+        model: this.#core.rules,
+        contextual,
+        nowMs,
+        readBudget: this.#core.readsMax,
+      };
+      const run = new ExplainRun(
+        ground,
+        { ...asked, contextJson, isExact },
+        remediesMax,
+        this.#core.clock,
+      );
+      return explanationOf(finished(run));
+    });
+  }
+
+  /**
+   * Lists the objects of a namespace on which the subject holds the relation.
+   * Errors: as of `decide`; RESULT_TOO_LARGE.
+   */
+  listObjects(
+    query: { readonly namespace: string; readonly relation: string; readonly subject: Subject },
+    options: ListOptions = {},
+  ): ObjectList {
+    return this.#answer(() => {
+      const asked = input.objectsQueryOf(query);
+      const { contextual, contextJson, isExact } = listOptionsOf(options);
+      const { namespace, relation } = asked;
+      this.#checkNamed(namespace, relation);
+      const { evaluator, nowMs } = this.#core.ground(contextual);
+      const scope = evaluator.scope(
+        `${namespace}#${relation}`,
+        contextJson,
+        nowMs,
+        this.#core.readsMax,
+      );
+      const objectIds: string[] = [];
+      const wanted = { ...asked, contextJson, isExact, page: input.pageOf(options) };
+      const steps = listObjects(evaluator, scope, wanted, (id) => void objectIds.push(id));
+      const { next, isUndecided } = finished(guarded(scope, new StepsTask(scope, steps)));
+      return { objectIds, undecided: isUndecided, next: next === '' ? undefined : next };
+    });
+  }
+
+  /** Lists who holds a relation on an object. Errors: as of `decide`; RESULT_TOO_LARGE. */
+  listSubjects(query: SubjectsQuery, options: ListOptions = {}): SubjectList {
+    return this.#answer(() => {
+      const asked = input.subjectsQueryOf(query);
+      const { contextual, contextJson } = listOptionsOf(options);
+      this.#checkNamed(asked.namespace, asked.relation);
+      const { evaluator, nowMs } = this.#core.ground(contextual);
+      const wanted = { ...asked, contextJson, page: input.pageOf(options) };
+      const list = finished(startListSubjects(evaluator, wanted, nowMs, this.#core.readsMax));
+      return {
+        subjectIds: list.userIds,
+        everyone: list.wildcard,
+        excludedIds: list.excludedUserIds,
+        undecidedIds: list.undecidedUserIds,
+        everyoneUndecided: list.isWildcardUndecided,
+        next: list.next === '' ? undefined : list.next,
+      };
+    });
+  }
+
+  /** Lists the relations that a subject holds on an object. Errors: as of `decide`. */
+  listRelations(
+    query: { readonly namespace: string; readonly objectId: string; readonly subject: Subject },
+    options?: QueryOptions,
+  ): RelationList {
+    return this.#answer(() => {
+      const { namespace, objectId } = input.objectOf('query', query);
+      const subject = input.subjectOfQuery(query.subject);
+      const { contextual, contextJson, isExact } = input.queryOptionsOf(options);
+      this.#checkNamed(namespace, undefined);
+      const { evaluator, decider, nowMs } = this.#core.ground(contextual);
+      const readsMax = this.#core.readsMax;
+      const scope = evaluator.scope(`relations of ${namespace}`, '', nowMs, readsMax);
+      const search = new StepsTask(
+        scope,
+        relationsOf(scope, this.#core.rules, namespace, objectId),
+      );
+      const [relations, undecidedRelations]: [string[], string[]] = [[], []];
+      let reads = 0;
+      for (const relation of [...finished(search)].sort()) {
+        const asked = { namespace, objectId, relation, subject, contextJson, isExact };
+        const left = readsMax * LIST_BUDGET_FACTOR - reads;
+        const task = decider.startDecision(asked, nowMs, Math.min(readsMax, left));
+        const value = finished(task);
+        reads += task.reads ?? 0;
+        if (value === TRUE) relations.push(relation);
+        if (value === UNDETERMINED) undecidedRelations.push(relation);
+      }
+      return { relations, undecidedRelations };
+    });
+  }
+
+  #checkNamed(namespace: string, relation: string | undefined): void {
+    checkNamed(this.#core.rules, namespace, relation);
+  }
+
+  #checked(tuples: readonly (Tuple | string)[], isWrite: boolean): readonly RelationTuple[] {
+    return this.#answer(() => {
+      const checked = input.tuplesOf('tuples', tuples);
+      refuseRepeated('tuples', checked);
+      if (isWrite) checkAdmitted(this.#core.rules, 'tuples', checked);
+      return checked;
+    });
+  }
+
+  /** Changes the index; whatever throws within leaves it damaged. */
+  #change(tuples: readonly RelationTuple[], apply: (tuple: RelationTuple) => boolean): number {
+    try {
+      return atBorder(() => tuples.filter(apply).length);
+    } catch (error) {
+      this.#damage = error;
+      throw error;
+    }
+  }
+
+  /** Answers unless the index is damaged. */
+  #answer<T>(work: () => T): T {
+    if (this.#damage !== undefined) {
+      const message = 'a write failed in the middle: make a new engine and write its tuples';
+      throw new EngineError('ENGINE_DAMAGED', message, { cause: this.#damage });
+    }
+    return atBorder(work);
+  }
+}
+
+function listOptionsOf(options: ListOptions): input.CheckedOptions {
+  return input.queryOptionsOf(options, ['after', 'limit']);
+}

@@ -1,0 +1,82 @@
+import type { GateProblem } from '../language/gate/gate-error.ts';
+import { gateProblems, parseGate, type ParsedGate } from '../language/gate/parse-gate.ts';
+import { formatGate as formatText, printGate } from '../language/gate/print-gate.ts';
+import type { ModelProblem } from '../model/model-json.ts';
+import { inspectModel } from '../model/namespace-model.ts';
+import { atBorder } from './border.ts';
+import { EngineError, type Problem } from './engine-error.ts';
+import { knownModel } from './known-models.ts';
+import type { JsonObject } from './types.ts';
+
+/** A model that is right: what `parseModel` returns. It does not change. */
+export type Model = {
+  /** What is likely not meant. */
+  readonly warnings: readonly Problem[];
+  /** The model as `.gate` text, without the comments that it was read with. */
+  toGate(): string;
+  /** The model as its JSON document. */
+  toJSON(): JsonObject;
+};
+
+/**
+ * Reads a model: `.gate` text, the text of its JSON document, or that document. All that the service refuses is
+ * refused. Errors: MODEL_INVALID, with every problem and its place.
+ */
+export function parseModel(source: string | JsonObject): Model {
+  return atBorder(() => {
+    const gate = typeof source === 'string' && !source.trimStart().startsWith('{');
+    const parsed = gate ? parsedGate(source) : undefined;
+    const json = parsed?.json ?? jsonOf(source);
+    const { model, errors, warnings } = inspectModel(json);
+    const placed = (problem: ModelProblem): Problem => ({
+      ...problem,
+      ...parsed?.locate(problem.path),
+    });
+    if (model === undefined || errors.length > 0) throw modelInvalid(errors.map(placed));
+    const made: Model = Object.freeze({
+      warnings: Object.freeze(warnings.map(placed)),
+      toGate: () => printGate(JSON.parse(json)),
+      toJSON: () => JSON.parse(json) as JsonObject,
+    });
+    return knownModel(made, model);
+  });
+}
+
+/** Lays `.gate` text out in its one form; comments stay. Errors: MODEL_INVALID, with every problem of its form. */
+export function formatGate(text: string): string {
+  return atBorder(() => {
+    refuseFaulty(text);
+    return formatText(text);
+  });
+}
+
+function parsedGate(text: string): ParsedGate {
+  refuseFaulty(text);
+  return parseGate(text);
+}
+
+function refuseFaulty(text: string): void {
+  const problems = gateProblems(text);
+  if (problems.length > 0) throw modelInvalid(problems.map(problemOfGate));
+}
+
+function problemOfGate({ message, hint, line, column }: GateProblem): Problem {
+  return { message: hint === '' ? message : `${message} (${hint})`, line, column };
+}
+
+function jsonOf(source: string | JsonObject): string {
+  if (typeof source === 'string') return source;
+  try {
+    return JSON.stringify(source);
+  } catch (cause) {
+    throw new EngineError('FIELD_INVALID', 'source: is no JSON', { field: 'source', cause });
+  }
+}
+
+function modelInvalid(problems: readonly Problem[]): EngineError {
+  const [first] = problems;
+  const { message = 'is no model', path, line, column } = first ?? {};
+  const place = line === undefined ? path : `line ${line}, column ${column}`;
+  const more = problems.length > 1 ? ` (and ${problems.length - 1} more)` : '';
+  return new EngineError('MODEL_INVALID', `${place ?? 'model'}: ${message}${more}`, { problems });
+}

@@ -1,0 +1,79 @@
+import type {
+  Derivation as Found,
+  Explanation as Explained,
+  Obstacle as Met,
+} from '../model/explanation.ts';
+import type { RelationTuple, Subject as ModelSubject } from '../model/relation-tuple.ts';
+import type {
+  Derivation,
+  Explanation,
+  JsonObject,
+  Obstacle,
+  Subject,
+  Tuple,
+  Wildcard,
+} from './types.ts';
+
+/** An explanation as callers see it. O(nodes). */
+export function explanationOf(explained: Explained): Explanation {
+  const { allowed, undecided, derivation, witness, holdsUntilUs, truncated, reads } = explained;
+  return {
+    allowed,
+    undecided,
+    derivation: derivation && derivationOf(derivation),
+    memberId: witness?.userId,
+    holdsUntil: holdsUntilUs === undefined ? undefined : dateOf(holdsUntilUs),
+    obstacles: explained.obstacles.map(obstacleOf),
+    remedies: explained.remedies.map(tupleFrom),
+    truncated,
+    reads,
+  };
+}
+
+function derivationOf({ tuple, children, ...step }: Found): Derivation {
+  return { ...step, tuple: tuple && tupleFrom(tuple), children: children.map(derivationOf) };
+}
+
+function obstacleOf({ tuple, derivation, ...obstacle }: Met): Obstacle {
+  return {
+    ...obstacle,
+    tuple: tuple && tupleFrom(tuple),
+    derivation: derivation && derivationOf(derivation),
+  };
+}
+
+function tupleFrom(tuple: RelationTuple): Tuple {
+  const { namespace, objectId, relation, subject } = tuple;
+  const { conditionName, conditionParams, expiresAtUs } = tuple;
+  return {
+    namespace,
+    objectId,
+    relation,
+    subject: subjectFrom(subject),
+    ...(conditionName === undefined ? {} : { condition: conditionName }),
+    ...(conditionParams === undefined
+      ? {}
+      : { conditionParams: JSON.parse(conditionParams) as JsonObject }),
+    ...(expiresAtUs === undefined ? {} : { expiresAt: dateOf(expiresAtUs) }),
+  };
+}
+
+function subjectFrom(subject: ModelSubject): Subject | Wildcard {
+  switch (subject.kind) {
+    case 'user':
+      return subject.userId;
+    case 'wildcard':
+      return { everyone: true };
+    case 'wildcardOf':
+      return { wildcardOf: subject.namespace };
+    case 'set': {
+      const { namespace, objectId, relation } = subject;
+      return relation === '' ? { namespace, objectId } : { namespace, objectId, relation };
+    }
+  }
+}
+
+/** What is finer than a millisecond is cut off: nothing holds longer than it says. */
+function dateOf(us: bigint): Date {
+  return new Date(Number(us / 1000n));
+}

@@ -1,0 +1,199 @@
+/** A JSON value. */
+export type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject;
+/** A JSON object, such as the context of a condition. */
+export type JsonObject = { readonly [name: string]: JsonValue };
+
+/** An object, or with a `relation` a userset of it: all who hold that relation on the object. */
+export type SubjectSet = {
+  readonly namespace: string;
+  readonly objectId: string;
+  readonly relation?: string | undefined;
+};
+
+/** Who holds a relation: a user by id (`ann`, and not `user:ann`), an object or a userset. */
+export type Subject = string | SubjectSet;
+
+/** Everybody, or every object of a namespace. */
+export type Wildcard = { readonly everyone: true } | { readonly wildcardOf: string };
+
+/** One grant: a subject has a relation on an object. */
+export type Tuple = {
+  readonly namespace: string;
+  readonly objectId: string;
+  readonly relation: string;
+  readonly subject: Subject | Wildcard;
+  /** Name of the condition under which it counts. */
+  readonly condition?: string | undefined;
+  /** What the tuple gives the condition; the context of a query gives the rest. */
+  readonly conditionParams?: JsonObject | undefined;
+  /** When it stops to count. */
+  readonly expiresAt?: Date | undefined;
+};
+
+/** Does the subject hold the relation on the object? */
+export type CheckQuery = {
+  readonly namespace: string;
+  readonly objectId: string;
+  readonly relation: string;
+  readonly subject: Subject;
+};
+
+/** What every query takes. */
+export type QueryOptions = {
+  /** What conditions look at. Without it no condition is decided. */
+  readonly context?: JsonObject | undefined;
+  /** Tuples that count for this query alone, in their form as text or as objects. They must fit the model. */
+  readonly contextualTuples?: readonly (Tuple | string)[] | undefined;
+  /** Whether a userset as the subject holds what is granted to it itself only, and not what its members hold. */
+  readonly exact?: boolean | undefined;
+};
+
+/** Which part of a list is wanted. */
+export type ListOptions = QueryOptions & {
+  /** Only ids after this one, in the order of their UTF-8 bytes: `next` of the part before. */
+  readonly after?: string | undefined;
+  /** At most so many ids; all where it is absent. */
+  readonly limit?: number | undefined;
+};
+
+/** What Explain takes. */
+export type ExplainOptions = QueryOptions & {
+  /** At most so many remedies; 10 where it is absent. */
+  readonly remediesMax?: number | undefined;
+};
+
+/**
+ * Why a decision is undecided: a condition lacks an input or failed; a path was longer than `depthMax`; a relation excludes
+ * itself.
+ */
+export type UndecidedReason = 'condition' | 'depth' | 'cycle';
+
+/** What Check says: an allow, a certain deny, or a deny because something could not be decided. */
+export type Decision =
+  | { readonly allowed: true; readonly undecided: false }
+  | { readonly allowed: false; readonly undecided: false }
+  | { readonly allowed: false; readonly undecided: true; readonly reason: UndecidedReason };
+
+/** Objects on which a subject holds a relation. */
+export type ObjectList = {
+  /** Sorted by their UTF-8 bytes. */
+  readonly objectIds: readonly string[];
+  /** Whether some object may be missing because it could not be decided. */
+  readonly undecided: boolean;
+  /** Where the next part begins (`after`); undefined after the last one. */
+  readonly next: string | undefined;
+};
+
+/** Relations that a subject holds on an object, sorted. */
+export type RelationList = {
+  readonly relations: readonly string[];
+  /** Relations that could not be decided. */
+  readonly undecidedRelations: readonly string[];
+};
+
+/** Whose holders are listed: users, or where `subjectNamespace` is given objects or usersets of it. */
+export type SubjectsQuery = {
+  readonly namespace: string;
+  readonly objectId: string;
+  readonly relation: string;
+  readonly subjectNamespace?: string | undefined;
+  /** Lists usersets of this relation. */
+  readonly subjectRelation?: string | undefined;
+};
+
+/** Who holds a relation. Look at `everyone` before the ids are shown as complete. */
+export type SubjectList = {
+  /** Holders that a grant names, sorted by their UTF-8 bytes. */
+  readonly subjectIds: readonly string[];
+  /** Whether everybody else holds it, too, but for the ids of the other lists. */
+  readonly everyone: boolean;
+  /** Who does not hold it although everybody else does. */
+  readonly excludedIds: readonly string[];
+  /** Who could not be decided. */
+  readonly undecidedIds: readonly string[];
+  /** Whether everybody who is in no list could not be decided. */
+  readonly everyoneUndecided: boolean;
+  /** Where the next part begins (`after`); undefined after the last one. */
+  readonly next: string | undefined;
+};
+
+/** Why a subject is in a userset: one step, with what it follows from. */
+export type Derivation = {
+  readonly namespace: string;
+  readonly objectId: string;
+  readonly relation: string;
+  readonly step:
+    | 'direct'
+    | 'userset'
+    | 'computed'
+    | 'tupleToUserset'
+    | 'intersection'
+    | 'exclusion'
+    | 'identity';
+  /** The tuple that the step rests on. */
+  readonly tuple: Tuple | undefined;
+  /** Whether that tuple came with the query. */
+  readonly contextual: boolean;
+  readonly children: readonly Derivation[];
+};
+
+/** What kept a grant from counting, and where. */
+export type Obstacle = {
+  readonly kind:
+    | 'noGrant'
+    | 'excluded'
+    | 'expired'
+    | 'conditionFalse'
+    | 'conditionUndecided'
+    | 'intersection'
+    | 'depth'
+    | 'cycle'
+    | 'budget';
+  readonly namespace: string;
+  readonly objectId: string;
+  readonly relation: string;
+  readonly tuple: Tuple | undefined;
+  /** Why an excluded subject is in the excluded set. */
+  readonly derivation: Derivation | undefined;
+  /** Inputs of the condition that neither the tuple nor the context gives. */
+  readonly missingInputs: readonly string[];
+  readonly message: string;
+};
+
+/** Why Check answers as it does. */
+export type Explanation = {
+  readonly allowed: boolean;
+  readonly undecided: boolean;
+  /** Shortest derivation of an allow. */
+  readonly derivation: Derivation | undefined;
+  /** A userset that holds the relation by a member: that user, whose derivation it is. */
+  readonly memberId: string | undefined;
+  /** Until when the derivation holds, unless tuples change; undefined: no end. */
+  readonly holdsUntil: Date | undefined;
+  /** Why it is denied, nearest first. */
+  readonly obstacles: readonly Obstacle[];
+  /** Tuples each of which alone, if written, turns the deny into an allow. */
+  readonly remedies: readonly Tuple[];
+  /** Whether something was left out. */
+  readonly truncated: boolean;
+  /** Reads of the evaluation. */
+  readonly reads: number;
+};
+
+/** An assertion that does not hold. */
+export type TestFailure = {
+  readonly test: string;
+  readonly assertion: string;
+  readonly expected: string;
+  readonly actual: string;
+  /** Line of the file, from 1. */
+  readonly line: number;
+};
+
+/** What came of a file of tests. */
+export type TestResult = {
+  /** How many assertions were looked at. */
+  readonly assertions: number;
+  /** None where all of them hold. */
+  readonly failures: readonly TestFailure[];
+};
