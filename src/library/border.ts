@@ -16,6 +16,11 @@ function engineError({ reason, message, metadata }: AppError): EngineError {
   const isPlaced = line !== undefined && column !== undefined;
   const place = isPlaced ? { line: Number(line), column: Number(column) } : {};
   const problems = isPlaced || path !== undefined ? [{ message, path, ...place }] : [];
+  // The engine's own words are about a project's settings.
+  const text =
+    reason === 'BUDGET_EXHAUSTED'
+      ? 'the evaluation needs more reads than options.readsMax'
+      : message;
   // Only modules that raise these are reached.
-  return new EngineError(reason as ErrorReason, message, { field, problems });
+  return new EngineError(reason as ErrorReason, text, { field, problems });
 }

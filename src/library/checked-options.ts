@@ -35,6 +35,11 @@ export function refuseUnknown(field: string, value: object, known: readonly stri
   }
 }
 
+/** Refuses what is no text. Errors: FIELD_INVALID. */
+export function checkText(field: string, value: string): void {
+  if (typeof value !== 'string') throw fieldError(field, 'must be a string');
+}
+
 /** Refuses what is no whole number from `min` to `max`. Errors: FIELD_INVALID. */
 export function checkInteger(field: string, value: number, min: number, max: number): void {
   if (Number.isSafeInteger(value) && value >= min && value <= max) return;

@@ -26,6 +26,8 @@ const DENIED: Decision = Object.freeze({ allowed: false, undecided: false });
 /** More names than any index has. */
 const NAMES_MAX = 2 ** 22;
 
+const QUERY_MEMBERS = 4;
+
 /** What one query is decided over. */
 export type Ground = {
   /** Over the tuples of the query, too. */
@@ -70,6 +72,10 @@ export class EngineCore {
       typeof relation === 'string' &&
       typeof subject === 'string';
     if (!isText) return undefined;
+    // What a member beside these asks for is not decided here.
+    let count = 0;
+    for (const _ in query) count += 1;
+    if (count !== QUERY_MEMBERS) return undefined;
     return this.#decideIds(namespace, objectId, relation, subject, this.clock.nowMs());
   }
 

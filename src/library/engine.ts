@@ -47,11 +47,10 @@ export class Engine {
   readonly #core: EngineCore;
   #damage: unknown;
 
-  /** An engine without tuples. Errors: FIELD_INVALID naming the option. Cost: O(model). */
+  /** An engine without tuples. Errors: FIELD_INVALID naming the option, SHARD_TOO_LARGE. Cost: O(model). */
   constructor(model: Model, options: EngineOptions = {}) {
-    const checked = atBorder(() => engineOptionsOf(options));
     this.model = model;
-    this.#core = new EngineCore(namespaceModelOf(model), checked);
+    this.#core = atBorder(() => new EngineCore(namespaceModelOf(model), engineOptionsOf(options)));
   }
 
   /** How many tuples it holds, expired ones included. */
@@ -197,7 +196,7 @@ export class Engine {
     options?: QueryOptions,
   ): RelationList {
     return this.#answer(() => {
-      const { namespace, objectId } = input.objectOf('query', query);
+      const { namespace, objectId } = input.relationsQueryOf(query);
       const subject = input.subjectOfQuery(query.subject);
       const { contextual, contextJson, isExact } = input.queryOptionsOf(options);
       this.#checkNamed(namespace, undefined);

@@ -4,6 +4,7 @@ import { formatGate as formatText, printGate } from '../language/gate/print-gate
 import type { ModelProblem } from '../model/model-json.ts';
 import { inspectModel } from '../model/namespace-model.ts';
 import { atBorder } from './border.ts';
+import { checkText } from './checked-options.ts';
 import { EngineError, type Problem } from './engine-error.ts';
 import { knownModel } from './known-models.ts';
 import type { JsonObject } from './types.ts';
@@ -45,6 +46,7 @@ export function parseModel(source: string | JsonObject): Model {
 /** Lays `.gate` text out in its one form; comments stay. Errors: MODEL_INVALID, with every problem of its form. */
 export function formatGate(text: string): string {
   return atBorder(() => {
+    checkText('text', text);
     refuseFaulty(text);
     return formatText(text);
   });

@@ -1,6 +1,6 @@
 import { assertionsInvalid, modelOfText, testFiles } from '../assertions/test-files.ts';
 import { atBorder } from './border.ts';
-import { limitsOf } from './checked-options.ts';
+import { checkText, limitsOf } from './checked-options.ts';
 import type { EngineLimits } from './engine-options.ts';
 import { namespaceModelOf } from './known-models.ts';
 import type { Model } from './model.ts';
@@ -18,6 +18,7 @@ export type TestOptions = EngineLimits & {
  */
 export function runTests(text: string, options: TestOptions = {}): TestResult {
   return atBorder(() => {
+    checkText('text', text);
     const { model, ...limits } = options;
     const { depthMax, readsMax } = limitsOf(limits);
     const { assertions, failures } = testFiles(

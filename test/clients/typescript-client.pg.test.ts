@@ -76,6 +76,56 @@ test('questions of one tick travel in one batch, and each gets its answer', asyn
   ]);
 });
 
+test('what would be another grant than is meant is refused with its field, and nothing is sent', async () => {
+  const { client, sent } = clientWith();
+  const tuple = { ...fresh(), subject: 'ann' };
+  const faults = [
+    ['tuples[0].subject.everyone', { ...tuple, subject: { everyone: false } }],
+    [
+      'tuples[0].subject.namespace',
+      { ...tuple, subject: { everyone: true, namespace: 'resource' } },
+    ],
+    ['tuples[0].subject.relaton', { ...tuple, subject: { ...fresh(), relaton: 'viewer' } }],
+    ['tuples[0].subject', { ...tuple, subject: null }],
+    ['tuples[0].condition', { ...tuple, condition: '' }],
+    ['tuples[0].conditon', { ...tuple, conditon: 'office' }],
+    ['tuples[0].expiresat', { ...tuple, expiresat: new Date(0) }],
+    ['tuples[0].expiresAt', { ...tuple, expiresAt: new Date(Number.NaN) }],
+    ['tuples[0].objectId', { ...tuple, objectId: 7 }],
+    ['tuples[0]', null],
+  ] as const;
+  const fieldOf = (error: unknown): unknown =>
+    error instanceof GatehouseError && error.reason === 'FIELD_INVALID' && error.metadata['field'];
+  for (const [field, wrong] of faults) {
+    const ends = await client.write([wrong as never]).catch(fieldOf);
+    expect(ends).toBe(field);
+  }
+  const given = client.check(tuple, { contextualTuples: [{ ...tuple, condition: '' }] });
+  expect(await given.catch(fieldOf)).toBe('contextualTuples[0].condition');
+  expect(sent).toEqual([]);
+  expect(await plain.check(tuple)).toBe(false);
+});
+
+test('a question that no message holds fails alone', async () => {
+  const { client, sent } = clientWith();
+  const right = { ...fresh(), subject: 'ann' };
+  const wrong = [{ ...right, subject: null }, { ...right, objectId: 7 }, null] as never[];
+  const answers = await Promise.allSettled([right, ...wrong].map((one) => client.check(one)));
+  expect(answers.map(({ status }) => status)).toEqual([
+    'fulfilled',
+    ...wrong.map(() => 'rejected'),
+  ]);
+  expect(sent.length).toBe(1);
+});
+
+test('every object of a namespace can be granted something', async () => {
+  const open = fresh();
+  await plain.write([{ ...open, subject: { wildcardOf: 'group' } }]);
+  const ask = (namespace: string): Promise<boolean> =>
+    plain.check({ ...open, subject: { namespace, objectId: 'any' } });
+  expect([await ask('group'), await ask('workspace')]).toEqual([true, false]);
+});
+
 test('what differs in tenant, token or tuples travels apart; contexts travel together', async () => {
   const { client, sent } = clientWith();
   const object = fresh();

@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { type CheckQuery, Engine, parseModel } from '../../src/library/index.ts';
+import {
+  type CheckQuery,
+  Engine,
+  formatGate,
+  parseModel,
+  runTests,
+} from '../../src/library/index.ts';
 import { TUPLES, eng, engineWith, model, office, plan, refusal, refused } from './support.ts';
 
 describe('a check', () => {
@@ -119,6 +125,34 @@ describe('a check', () => {
       () => decide({ ...plan, subject: 'ann' }, { context: { a: [1n] } }),
       'options.context.a[0]',
     ],
+    // Where it would be passed over, ann would see what she is banned from.
+    [
+      'FIELD_INVALID',
+      () => engine.check({ ...plan, subject: 'ann', contextualTuples: [] } as never),
+      'query.contextualTuples',
+    ],
+    [
+      'FIELD_INVALID',
+      () =>
+        engine.listObjects({
+          namespace: 'doc',
+          relation: 'viewer',
+          subject: 'ann',
+          limit: 1,
+        } as never),
+      'query.limit',
+    ],
+    ['FIELD_INVALID', () => engine.listSubjects({ ...plan, limit: 1 } as never), 'query.limit'],
+    [
+      'FIELD_INVALID',
+      () =>
+        engine.listRelations({ namespace: 'doc', objectId: 'a', subject: 'x', after: '' } as never),
+      'query.after',
+    ],
+    ['FIELD_INVALID', () => engine.write(Object.assign([], { length: 1 })), 'tuples[0]'],
+    ['FIELD_INVALID', () => formatGate(undefined as never), 'text'],
+    ['FIELD_INVALID', () => runTests(5 as never), 'text'],
+    ['SHARD_TOO_LARGE', () => new Engine(model, { indexBytesMax: 1 }), undefined],
     ['FIELD_INVALID', () => new Engine(model, { depthMax: 0 }), 'options.depthMax'],
     ['FIELD_INVALID', () => new Engine(model, { readMax: 5 } as never), 'options.readMax'],
     ['FIELD_INVALID', () => new Engine(model, { now: 5 } as never), 'options.now'],
@@ -178,6 +212,7 @@ describe('bounds', () => {
       () => engine.listRelations({ namespace: 'group', objectId: 'g0', subject: 'ann' }),
     ]) {
       expect(refusal(work).reason).toBe('BUDGET_EXHAUSTED');
+      expect(refusal(work).message).toContain('options.readsMax');
     }
     expect(new Engine(model, { readsMax: 1_000 }).check(query)).toBe(false);
   });

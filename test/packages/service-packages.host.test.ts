@@ -51,6 +51,11 @@ test('the service migrates and answers a Check from its package', async () => {
     });
   expect((await ask('anne')).body['allowed']).toBe(true);
   expect((await ask('ben')).body['allowed']).toBe(false);
+  const start = join(packed, 'gatehouse/bin/start.mjs');
+  const help = await promisify(execFile)(process.execPath, ['--', start, '--help']);
+  expect(help.stdout).toContain('  serve  ');
+  // They are programs of a checkout.
+  expect(help.stdout).not.toMatch(/^ {2}(?:load|verify) /m);
   // Files of assertions run on a thread that is started by its path.
   const gate = 'namespace doc {\n relation viewer\n}';
   const text = 'tuples: [doc:a#viewer@user:eve]\ntests: [{ allow: [doc:a#viewer@user:eve] }]\n';

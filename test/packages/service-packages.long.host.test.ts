@@ -81,7 +81,7 @@ describe('gatehouse', () => {
     const [, typedNeed = ''] = /```ts\n([^]*?)```/.exec(text) ?? [];
     const [, program = ''] = /```js\n([^]*?)```/.exec(text) ?? [];
     const [port] = await freePorts(1);
-    writeFileSync(join(folder(), 'viewer.ts'), typedNeed);
+    writeFileSync(join(folder(), 'viewer.mts'), typedNeed);
     writeFileSync(join(folder(), 'server.mjs'), program.replace('3000', String(port)));
     const script = `trap 'kill %1' EXIT\n${rest.join('')}${ask.replaceAll(':3000', `:${port}`)}true`;
     const printed = await typed(script, folder(), asUser());

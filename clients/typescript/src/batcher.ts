@@ -2,7 +2,7 @@ import DataLoader from 'dataloader';
 import type { BatchAnswers, BatchCall } from './batch-call.ts';
 import { GatehouseError, errorFrom } from './errors.ts';
 import { hedged } from './hedge.ts';
-import type { JsonObject, Question, QueryOptions } from './questions.ts';
+import { checkQuestion, type JsonObject, type Question, type QueryOptions } from './questions.ts';
 import type { Reason } from './reasons.ts';
 import { type RetryPolicy, withRetry } from './retry.ts';
 import type { Session, ShardName } from './session.ts';
@@ -72,6 +72,7 @@ export class CheckBatcher {
     shard: ShardName,
     session: Session | undefined,
   ): Promise<Decision> {
+    checkQuestion(question);
     const { signal, timeoutMs = this.#timeoutMs, context } = options;
     if (signal?.aborted === true) throw cancelled(signal);
     const group = this.#groupOf(options, shard, session);

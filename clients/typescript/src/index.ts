@@ -13,6 +13,7 @@ export type {
   Subject,
   SubjectSet,
   Tuple,
+  Wildcard,
 } from './questions.ts';
 export { type Reason, REASONS } from './reasons.ts';
 export type { RetryPolicy } from './retry.ts';

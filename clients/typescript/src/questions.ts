@@ -9,6 +9,7 @@ import type {
   RelationTupleSchema,
   SubjectSchema,
 } from '../../../src/gen/workspace/v1/authz_service_pb.ts';
+import { checkText, fieldInvalid, refuseUnknown } from './arguments.ts';
 import type { Session } from './session.ts';
 
 /** A JSON object, as a condition's context. */
@@ -41,13 +42,16 @@ export type Question<M extends Model = Model> = {
   };
 }[keyof M & string];
 
-/** A grant. `subject` `'*'` of a user is written as `{ everyone: true }`. */
+/** Every user, or every object of a namespace. */
+export type Wildcard = { readonly everyone: true } | { readonly wildcardOf: string };
+
+/** A grant. */
 export type Tuple<M extends Model = Model> = {
   [Namespace in keyof M & string]: {
     readonly namespace: Namespace;
     readonly objectId: string;
     readonly relation: M[Namespace];
-    readonly subject: Subject | { readonly everyone: true };
+    readonly subject: Subject | Wildcard;
     /** The name of a condition, and its parameters. */
     readonly condition?: string;
     readonly conditionParams?: JsonObject;
@@ -86,12 +90,49 @@ export type QueryOptions<M extends Model = Model> = ShardOptions &
     readonly hedgeAfterMs?: number;
   };
 
+const TUPLE_MEMBERS = [
+  'namespace',
+  'objectId',
+  'relation',
+  'subject',
+  'condition',
+  'conditionParams',
+  'expiresAt',
+];
+
 type SubjectInit = MessageInitShape<typeof SubjectSchema>;
 
-export function subjectInit(subject: Subject | { readonly everyone: true }): SubjectInit {
+/** The message of a subject. Errors: GatehouseError naming the field. */
+export function subjectInit(subject: Subject | Wildcard, field = 'subject'): SubjectInit {
   if (typeof subject === 'string') return { kind: { case: 'userId', value: subject } };
-  if ('everyone' in subject) return { kind: { case: 'wildcard', value: true } };
+  if (typeof subject !== 'object' || subject === null) {
+    throw fieldInvalid(field, 'must be a user id, an object, a userset or a wildcard');
+  }
+  if ('everyone' in subject) {
+    refuseUnknown(field, subject, ['everyone']);
+    const { everyone }: { readonly everyone: unknown } = subject;
+    if (everyone !== true) throw fieldInvalid(`${field}.everyone`, 'must be true');
+    return { kind: { case: 'wildcard', value: true } };
+  }
+  if ('wildcardOf' in subject) {
+    refuseUnknown(field, subject, ['wildcardOf']);
+    checkText(`${field}.wildcardOf`, subject.wildcardOf);
+    return { kind: { case: 'wildcardOf', value: subject.wildcardOf } };
+  }
+  refuseUnknown(field, subject, ['namespace', 'objectId', 'relation']);
+  const { namespace, objectId, relation } = subject;
+  checkText(`${field}.namespace`, namespace);
+  checkText(`${field}.objectId`, objectId);
+  if (relation !== undefined) checkText(`${field}.relation`, relation);
   return { kind: { case: 'set', value: subject } };
+}
+
+/** Refuses a question that no message can hold, and which would fail all that travel with it. Errors: GatehouseError. */
+export function checkQuestion({ namespace, objectId, relation, subject }: Question): void {
+  checkText('namespace', namespace);
+  checkText('objectId', objectId);
+  checkText('relation', relation);
+  if (typeof subject !== 'string') subjectInit(subject);
 }
 
 export function questionInit({
@@ -103,17 +144,36 @@ export function questionInit({
   return { namespace, objectId, relation, subject: subjectInit(subject) };
 }
 
-export function tupleInit(tuple: Tuple): MessageInitShape<typeof RelationTupleSchema> {
+/** The message of a tuple. Errors: GatehouseError naming the field below `field`. */
+export function tupleInit(
+  tuple: Tuple,
+  field = 'tuple',
+): MessageInitShape<typeof RelationTupleSchema> {
+  refuseUnknown(field, tuple, TUPLE_MEMBERS);
   const { namespace, objectId, relation, condition, conditionParams, expiresAt } = tuple;
+  checkText(`${field}.namespace`, namespace);
+  checkText(`${field}.objectId`, objectId);
+  checkText(`${field}.relation`, relation);
+  if (condition !== undefined) checkText(`${field}.condition`, condition);
+  // The message has no other word for a grant without a condition.
+  if (condition === '') throw fieldInvalid(`${field}.condition`, 'is empty');
+  if (expiresAt !== undefined && !isValidDate(expiresAt)) {
+    throw fieldInvalid(`${field}.expiresAt`, 'must be a valid Date');
+  }
   return {
     namespace,
     objectId,
     relation,
-    subject: subjectInit(tuple.subject),
+    subject: subjectInit(tuple.subject, `${field}.subject`),
     ...(condition === undefined ? {} : { conditionName: condition }),
     ...(conditionParams === undefined ? {} : { conditionParams: mutable(conditionParams) }),
     ...(expiresAt === undefined ? {} : { expiresAt: timestampFromDate(expiresAt) }),
   };
+}
+
+/** Of any realm: test runners give their tests a Date of their own. */
+function isValidDate(date: Date): boolean {
+  return typeof date?.getTime === 'function' && !Number.isNaN(date.getTime());
 }
 
 /** The scope of a query; the context of a batch's question stands beside the question instead. */
@@ -127,7 +187,9 @@ export function scopeInit(
     tenantId: shard.tenant,
     atLeastConsistencyToken: token,
     ...(options.context === undefined ? {} : { context: mutable(options.context) }),
-    contextualTuples: (options.contextualTuples ?? []).map(tupleInit),
+    contextualTuples: (options.contextualTuples ?? []).map((tuple, index) =>
+      tupleInit(tuple, `contextualTuples[${index}]`),
+    ),
     usersetMode: options.exact === true ? UsersetMode.EXACT : UsersetMode.UNSPECIFIED,
     modelVersion: BigInt(options.modelVersion ?? 0),
   };

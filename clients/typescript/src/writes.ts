@@ -82,7 +82,7 @@ export class TupleWrites {
 }
 
 function of(tuples: readonly Tuple[] = [], op: TupleUpdate_Op): UpdateInit[] {
-  return tuples.map((tuple) => ({ op, tuple: tupleInit(tuple) }));
+  return tuples.map((tuple, index) => ({ op, tuple: tupleInit(tuple, `tuples[${index}]`) }));
 }
 
 type UpdateInit = {
