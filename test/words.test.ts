@@ -107,17 +107,14 @@ test('banned synonyms are found in names, comments, templates and paths, and now
   expect(faults('const maybe = 1;')).toBe(0);
 });
 
-/** The names of src/library are those of a package, whose users see no other ones. */
-const files: readonly TypedFile[] = SOURCES.filter((path) => !path.startsWith('src/library/')).map(
-  (path) => {
-    const text = textOf(path);
-    return {
-      path,
-      names: typeNamesOf(text),
-      imports: importsOf(path, text).map(({ to }) => to),
-    };
-  },
-);
+const files: readonly TypedFile[] = SOURCES.map((path) => {
+  const text = textOf(path);
+  return {
+    path,
+    names: typeNamesOf(text),
+    imports: importsOf(path, text).map(({ to }) => to),
+  };
+});
 
 test('few names of types are declared in more than one file', () => {
   expect(files.flatMap(({ names }) => names).length).toBeGreaterThan(1_000);

@@ -19,10 +19,10 @@ import type { Clock } from '../shared/clock.ts';
 import { checkAdmitted, refuseRepeated } from './admission.ts';
 import type { engineOptionsOf } from './checked-options.ts';
 import { EngineError } from './engine-error.ts';
-import type { CheckQuery, Decision } from './types.ts';
+import type { EngineQuery, EngineDecision } from './types.ts';
 
-const ALLOWED: Decision = Object.freeze({ allowed: true, undecided: false });
-const DENIED: Decision = Object.freeze({ allowed: false, undecided: false });
+const ALLOWED: EngineDecision = Object.freeze({ allowed: true, undecided: false });
+const DENIED: EngineDecision = Object.freeze({ allowed: false, undecided: false });
 /** More names than any index has. */
 const NAMES_MAX = 2 ** 22;
 
@@ -63,7 +63,7 @@ export class EngineCore {
    * The decision of what most checks are: about a user, of names and ids that tuples have. Undefined where there is
    * more to look at. Hot: what the index knows was looked at when it was written, so nothing is checked again.
    */
-  decidePlain(query: CheckQuery): Decision | undefined {
+  decidePlain(query: EngineQuery): EngineDecision | undefined {
     if (typeof query !== 'object' || query === null) return undefined;
     const { namespace, objectId, relation, subject } = query;
     const isText =
@@ -85,7 +85,7 @@ export class EngineCore {
     relation: string,
     userId: string,
     nowMs: number,
-  ): Decision | undefined {
+  ): EngineDecision | undefined {
     const index = this.index;
     const ofNamespace = index.nameId(namespace);
     const name = index.nameId(relation);
@@ -101,7 +101,7 @@ export class EngineCore {
   }
 
   /** The decision about a user where the hot path has one for certain. */
-  decideUser(asked: TupleKey, contextJson: string, nowMs: number): Decision | undefined {
+  decideUser(asked: TupleKey, contextJson: string, nowMs: number): EngineDecision | undefined {
     const { namespace, objectId, relation, subject } = asked;
     if (subject.kind !== 'user') return undefined;
     const index = this.index;
@@ -161,7 +161,7 @@ export function insertsOf(tuples: readonly RelationTuple[]): TupleChange[] {
 }
 
 /** Runs a check to its end. Errors: those of the task. */
-export function decisionOf(task: EvaluationTask<Value>): Decision {
+export function decisionOf(task: EvaluationTask<Value>): EngineDecision {
   const value = finished(task);
   if (value === TRUE) return ALLOWED;
   if (value !== UNDETERMINED) return DENIED;

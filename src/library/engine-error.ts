@@ -22,7 +22,7 @@ export type ErrorReason =
   | 'ENGINE_DAMAGED';
 
 /** One thing that is wrong, or likely not meant, in a text. */
-export type Problem = {
+export type SourceProblem = {
   readonly message: string;
   /** JSON path into the model's document. */
   readonly path?: string | undefined;
@@ -39,7 +39,7 @@ export class EngineError extends Error {
   /** The argument that is wrong, as a path: `tuples[2].objectId`. */
   readonly field: string | undefined;
   /** What is wrong in a text, first things first. */
-  readonly problems: readonly Problem[];
+  readonly problems: readonly SourceProblem[];
 
   /** Made by the engine. */
   constructor(
@@ -47,7 +47,7 @@ export class EngineError extends Error {
     message: string,
     details: {
       readonly field?: string | undefined;
-      readonly problems?: readonly Problem[] | undefined;
+      readonly problems?: readonly SourceProblem[] | undefined;
       readonly cause?: unknown;
     } = {},
   ) {

@@ -18,18 +18,18 @@ import { namespaceModelOf } from './known-models.ts';
 import type { Model } from './model.ts';
 import { explanationOf } from './output.ts';
 import type {
-  CheckQuery,
-  Decision,
-  Explanation,
+  EngineQuery,
+  EngineDecision,
+  EngineExplanation,
   ExplainOptions,
   ListOptions,
   ObjectList,
-  QueryOptions,
+  EngineQueryOptions,
   RelationList,
-  Subject,
+  EngineSubject,
   SubjectList,
   SubjectsQuery,
-  Tuple,
+  EngineTuple,
 } from './types.ts';
 
 const REMEDIES_DEFAULT = 10;
@@ -63,7 +63,7 @@ export class Engine {
    * a tuple carried before is replaced. Returns how many are new.
    * Errors: FIELD_*, TUPLE_NOT_ADMITTED, naming the tuple; SHARD_TOO_LARGE, after which the engine is damaged.
    */
-  write(tuples: readonly (Tuple | string)[]): number {
+  write(tuples: readonly (EngineTuple | string)[]): number {
     const checked = this.#checked(tuples, true);
     return this.#change(checked, (tuple) => this.#core.index.insert(rowFromTuple(tuple)));
   }
@@ -72,7 +72,7 @@ export class Engine {
    * Deletes tuples: by what they grant to whom, whatever else they carry. Returns how many there were.
    * Errors: FIELD_*, naming the tuple.
    */
-  delete(tuples: readonly (Tuple | string)[]): number {
+  delete(tuples: readonly (EngineTuple | string)[]): number {
     const checked = this.#checked(tuples, false);
     return this.#change(checked, (tuple) => this.#core.index.remove(rowFromTuple(tuple)));
   }
@@ -81,7 +81,7 @@ export class Engine {
    * Whether the subject holds the relation, of a query or its text (`doc:plan#viewer@user:ann`). What is undecided is
    * denied. Errors: those of `decide`.
    */
-  check(query: CheckQuery | string, options?: QueryOptions): boolean {
+  check(query: EngineQuery | string, options?: EngineQueryOptions): boolean {
     return this.decide(query, options).allowed;
   }
 
@@ -89,7 +89,7 @@ export class Engine {
    * Says as `check`, and whether a deny is certain.
    * Errors: FIELD_*, RELATION_UNKNOWN, TUPLE_NOT_ADMITTED (contextual tuples), BUDGET_EXHAUSTED.
    */
-  decide(query: CheckQuery | string, options?: QueryOptions): Decision {
+  decide(query: EngineQuery | string, options?: EngineQueryOptions): EngineDecision {
     if (options === undefined && typeof query !== 'string' && this.#damage === undefined) {
       const decision = this.#core.decidePlain(query);
       if (decision !== undefined) return decision;
@@ -113,7 +113,7 @@ export class Engine {
    * Explains what `decide` says: the shortest derivation of an allow; what is in the way of a deny, and what would help.
    * The explanation has four times `readsMax` for itself. Errors: those of `decide`.
    */
-  explain(query: CheckQuery | string, options: ExplainOptions = {}): Explanation {
+  explain(query: EngineQuery | string, options: ExplainOptions = {}): EngineExplanation {
     return this.#answer(() => {
       const asked = input.queryOf(query);
       const checked = input.queryOptionsOf(options, ['remediesMax']);
@@ -147,7 +147,11 @@ export class Engine {
    * Errors: as of `decide`; RESULT_TOO_LARGE.
    */
   listObjects(
-    query: { readonly namespace: string; readonly relation: string; readonly subject: Subject },
+    query: {
+      readonly namespace: string;
+      readonly relation: string;
+      readonly subject: EngineSubject;
+    },
     options: ListOptions = {},
   ): ObjectList {
     return this.#answer(() => {
@@ -192,8 +196,12 @@ export class Engine {
 
   /** Lists the relations that a subject holds on an object. Errors: as of `decide`. */
   listRelations(
-    query: { readonly namespace: string; readonly objectId: string; readonly subject: Subject },
-    options?: QueryOptions,
+    query: {
+      readonly namespace: string;
+      readonly objectId: string;
+      readonly subject: EngineSubject;
+    },
+    options?: EngineQueryOptions,
   ): RelationList {
     return this.#answer(() => {
       const { namespace, objectId } = input.relationsQueryOf(query);
@@ -226,7 +234,7 @@ export class Engine {
     checkNamed(this.#core.rules, namespace, relation);
   }
 
-  #checked(tuples: readonly (Tuple | string)[], isWrite: boolean): readonly RelationTuple[] {
+  #checked(tuples: readonly (EngineTuple | string)[], isWrite: boolean): readonly RelationTuple[] {
     return this.#answer(() => {
       const checked = input.tuplesOf('tuples', tuples);
       refuseRepeated('tuples', checked);

@@ -1,32 +1,32 @@
 /**
  * `@gatehouse/engine`: Gatehouse's decisions in one's own process. These names are the package; what else its files export
- * may change with any release.
+ * may change with any release. The project has other types of some of these names, so that here they are renamed.
  */
 export { Engine } from './engine.ts';
-export { EngineError, type ErrorReason, type Problem } from './engine-error.ts';
+export { EngineError, type ErrorReason, type SourceProblem as Problem } from './engine-error.ts';
 export type { EngineLimits, EngineOptions } from './engine-options.ts';
 export { formatGate, type Model, parseModel } from './model.ts';
 export { runTests, type TestOptions } from './run-tests.ts';
 export type {
-  CheckQuery,
-  Decision,
-  Derivation,
+  EngineQuery as CheckQuery,
+  EngineDecision as Decision,
+  EngineDerivation as Derivation,
   ExplainOptions,
-  Explanation,
+  EngineExplanation as Explanation,
   JsonObject,
   JsonValue,
   ListOptions,
   ObjectList,
-  Obstacle,
-  QueryOptions,
+  EngineObstacle as Obstacle,
+  EngineQueryOptions as QueryOptions,
   RelationList,
-  Subject,
+  EngineSubject as Subject,
   SubjectList,
   SubjectSet,
   SubjectsQuery,
   TestFailure,
   TestResult,
-  Tuple,
-  UndecidedReason,
+  EngineTuple as Tuple,
+  UndecidedCause as UndecidedReason,
   Wildcard,
 } from './types.ts';

@@ -10,24 +10,19 @@ import {
   checkUserId,
   requiredError,
 } from '../model/names.ts';
-import type {
-  RelationTuple,
-  Subject as ModelSubject,
-  TupleKey,
-  TuplePayload,
-} from '../model/relation-tuple.ts';
+import type { RelationTuple, Subject, TupleKey, TuplePayload } from '../model/relation-tuple.ts';
 import { isTimestamp } from '../shared/instant.ts';
 import { utf8Length } from '../shared/utf8.ts';
 import { checkInteger, refuseUnknown } from './checked-options.ts';
 import type {
-  CheckQuery,
+  EngineQuery,
   JsonObject,
   JsonValue,
   ListOptions,
-  QueryOptions,
-  Subject,
+  EngineQueryOptions,
+  EngineSubject,
   SubjectsQuery,
-  Tuple,
+  EngineTuple,
   Wildcard,
 } from './types.ts';
 
@@ -61,16 +56,19 @@ export type CheckedOptions = {
 };
 
 /** Checks the form of a list of tuples, of which none may stand twice. Errors: FIELD_*, naming the tuple. */
-export function tuplesOf(field: string, tuples: readonly (Tuple | string)[]): RelationTuple[] {
+export function tuplesOf(
+  field: string,
+  tuples: readonly (EngineTuple | string)[],
+): RelationTuple[] {
   if (!Array.isArray(tuples)) throw fieldError(field, 'must be an array');
   // Array.from sees holes, which map passes over.
-  return Array.from(tuples as readonly (Tuple | string)[], (tuple, i) =>
+  return Array.from(tuples as readonly (EngineTuple | string)[], (tuple, i) =>
     tupleOf(`${field}[${i}]`, tuple),
   );
 }
 
 /** Checks what a query asks. Errors: FIELD_*. */
-export function queryOf(query: CheckQuery | string): TupleKey {
+export function queryOf(query: EngineQuery | string): TupleKey {
   if (typeof query === 'string') {
     const key = fromText('query', query, tupleFromText);
     return { ...key, subject: askedSubject('query', key.subject) };
@@ -110,8 +108,8 @@ export function relationsQueryOf(query: {
 export function objectsQueryOf(query: {
   readonly namespace: string;
   readonly relation: string;
-  readonly subject: Subject;
-}): { readonly namespace: string; readonly relation: string; readonly subject: ModelSubject } {
+  readonly subject: EngineSubject;
+}): { readonly namespace: string; readonly relation: string; readonly subject: Subject } {
   refuseUnknown('query', query, ['namespace', 'relation', 'subject']);
   const namespace = text('query.namespace', query.namespace, checkNamespace);
   const relation = text('query.relation', query.relation, checkRelation);
@@ -135,13 +133,13 @@ export function subjectsQueryOf(query: SubjectsQuery) {
 }
 
 /** Checks who is asked about. Errors: FIELD_*. */
-export function subjectOfQuery(subject: Subject): ModelSubject {
+export function subjectOfQuery(subject: EngineSubject): Subject {
   return askedSubject('query.subject', subjectOf('query.subject', subject));
 }
 
 /** Checks the options of a query; `others` are members that its kind has besides. Errors: FIELD_*. */
 export function queryOptionsOf(
-  options: QueryOptions | undefined,
+  options: EngineQueryOptions | undefined,
   others: readonly string[] = [],
 ): CheckedOptions {
   if (options === undefined) return NO_OPTIONS;
@@ -165,7 +163,7 @@ export function pageOf({ after = '', limit }: ListOptions): {
   return { after, idsMax: limit ?? Infinity };
 }
 
-function tupleOf(field: string, tuple: Tuple | string): RelationTuple {
+function tupleOf(field: string, tuple: EngineTuple | string): RelationTuple {
   if (typeof tuple === 'string') return fromText(field, tuple, tupleFromText);
   refuseUnknown(field, tuple, TUPLE_MEMBERS);
   return {
@@ -176,7 +174,10 @@ function tupleOf(field: string, tuple: Tuple | string): RelationTuple {
   };
 }
 
-function payloadOf(field: string, { condition, conditionParams, expiresAt }: Tuple): TuplePayload {
+function payloadOf(
+  field: string,
+  { condition, conditionParams, expiresAt }: EngineTuple,
+): TuplePayload {
   if (condition !== undefined) {
     text(`${field}.condition`, condition, checkConditionName);
     if (condition === '') throw requiredError(`${field}.condition`);
@@ -208,7 +209,7 @@ function instant(field: string, date: Date): bigint {
   throw fieldError(field, 'must be a Date between the years 0001 and 9999');
 }
 
-function subjectOf(field: string, subject: Subject | Wildcard): ModelSubject {
+function subjectOf(field: string, subject: EngineSubject | Wildcard): Subject {
   if (subject === undefined) throw requiredError(field);
   if (typeof subject === 'string') {
     checkUserId(field, subject);
@@ -241,7 +242,7 @@ function checkObject(field: string, value: object): void {
   if (typeof value !== 'object' || value === null) throw fieldError(field, 'must be an object');
 }
 
-function askedSubject(field: string, subject: ModelSubject): ModelSubject {
+function askedSubject(field: string, subject: Subject): Subject {
   if (subject.kind === 'user' || subject.kind === 'set') return subject;
   throw fieldError(field, 'must be a user, an object or a userset, and no wildcard');
 }

@@ -5,14 +5,14 @@ import type { ModelProblem } from '../model/model-json.ts';
 import { inspectModel } from '../model/namespace-model.ts';
 import { atBorder } from './border.ts';
 import { checkText } from './checked-options.ts';
-import { EngineError, type Problem } from './engine-error.ts';
+import { EngineError, type SourceProblem } from './engine-error.ts';
 import { knownModel } from './known-models.ts';
 import type { JsonObject } from './types.ts';
 
 /** A model that is right: what `parseModel` returns. It does not change. */
 export type Model = {
   /** What is likely not meant. */
-  readonly warnings: readonly Problem[];
+  readonly warnings: readonly SourceProblem[];
   /** The model as `.gate` text, without the comments that it was read with. */
   toGate(): string;
   /** The model as its JSON document. */
@@ -29,7 +29,7 @@ export function parseModel(source: string | JsonObject): Model {
     const parsed = gate ? parsedGate(source) : undefined;
     const json = parsed?.json ?? jsonOf(source);
     const { model, errors, warnings } = inspectModel(json);
-    const placed = (problem: ModelProblem): Problem => ({
+    const placed = (problem: ModelProblem): SourceProblem => ({
       ...problem,
       ...parsed?.locate(problem.path),
     });
@@ -62,7 +62,7 @@ function refuseFaulty(text: string): void {
   if (problems.length > 0) throw modelInvalid(problems.map(problemOfGate));
 }
 
-function problemOfGate({ message, hint, line, column }: GateProblem): Problem {
+function problemOfGate({ message, hint, line, column }: GateProblem): SourceProblem {
   return { message: hint === '' ? message : `${message} (${hint})`, line, column };
 }
 
@@ -75,7 +75,7 @@ function jsonOf(source: string | JsonObject): string {
   }
 }
 
-function modelInvalid(problems: readonly Problem[]): EngineError {
+function modelInvalid(problems: readonly SourceProblem[]): EngineError {
   const [first] = problems;
   const { message = 'is no model', path, line, column } = first ?? {};
   const place = line === undefined ? path : `line ${line}, column ${column}`;

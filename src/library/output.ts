@@ -1,21 +1,17 @@
+import type { Derivation, Explanation, Obstacle } from '../model/explanation.ts';
+import type { RelationTuple, Subject } from '../model/relation-tuple.ts';
 import type {
-  Derivation as Found,
-  Explanation as Explained,
-  Obstacle as Met,
-} from '../model/explanation.ts';
-import type { RelationTuple, Subject as ModelSubject } from '../model/relation-tuple.ts';
-import type {
-  Derivation,
-  Explanation,
+  EngineDerivation,
+  EngineExplanation,
   JsonObject,
-  Obstacle,
-  Subject,
-  Tuple,
+  EngineObstacle,
+  EngineSubject,
+  EngineTuple,
   Wildcard,
 } from './types.ts';
 
 /** An explanation as callers see it. O(nodes). */
-export function explanationOf(explained: Explained): Explanation {
+export function explanationOf(explained: Explanation): EngineExplanation {
   const { allowed, undecided, derivation, witness, holdsUntilUs, truncated, reads } = explained;
   return {
     allowed,
@@ -30,11 +26,11 @@ export function explanationOf(explained: Explained): Explanation {
   };
 }
 
-function derivationOf({ tuple, children, ...step }: Found): Derivation {
+function derivationOf({ tuple, children, ...step }: Derivation): EngineDerivation {
   return { ...step, tuple: tuple && tupleFrom(tuple), children: children.map(derivationOf) };
 }
 
-function obstacleOf({ tuple, derivation, ...obstacle }: Met): Obstacle {
+function obstacleOf({ tuple, derivation, ...obstacle }: Obstacle): EngineObstacle {
   return {
     ...obstacle,
     tuple: tuple && tupleFrom(tuple),
@@ -42,7 +38,7 @@ function obstacleOf({ tuple, derivation, ...obstacle }: Met): Obstacle {
   };
 }
 
-function tupleFrom(tuple: RelationTuple): Tuple {
+function tupleFrom(tuple: RelationTuple): EngineTuple {
   const { namespace, objectId, relation, subject } = tuple;
   const { conditionName, conditionParams, expiresAtUs } = tuple;
   return {
@@ -58,7 +54,7 @@ function tupleFrom(tuple: RelationTuple): Tuple {
   };
 }
 
-function subjectFrom(subject: ModelSubject): Subject | Wildcard {
+function subjectFrom(subject: Subject): EngineSubject | Wildcard {
   switch (subject.kind) {
     case 'user':
       return subject.userId;

@@ -11,17 +11,17 @@ export type SubjectSet = {
 };
 
 /** Who holds a relation: a user by id (`ann`, and not `user:ann`), an object or a userset. */
-export type Subject = string | SubjectSet;
+export type EngineSubject = string | SubjectSet;
 
 /** Everybody, or every object of a namespace. */
 export type Wildcard = { readonly everyone: true } | { readonly wildcardOf: string };
 
 /** One grant: a subject has a relation on an object. */
-export type Tuple = {
+export type EngineTuple = {
   readonly namespace: string;
   readonly objectId: string;
   readonly relation: string;
-  readonly subject: Subject | Wildcard;
+  readonly subject: EngineSubject | Wildcard;
   /** Name of the condition under which it counts. */
   readonly condition?: string | undefined;
   /** What the tuple gives the condition; the context of a query gives the rest. */
@@ -31,25 +31,25 @@ export type Tuple = {
 };
 
 /** Does the subject hold the relation on the object? */
-export type CheckQuery = {
+export type EngineQuery = {
   readonly namespace: string;
   readonly objectId: string;
   readonly relation: string;
-  readonly subject: Subject;
+  readonly subject: EngineSubject;
 };
 
 /** What every query takes. */
-export type QueryOptions = {
+export type EngineQueryOptions = {
   /** What conditions look at. Without it no condition is decided. */
   readonly context?: JsonObject | undefined;
   /** Tuples that count for this query alone, in their form as text or as objects. They must fit the model. */
-  readonly contextualTuples?: readonly (Tuple | string)[] | undefined;
+  readonly contextualTuples?: readonly (EngineTuple | string)[] | undefined;
   /** Whether a userset as the subject holds what is granted to it itself only, and not what its members hold. */
   readonly exact?: boolean | undefined;
 };
 
 /** Which part of a list is wanted. */
-export type ListOptions = QueryOptions & {
+export type ListOptions = EngineQueryOptions & {
   /** Only ids after this one, in the order of their UTF-8 bytes: `next` of the part before. */
   readonly after?: string | undefined;
   /** At most so many ids; all where it is absent. */
@@ -57,7 +57,7 @@ export type ListOptions = QueryOptions & {
 };
 
 /** What Explain takes. */
-export type ExplainOptions = QueryOptions & {
+export type ExplainOptions = EngineQueryOptions & {
   /** At most so many remedies; 10 where it is absent. */
   readonly remediesMax?: number | undefined;
 };
@@ -66,13 +66,13 @@ export type ExplainOptions = QueryOptions & {
  * Why a decision is undecided: a condition lacks an input or failed; a path was longer than `depthMax`; a relation excludes
  * itself.
  */
-export type UndecidedReason = 'condition' | 'depth' | 'cycle';
+export type UndecidedCause = 'condition' | 'depth' | 'cycle';
 
 /** What Check says: an allow, a certain deny, or a deny because something could not be decided. */
-export type Decision =
+export type EngineDecision =
   | { readonly allowed: true; readonly undecided: false }
   | { readonly allowed: false; readonly undecided: false }
-  | { readonly allowed: false; readonly undecided: true; readonly reason: UndecidedReason };
+  | { readonly allowed: false; readonly undecided: true; readonly reason: UndecidedCause };
 
 /** Objects on which a subject holds a relation. */
 export type ObjectList = {
@@ -118,7 +118,7 @@ export type SubjectList = {
 };
 
 /** Why a subject is in a userset: one step, with what it follows from. */
-export type Derivation = {
+export type EngineDerivation = {
   readonly namespace: string;
   readonly objectId: string;
   readonly relation: string;
@@ -131,14 +131,14 @@ export type Derivation = {
     | 'exclusion'
     | 'identity';
   /** The tuple that the step rests on. */
-  readonly tuple: Tuple | undefined;
+  readonly tuple: EngineTuple | undefined;
   /** Whether that tuple came with the query. */
   readonly contextual: boolean;
-  readonly children: readonly Derivation[];
+  readonly children: readonly EngineDerivation[];
 };
 
 /** What kept a grant from counting, and where. */
-export type Obstacle = {
+export type EngineObstacle = {
   readonly kind:
     | 'noGrant'
     | 'excluded'
@@ -152,28 +152,28 @@ export type Obstacle = {
   readonly namespace: string;
   readonly objectId: string;
   readonly relation: string;
-  readonly tuple: Tuple | undefined;
+  readonly tuple: EngineTuple | undefined;
   /** Why an excluded subject is in the excluded set. */
-  readonly derivation: Derivation | undefined;
+  readonly derivation: EngineDerivation | undefined;
   /** Inputs of the condition that neither the tuple nor the context gives. */
   readonly missingInputs: readonly string[];
   readonly message: string;
 };
 
 /** Why Check answers as it does. */
-export type Explanation = {
+export type EngineExplanation = {
   readonly allowed: boolean;
   readonly undecided: boolean;
   /** Shortest derivation of an allow. */
-  readonly derivation: Derivation | undefined;
+  readonly derivation: EngineDerivation | undefined;
   /** A userset that holds the relation by a member: that user, whose derivation it is. */
   readonly memberId: string | undefined;
   /** Until when the derivation holds, unless tuples change; undefined: no end. */
   readonly holdsUntil: Date | undefined;
   /** Why it is denied, nearest first. */
-  readonly obstacles: readonly Obstacle[];
+  readonly obstacles: readonly EngineObstacle[];
   /** Tuples each of which alone, if written, turns the deny into an allow. */
-  readonly remedies: readonly Tuple[];
+  readonly remedies: readonly EngineTuple[];
   /** Whether something was left out. */
   readonly truncated: boolean;
   /** Reads of the evaluation. */

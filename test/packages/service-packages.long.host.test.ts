@@ -113,6 +113,21 @@ describe('gatehouse', () => {
   });
 });
 
+test('what is packed and installed is as large as README.md says', () => {
+  const megabytes = (path: string): number =>
+    Number(execFileSync('du', ['-sk', path], { encoding: 'utf8' }).split('\t')[0]) / 1024;
+  const readme = readFileSync('README.md', 'utf8');
+  for (const name of ['gatehouse', 'gatehouse-runner']) {
+    const row = new RegExp(`^\\| \`${name}\` .*\\| ([\\d.]+) MB \\| (\\d+) MB`, 'm').exec(readme);
+    const [, tarball, installed] = (row ?? []).map(Number);
+    const sizes = [
+      [megabytes(join(packed, `${name}-0.1.0.tgz`)), tarball],
+      [megabytes(join(folderOf(name), 'node_modules')), installed],
+    ];
+    for (const [size, said] of sizes) expect(size).toBeLessThan((said ?? 0) * 1.1);
+  }
+});
+
 test('gatehouse-runner: its first example runs, and PostgreSQL and uWebSockets.js are not there', async () => {
   const folder = folderOf('gatehouse-runner');
   const readme = join(folder, 'node_modules/gatehouse-runner/README.md');
