@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { createNotifyMetrics } from '../../src/notify/service/metrics.ts';
 import { loadNotifySettings } from '../../src/notify/service/settings.ts';
+import type { LogLine } from '../support/child-service.ts';
 import { EventClient } from '../support/event-client.ts';
 import { inLong, inShort } from '../support/test-length.ts';
 import { parseExposition } from './support/exposition.ts';
@@ -39,9 +40,7 @@ inShort(test)('logs each named event with exactly its fields, one JSON object a 
   });
   const user = { tenant_id: '"\\{}', user_id: "'\\n[2J" };
   const url = new URL(await streamUrl(service, { ...user, device_type: 'ios' }));
-  const unread = new UnreadStream(service, url);
-  await poll(() => service.events('stream_open')).toHaveLength(1);
-  await unread.dropSome(1, user);
+  const unread = await UnreadStream.dropping(service, url, 1, user);
   const receiver = await startReceiver((response) =>
     response.socket?.end('HTTP/1.1 200 \u0007\u001b[2J\r\nbad header\r\n\r\n'),
   );
@@ -51,7 +50,7 @@ inShort(test)('logs each named event with exactly its fields, one JSON object a 
   const failing = await notify(service, { channels: ['CHANNEL_WEBHOOK'], title: 'a secret title' });
   await poll(() => service.events('retry_failed')).toHaveLength(1);
   unread.socket.destroy();
-  await poll(() => service.events('stream_close')).toHaveLength(1);
+  await poll(() => unread.events('stream_close')).toHaveLength(1);
   service.signal('SIGTERM');
   expect(await service.exited).toBe(0);
 
@@ -63,7 +62,9 @@ inShort(test)('logs each named event with exactly its fields, one JSON object a 
     expect(['info', 'warn']).toContain(line['level']);
   }
   expect(service.rawLog.join('\n')).not.toMatch(/a secret title|sixteen characters|xxxx/);
-  const shown = (msg: string) => service.events(msg).map(({ time: _time, ...rest }) => rest);
+  const withoutTime = ({ time: _time, ...rest }: LogLine) => rest;
+  const shown = (msg: string) => service.events(msg).map(withoutTime);
+  const ofStream = (msg: string) => unread.events(msg).map(withoutTime);
   const stream = {
     connection_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
     ...user,
@@ -93,8 +94,10 @@ inShort(test)('logs each named event with exactly its fields, one JSON object a 
       port: expect.any(Number),
     })),
   );
-  expect(shown('stream_open')).toEqual([{ level: 'info', msg: 'stream_open', ...stream }]);
-  expect(shown('stream_close')).toEqual([{ ...shown('stream_open')[0], msg: 'stream_close' }]);
+  expect(ofStream('stream_open')).toEqual([{ level: 'info', msg: 'stream_open', ...stream }]);
+  expect(ofStream('stream_close')).toEqual([
+    { ...ofStream('stream_open')[0], msg: 'stream_close' },
+  ]);
   for (const line of shown('event_queue_full')) {
     expect(line).toEqual({ level: 'warn', msg: 'event_queue_full', ...stream });
   }

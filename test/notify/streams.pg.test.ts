@@ -117,17 +117,17 @@ test('a client that does not read loses the oldest, each logged and counted, and
   const service = await startNotify({
     NOTIFY_CONNECTION_BUFFER_EVENTS: '2',
   });
-  const stream = new UnreadStream(service, new URL(await streamUrl(service)));
-  await poll(() => stream.text).toContain('event: open');
-  await stream.dropSome(DROPPED_MIN);
-  expect(service.events('stream_close')).toEqual([]);
+  const url = new URL(await streamUrl(service));
+  const stream = await UnreadStream.dropping(service, url, DROPPED_MIN);
+  expect(stream.events('stream_close')).toEqual([]);
+  const droppedOfAll = service.events('event_queue_full').length;
   await poll(() => series(service, 'notify_events_dropped_total{reason="buffer_full"}')).toBe(
-    service.events('event_queue_full').length,
+    droppedOfAll,
   );
-  const dropped = service.events('event_queue_full').length;
   expect(
     await series(service, 'notify_send_total{channel="live",provider="sse",status="dropped"}'),
-  ).toBe(dropped);
+  ).toBe(droppedOfAll);
+  const dropped = stream.events('event_queue_full').length;
   stream.socket.resume();
   // Without anything new: what waited must come by itself.
   await stream.untilLast();
@@ -138,8 +138,8 @@ test('a client that does not read loses the oldest, each logged and counted, and
   expect(came.slice(-2)).toEqual([total - 1, total]);
   const gaps = [...text.matchAll(/event: gap\ndata: \{"dropped":(\d+)\}\n\n/g)];
   expect(gaps.reduce((sum, [, count]) => sum + Number(count), 0)).toBe(dropped);
-  const opened = service.events('stream_open')[0];
-  for (const line of service.events('event_queue_full')) {
+  const [opened] = stream.events('stream_open');
+  for (const line of stream.events('event_queue_full')) {
     expect({ ...line, time: '', msg: '' }).toEqual({ ...opened, level: 'warn', time: '', msg: '' });
   }
   await notify(service, { title: 'after' });
