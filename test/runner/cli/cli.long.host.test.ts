@@ -1,2 +1,2 @@
-/* Both signals that end a run, colours, and what is served by a runner that goes meanwhile. */
+/* Colours, and other signals that end a run. */
 import './cli.host.test.ts';
