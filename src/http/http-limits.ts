@@ -26,6 +26,11 @@ export type HttpLimits = {
 
 /** Bytes of the request line and headers of one HTTP/1.1 request; more is answered 431. */
 export const HEADER_BYTES_MAX = 16_384;
+/**
+ * Unsent bytes that the kernel holds for a connection of HTTP/1.1, on node:http for one with a stream; without a bound it holds some megabytes for a client that
+ * does not read. uWebSockets.js gives one up that lets it write nothing for ten seconds; with less held, one that reads slowly lets it write more often.
+ */
+export const UNSENT_BYTES = 131_072;
 
 /** What a listener uses for each limit that its options leave out. */
 export const HTTP_LIMITS_DEFAULT: HttpLimits = {

@@ -4,7 +4,7 @@ import net from 'node:net';
 import type { HeaderFields } from '../exchange/header-fields.ts';
 import type { RawResponse } from '../exchange/raw-message.ts';
 import { statusLine } from '../exchange/response-head.ts';
-import { HEADER_BYTES_MAX, type HttpLimits } from '../http-limits.ts';
+import { HEADER_BYTES_MAX, type HttpLimits, UNSENT_BYTES } from '../http-limits.ts';
 import { descriptorOf, type SocketPeek } from '../socket-peek.ts';
 import { NodeRequest, NodeResponse } from './node-message.ts';
 import { PROBLEMS, refusalOf, type RefusedStatus, statusOfError } from './node-refusal.ts';
@@ -40,6 +40,8 @@ type Connection = {
   discarded: IncomingMessage | null;
   /** Nothing more is taken. */
   isRefused: boolean;
+  /** Requests that came since then, which get no answer. */
+  passedOver: number;
   /** Writes what is refused, once the requests before it have their answers. */
   refusal: (() => void) | null;
   sinceMs: number;
@@ -132,6 +134,7 @@ export class NodeListener {
       current: null,
       discarded: null,
       isRefused: false,
+      passedOver: 0,
       refusal: null,
       sinceMs: performance.now(),
       queuedBytes: 0,
@@ -139,6 +142,8 @@ export class NodeListener {
       untilMs: 0,
     };
     this.#connections.set(socket, connection);
+    // By this node:http ends a connection behind its last answer.
+    socket.destroySoon = () => this.#linger(connection);
     socket.once('close', () => {
       this.#waitingCount -= connection.waiting.length;
       this.#connections.delete(socket);
@@ -177,8 +182,10 @@ export class NodeListener {
 
   #closeIfIdle(socket: net.Socket): boolean {
     const connection = this.#connections.get(socket);
-    if (connection === undefined || connection.isBusy || connection.untilMs !== 0) return false;
-    if (socket.writableLength > 0) return false;
+    if (connection === undefined || socket.writableLength > 0) return false;
+    // One that lingers has its last answer.
+    const isInUse = connection.isBusy || connection.untilMs !== 0;
+    if (isInUse && !socket.writableEnded) return false;
     const fd = descriptorOf(socket);
     const { peek } = this.#options;
     if (peek !== null && fd >= 0 && peek.peek(fd, this.#into) > 0) return false;
@@ -188,7 +195,12 @@ export class NodeListener {
 
   #arrived(request: IncomingMessage, response: ServerResponse): void {
     const connection = this.#connections.get(request.socket);
-    if (connection === undefined || connection.isRefused) return;
+    if (connection === undefined || request.socket.destroyed) return;
+    if (connection.isRefused) {
+      connection.passedOver += 1;
+      if (connection.passedOver > WAITING_MAX) this.#cut(connection);
+      return;
+    }
     if (!connection.isBusy) return this.#begin(connection, request, response);
     if (connection.waiting.length < WAITING_MAX && this.#waitingCount < WAITING_TOTAL_MAX) {
       this.#waitingCount += 1;
@@ -196,10 +208,15 @@ export class NodeListener {
       connection.waiting.push({ request, begin });
       return;
     }
+    this.#cut(connection);
+  }
+
+  /** Closes a connection on which too many requests came ahead of their answers, or behind the last one: node:http keeps each until then. */
+  #cut(connection: Connection): void {
     const detail = `${WAITING_MAX} requests wait on a connection, or ${WAITING_TOTAL_MAX} on all`;
     this.#options.onIncident('pipelining_limit', detail);
     connection.isRefused = true;
-    request.socket.destroy();
+    connection.socket.destroy();
   }
 
   #begin(connection: Connection, request: IncomingMessage, response: ServerResponse): void {
@@ -210,7 +227,9 @@ export class NodeListener {
       this.#end(connection, ...refused);
       return;
     }
-    const raw = new NodeResponse(request, response, this.#options.limits);
+    const raw = new NodeResponse(request, response, this.#options.limits, () =>
+      this.#boundUnsent(connection.socket),
+    );
     connection.isBusy = true;
     connection.current = { request, response, raw };
     response.once('close', () => this.#answered(connection, request));
@@ -223,6 +242,8 @@ export class NodeListener {
     connection.sinceMs = performance.now();
     if (socket.destroyed || connection.refusal === DONE) return;
     if (!request.complete) this.#discard(connection, request);
+    // What waits behind the last answer gets none.
+    if (socket.writableEnded) return;
     const next = connection.waiting.shift();
     if (next === undefined) {
       connection.isBusy = false;
@@ -240,21 +261,28 @@ export class NodeListener {
     });
   }
 
+  /** Bounds what the kernel holds of a stream for a client that does not read; else it takes some megabytes. */
+  #boundUnsent(socket: net.Socket): void {
+    const fd = descriptorOf(socket);
+    if (fd >= 0) this.#options.peek?.boundUnsent(fd, UNSENT_BYTES);
+  }
+
   /** Throws away the rest of a body that nobody wants, within limits. */
   #discard(connection: Connection, request: IncomingMessage): void {
     const { discardBytesMax, bodyTimeoutMs } = this.#options.limits;
     let left = discardBytesMax;
     connection.discarded = request;
-    connection.untilMs = connection.sinceMs + bodyTimeoutMs;
+    const { socket } = connection;
+    if (!socket.writableEnded) connection.untilMs = connection.sinceMs + bodyTimeoutMs;
     request.removeAllListeners('readable');
     request.on('data', (chunk: Buffer) => {
       left -= chunk.length;
-      if (left < 0) connection.socket.destroy();
+      if (left < 0) socket.destroy();
     });
     request.once('end', () => {
       if (connection.discarded !== request) return;
       connection.discarded = null;
-      connection.untilMs = 0;
+      if (!socket.writableEnded) connection.untilMs = 0;
     });
     request.resume();
   }
@@ -270,12 +298,12 @@ export class NodeListener {
 
   /** Refuses what is no message, or turns out to be none, once those before it have their answers. */
   #refuse(connection: Connection, status: RefusedStatus): void {
-    const { current, socket } = connection;
+    const { current } = connection;
     connection.isRefused = true;
     const isOfCurrent = current !== null && !current.request.complete;
     if (connection.discarded?.complete === false || (isOfCurrent && current.response.headersSent)) {
       // The request has its answer; another one would be taken for that of the next.
-      socket.destroySoon();
+      this.#linger(connection);
     } else if (isOfCurrent) {
       connection.refusal = DONE;
       // It is answered, though not yet sent.
@@ -287,14 +315,24 @@ export class NodeListener {
     else this.#end(connection, status, PROBLEMS[status]);
   }
 
+  /**
+   * Ends a connection behind its last answer, and reads on until the client has closed, or for `LINGER_MS`: closed on bytes that are unread, the
+   * connection would be reset, and the answer lost (RFC 9112 §9.6).
+   */
+  #linger(connection: Connection): void {
+    connection.isRefused = true;
+    connection.untilMs = performance.now() + LINGER_MS;
+    connection.socket.end();
+  }
+
   #end(connection: Connection, status: RefusedStatus, problem: string): void {
     const body = refusedMessageBody(problem);
     connection.discarded = null;
-    connection.untilMs = performance.now() + LINGER_MS;
-    connection.socket.end(
+    connection.socket.write(
       `HTTP/1.1 ${statusLine(status)}\r\ncontent-type: application/json\r\nconnection: close\r\n` +
         `date: ${new Date().toUTCString()}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
     );
+    this.#linger(connection);
   }
 
   #schedule(): void {

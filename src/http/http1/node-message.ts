@@ -88,6 +88,7 @@ export class NodeResponse implements RawResponse {
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
   readonly #limits: DiscardLimits;
+  readonly #onStream: () => void;
   #givenBytes = 0;
   #isOver = false;
   #isPaused = false;
@@ -96,10 +97,17 @@ export class NodeResponse implements RawResponse {
   #onAborted: (() => void) | null = null;
   #held: (() => void) | null = null;
 
-  constructor(request: IncomingMessage, response: ServerResponse, limits: DiscardLimits) {
+  /** `onStream` is called where an answer of unknown length begins. */
+  constructor(
+    request: IncomingMessage,
+    response: ServerResponse,
+    limits: DiscardLimits,
+    onStream: () => void,
+  ) {
     this.#request = request;
     this.#response = response;
     this.#limits = limits;
+    this.#onStream = onStream;
     response.once('close', () => this.abort());
   }
 
@@ -163,6 +171,7 @@ export class NodeResponse implements RawResponse {
 
   write(chunk: string | Uint8Array): boolean {
     if (this.#isOver) return true;
+    if (!this.#response.headersSent) this.#onStream();
     if (chunk.length > 0) return this.#response.write(ownBytes(chunk));
     this.#response.flushHeaders();
     return !this.#response.writableNeedDrain;

@@ -5,7 +5,7 @@
 import type { HeaderFields } from '../exchange/header-fields.ts';
 import type { RawResponse } from '../exchange/raw-message.ts';
 import { statusLine } from '../exchange/response-head.ts';
-import type { HttpLimits } from '../http-limits.ts';
+import { type HttpLimits, UNSENT_BYTES } from '../http-limits.ts';
 import type { SocketPeek } from '../socket-peek.ts';
 import { AdoptedSockets } from './adopted-sockets.ts';
 import { refusedMessageBody } from './refused-message.ts';
@@ -36,11 +36,6 @@ const IDLE_SECONDS_FIXED = 8;
 const STEP_SECONDS = 4;
 const IDLE_SECONDS_MIN = 4;
 const IDLE_SECONDS_MAX = 900;
-/**
- * Unsent bytes that the kernel holds for a connection. uWebSockets.js gives a client up that lets it write nothing for ten seconds; with less held, one that
- * reads slowly lets it write more often.
- */
-const UNSENT_BYTES = 131_072;
 const CLOSE = 'close';
 const NAME_OF = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'del' } as const;
 const BARE: UwsAnswerForm = {
