@@ -1,18 +1,13 @@
 // Installs the dependencies when something that package-lock.json names is missing or of another
 // version. Runs before `start`, `test` and `check`, also under a Node.js older than the one that the
 // dependencies bring; so it is plain JavaScript without dependencies. It never asks the network when
-// everything is there. Own builds of binaries are put in their places.
+// everything is there.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { linkNode, linkCommands } from './link-commands.mjs';
-import {
-  hasOwnBuilds,
-  platformPrefix,
-  readRecord,
-  verifyBinariesOrExit,
-} from './supply-chain/verify-binaries.mjs';
+import { platformPrefix, readRecord } from './supply-chain/verify-binaries.mjs';
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');
 const NODE_MAJOR = 22;
@@ -140,7 +135,6 @@ if (reason !== undefined) {
   install(reason);
   prune();
 }
-if (hasOwnBuilds(ROOT)) verifyBinariesOrExit(ROOT);
 requireNode();
 linkCommands();
 if (reason !== undefined) {

@@ -513,6 +513,7 @@ export const ROOMS: ImportTable = {
     'cli/core',
     'config',
     'gateway/callers',
+    'http/http1',
     'observability',
     'store',
   ],

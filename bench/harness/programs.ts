@@ -205,6 +205,11 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/http-check-vs-echo.ts',
   },
   {
+    name: 'http1-parsers',
+    yields: 'CPU of a Check and of a batch by node:http over that by uWebSockets.js',
+    file: 'bench/http1-parsers.ts',
+  },
+  {
     name: 'grpc-frames',
     yields: 'what HTTP/2 by hand could save beside node:http2 at most',
     file: 'bench/grpc-frames.ts',

@@ -25,17 +25,18 @@ type LogLine = {
 /**
  * A service of its own on free ports with an empty data directory; `env` adds settings. Stopped by `stop`.
  * LOAD_NODE_ARGS are arguments of its Node.js, such as --trace-gc; what that prints goes to stderr. `directory` is
- * another checkout, whose code runs.
+ * another checkout, whose code runs; `node` another Node.js, which runs it.
  */
 export async function startService(
   env: Readonly<Record<string, string>> = {},
   directory = process.cwd(),
+  node = process.execPath,
 ): Promise<Service> {
   const dataDir = await mkdtemp(join(tmpdir(), 'gatehouse-load-'));
   const [token, adminSecret] = ['load-token', 'load-admin-secret'];
   const startedMs = performance.now();
   const nodeArgs = (process.env['LOAD_NODE_ARGS'] ?? '').split(' ').filter((arg) => arg !== '');
-  const child = spawn(process.execPath, [...nodeArgs, 'src/main.ts'], {
+  const child = spawn(node, [...nodeArgs, 'src/main.ts'], {
     cwd: directory,
     stdio: ['ignore', nodeArgs.length > 0 ? process.stderr : 'ignore', 'pipe'],
     env: {

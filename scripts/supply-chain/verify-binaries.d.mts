@@ -15,7 +15,7 @@ type BinaryPackage = {
 
 /** binaries.json. */
 export function readRecord(): Record<string, BinaryPackage>;
-/** A sentence for each thing that is wrong below `root`. Errors: a malformed own-binaries.json throws with the field's path. */
+/** A sentence for each thing that is wrong below `root`. */
 export function verifyBinaries(
   root: string,
   record?: Readonly<

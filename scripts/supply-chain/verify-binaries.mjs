@@ -1,7 +1,6 @@
 /**
- * Compares the third-party binaries of node_modules with what binaries.json records of them, and puts own builds
- * (own-binaries.json, docs/dependencies.md) in their places before. Runs in `npm run check`, while an image is built, and
- * before each start where there are own builds. Plain JavaScript without dependencies, for a Node.js as old as 20.
+ * Compares the third-party binaries of node_modules with what binaries.json records of them. Runs in `npm run check`, and while
+ * an image is built. Plain JavaScript without dependencies, for a Node.js as old as 20.
  *
  *     node scripts/supply-chain/verify-binaries.mjs
  *     node scripts/supply-chain/verify-binaries.mjs --record NAME=FOLDER …
@@ -12,29 +11,23 @@
  */
 import { createHash } from 'node:crypto';
 import {
-  chmodSync,
   closeSync,
-  copyFileSync,
   existsSync,
   lstatSync,
-  mkdirSync,
   openSync,
   readFileSync,
   readSync,
   readdirSync,
   realpathSync,
-  renameSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join, relative, resolve, sep } from 'node:path';
+import { join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const RECORD = fileURLToPath(new URL('binaries.json', import.meta.url));
-const OWN = 'own-binaries.json';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** What is executed or loaded; of packages with thousands of files the others have one digest. */
 const BINARY = /\/bin\/[^/]+$|\.(node|so|dylib)(\.|$)|\.dylib$/;
-const SHA256 = /^[0-9a-f]{64}$/;
 
 /** The SHA-256 of a file, in hexadecimal. Reads it in pieces. */
 function sha256Of(path) {
@@ -81,36 +74,26 @@ export function platformPrefix(entry) {
     .replace('{arch}', process.arch);
 }
 
-/** Does `root` have own builds? */
-export function hasOwnBuilds(root) {
-  return existsSync(join(root, OWN));
-}
-
 /**
  * Verifies what is installed below `root`. Returns a sentence for each thing that is wrong, which is none when all
  * is as recorded.
- * Errors: an own-binaries.json that is malformed throws with the field's path.
  * Cost: a second for 250 MB.
  */
 export function verifyBinaries(root, record = readRecord()) {
-  const own = readOwn(root, record);
   const problems = [];
   for (const [name, entry] of Object.entries(record)) {
     const packageRoot = join(root, 'node_modules', name);
     if (!existsSync(packageRoot)) continue;
-    const builds = own[name] ?? {};
-    placeOwn({ root, packageRoot, name, builds, problems });
-    verifyPackage({ packageRoot, name, entry, builds, problems });
+    verifyPackage({ packageRoot, name, entry, problems });
   }
   return problems;
 }
 
-function verifyPackage({ packageRoot, name, entry, builds, problems }) {
+function verifyPackage({ packageRoot, name, entry, problems }) {
   const say = (path, what) => problems.push(`${name}/${path}: ${what}`);
   const prefix = platformPrefix(entry);
-  // Other platforms' files are not loaded here. An own build is, whatever version of Node.js it is for.
-  const isLoaded = (path) =>
-    prefix === undefined || path.startsWith(prefix) || builds[path] !== undefined;
+  // Other platforms' files are not loaded here.
+  const isLoaded = (path) => prefix === undefined || path.startsWith(prefix);
   const rest = [];
   const found = new Set();
   for (const path of entry.roots.flatMap((folder) => listFiles(packageRoot, folder))) {
@@ -123,7 +106,7 @@ function verifyPackage({ packageRoot, name, entry, builds, problems }) {
       if (entry.files[target] === undefined) say(path, 'is a link to what is not recorded');
       continue;
     }
-    const expected = builds[path]?.sha256 ?? entry.files[path];
+    const expected = entry.files[path];
     if (expected === undefined) {
       if (entry.rest === undefined) say(path, 'is not recorded');
       else rest.push(path);
@@ -134,7 +117,7 @@ function verifyPackage({ packageRoot, name, entry, builds, problems }) {
     const actual = sha256Of(full);
     if (actual !== expected) say(path, `has SHA-256 ${actual}, recorded is ${expected}`);
   }
-  for (const path of Object.keys({ ...entry.files, ...builds })) {
+  for (const path of Object.keys(entry.files)) {
     if (isLoaded(path) && !found.has(path)) say(path, 'is missing');
   }
   if (entry.rest === undefined) return;
@@ -153,83 +136,12 @@ function realpathOf(path) {
   }
 }
 
-/** Own builds by package and path. */
-function readOwn(root, record) {
-  const path = join(root, OWN);
-  if (!existsSync(path)) return {};
-  const own = parseOwn(readFileSync(path, 'utf8'));
-  for (const [name, builds] of Object.entries(own)) {
-    const entry = record[name];
-    if (entry === undefined) throw ownError(name, `is none of ${Object.keys(record).join(', ')}`);
-    if (typeof builds !== 'object' || builds === null) throw ownError(name, 'is no object');
-    for (const [file, build] of Object.entries(builds)) {
-      const field = `${name}["${file}"]`;
-      const inside = entry.roots.some((folder) => file.startsWith(`${folder}/`));
-      if (!inside || file.split('/').includes('..')) {
-        throw ownError(field, `lies outside of ${entry.roots.join(', ')}`);
-      }
-      if (!SHA256.test(build?.sha256))
-        throw ownError(`${field}.sha256`, 'is no SHA-256 in hexadecimal');
-      if (build.from !== undefined && typeof build.from !== 'string') {
-        throw ownError(`${field}.from`, 'is no path');
-      }
-    }
-  }
-  return own;
-}
-
-function parseOwn(text) {
-  try {
-    const own = JSON.parse(text);
-    if (typeof own === 'object' && own !== null && !Array.isArray(own)) return own;
-  } catch (error) {
-    throw ownError('', `is no JSON: ${error.message}`);
-  }
-  throw ownError('', 'is no JSON object');
-}
-
-function ownError(field, what) {
-  return new Error(`${OWN}: ${field}${field === '' ? '' : ' '}${what}`);
-}
-
-/** Copies own builds that are not in their places yet, each only if it is what its owner said it is. */
-function placeOwn({ root, packageRoot, name, builds, problems }) {
-  for (const [path, { from: given, sha256 }] of Object.entries(builds)) {
-    const target = join(packageRoot, path);
-    if (given === undefined) continue;
-    const from = resolve(root, given);
-    if (existsSync(target) && sha256Of(target) === sha256) continue;
-    if (!existsSync(from)) {
-      problems.push(`${name}/${path}: the own build ${from} is missing`);
-      continue;
-    }
-    const actual = sha256Of(from);
-    if (actual !== sha256) {
-      problems.push(
-        `${name}/${path}: the own build ${from} has SHA-256 ${actual}, ${OWN} says ${sha256}`,
-      );
-      continue;
-    }
-    // Renamed into place: a program that runs keeps the file that it runs.
-    const placed = `${target}.own-${process.pid}`;
-    mkdirSync(dirname(target), { recursive: true });
-    copyFileSync(from, placed);
-    chmodSync(placed, 0o755);
-    renameSync(placed, target);
-  }
-}
-
 /** Verifies, and ends the process with 1 and what is wrong on stderr if anything is. */
-export function verifyBinariesOrExit(root) {
-  let problems;
-  try {
-    problems = verifyBinaries(root);
-  } catch (error) {
-    problems = [error.message];
-  }
+function verifyOrExit() {
+  const problems = verifyBinaries(ROOT);
   if (problems.length === 0) return;
   process.stderr.write(
-    `Binaries in node_modules are not what is recorded of them; nothing is started:\n${problems.map((p) => `  ${p}\n`).join('')}Install anew (rm -r node_modules && npm ci), or see docs/dependencies.md, Binaries.\n`,
+    `Binaries in node_modules are not what is recorded of them:\n${problems.map((p) => `  ${p}\n`).join('')}Install anew (rm -r node_modules && npm ci), or see docs/dependencies.md, Binaries.\n`,
   );
   process.exit(1);
 }
@@ -247,7 +159,7 @@ function recordPackage(entry, folder) {
 
 function main([first, ...words]) {
   if (first !== '--record') {
-    verifyBinariesOrExit(ROOT);
+    verifyOrExit();
     return;
   }
   const record = readRecord();

@@ -26,17 +26,6 @@ export function portOption(env: string, description: string, fallback: number): 
   return integerOption({ env, description, fallback, ...PORT_RANGE });
 }
 
-/** The reader of HTTP/1.1; see HttpServerOptions. */
-export function http1ParserOption(env: string): Option<'uws' | 'node'> {
-  return choiceOption({
-    env,
-    description:
-      'Parser of HTTP/1.1. `uws` is uWebSockets.js, with node:http for connections that begin with an unusual head, and where no binary loads. `node` is node:http for all: it takes several times the CPU, and needs no binary.',
-    fallback: 'uws',
-    values: ['uws', 'node'],
-  });
-}
-
 /** How long a connection of HTTP/1.1 is kept on which nothing is asked. */
 export function http1IdleOption(env: string): Option<number> {
   return integerOption({

@@ -1,4 +1,5 @@
-import { PRINTABLE, http1IdleOption, http1ParserOption, portOption } from './common-options.ts';
+import { PRINTABLE, http1IdleOption, portOption } from './common-options.ts';
+import { http1ParserOption } from './http1-parser-option.ts';
 import {
   booleanOption,
   listOption,

@@ -1,4 +1,5 @@
 /* What `gatehouse doctor` says of settings, machine, database and ports. */
+import { createHash } from 'node:crypto';
 import {
   chmodSync,
   existsSync,
@@ -73,6 +74,7 @@ describe('doctor', () => {
     expect(code).toBe(0);
     expect(out).toContain(`ok    node: ${process.version}\n`);
     expect(out).toContain('ok    settings: GATEWAY_CONNECT_PORT=0 GATEWAY_METRICS_PORT=0\n');
+    expect(out).toContain('ok    HTTP/1.1: uWebSockets.js\n');
     expect(out).toContain(
       'ok    port of calls: GATEWAY_CONNECT_PORT=0: a start takes a free one\n',
     );
@@ -114,6 +116,22 @@ describe('doctor', () => {
     ]);
     expect(report.of('migrations')).toEqual([expect.stringMatching(/^ok all \d+ were run$/)]);
     expect(report.of('clock')).toEqual(['ok agrees with that of the database to a second']);
+    expect(report.code).toBe(0);
+  });
+
+  test('with node:http, or a build of uWebSockets.js that does not load', async () => {
+    const byNode = await doctor({ ...FREE, GATEWAY_HTTP1: 'node' });
+    expect(byNode.of('HTTP/1.1')).toEqual(['ok node:http, as GATEWAY_HTTP1 says']);
+    const path = join(folder, 'uws.node');
+    writeFileSync(path, 'no library');
+    const checksum = createHash('sha256').update('no library').digest('hex');
+    const report = await doctor({ ...FREE, GATEWAY_HTTP1: `sha256:${checksum}:${path}` });
+    expect(report.of('settings')).toEqual([
+      `ok GATEWAY_CONNECT_PORT=0 GATEWAY_METRICS_PORT=0 GATEWAY_HTTP1=sha256:${checksum}:${path}`,
+    ]);
+    expect(report.of('HTTP/1.1')).toEqual([
+      expect.stringMatching(/^warn node:http: uWebSockets\.js does not load on .*uws\.node/),
+    ]);
     expect(report.code).toBe(0);
   });
 

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { HttpExchange } from '../../src/http/exchange/http-exchange.ts';
 import {
   createHttpServer,
+  type Http1Counts,
   type Http1Parser,
   type HttpServer,
 } from '../../src/http/listener/http-server.ts';
@@ -219,7 +220,7 @@ async function readByNode(bytes: Buffer, quietTurns: number): Promise<Reading> {
 }
 
 async function readByUs(
-  parser: Http1Parser,
+  parser: keyof Http1Counts,
   pieces: readonly Buffer[],
   quietTurns: number,
 ): Promise<Reading> {

@@ -29,11 +29,11 @@ test('without a binary node:http serves all of HTTP/1.1, and the log says why', 
     encoding: 'utf8',
   });
   expect(stderr).toBe('');
-  const { platform, arch, version } = process;
+  const { platform, arch, version, versions } = process;
   expect(JSON.parse(stdout)).toEqual({
     text: '{"uws":0,"node":1}',
     incidents: [
-      `http1_on_node: uWebSockets.js does not load on ${platform} ${arch}, Node.js ${version}: Cannot find module './bin/uws_of_another.node'`,
+      `http1_on_node: uWebSockets.js does not load on ${platform} ${arch}, Node.js ${version} (ABI ${versions.modules}): Cannot find module './bin/uws_of_another.node'`,
     ],
     kept: 'timeout=120',
   });

@@ -1,3 +1,4 @@
+import { checksumOfFile } from '../../shared/checksum-of-file.ts';
 import type { RawResponse } from '../exchange/raw-message.ts';
 import { HEADER_BYTES_MAX } from '../http-limits.ts';
 
@@ -46,24 +47,36 @@ const SILENT = '999999990007';
 
 type Loading = { readonly module: UwsModule | null; readonly reason: string };
 
-let loading: Promise<Loading> | undefined;
+/** By what is loaded. */
+const loadings = new Map<string, Promise<Loading>>();
 
 /**
- * Loads uWebSockets.js once a process. Null where it has no binary for this platform and version of Node.js, or one that cannot adopt sockets; `why`
- * is notified of the reason each time.
+ * Loads uWebSockets.js once a process: the package for `uws`, a build in a file for `sha256:CHECKSUM:/PATH`. Null where there is no binary for this platform and
+ * version of Node.js, one with another checksum, or one that cannot adopt sockets; `why` is notified of the reason each time.
  */
-export async function loadUws(why: (reason: string) => void): Promise<UwsModule | null> {
-  loading ??= load().catch((error: unknown) => {
-    const [, cause] =
-      /^(?:Error: )?((?:Cannot find module|.*GLIBC|.*\.node).*)$/m.exec(String(error)) ?? [];
-    return { module: null, reason: cause ?? String(error).split('\n', 1).join('') };
-  });
+export async function loadUws(
+  build: 'uws' | `sha256:${string}`,
+  why: (reason: string) => void,
+): Promise<UwsModule | null> {
+  let loading = loadings.get(build);
+  if (loading === undefined) {
+    loading = load(build).catch((error: unknown) => ({ module: null, reason: causeOf(error) }));
+    loadings.set(build, loading);
+  }
   const { module, reason } = await loading;
   if (module === null) {
-    const { platform, arch, version } = process;
-    why(`uWebSockets.js does not load on ${platform} ${arch}, Node.js ${version}: ${reason}`);
+    const { platform, arch, version, versions } = process;
+    const here = `${platform} ${arch}, Node.js ${version} (ABI ${versions.modules})`;
+    why(`uWebSockets.js does not load on ${here}: ${reason}`);
   }
   return module;
+}
+
+/** The line of an error that says what is missing. */
+function causeOf(error: unknown): string {
+  const text = String(error);
+  const [, cause] = /^(?:Error: )?((?:Cannot find module|.*GLIBC|.*\.node).*)$/m.exec(text) ?? [];
+  return cause ?? text.split('\n', 1).join('');
 }
 
 /** Whether uWebSockets.js is installed, with a binary for this platform or without. A package may leave it out. */
@@ -77,17 +90,31 @@ export function isUwsInstalled(): boolean {
   }
 }
 
-async function load(): Promise<Loading> {
+async function load(build: string): Promise<Loading> {
   // Read once, when the binary is loaded; its own default is 4,096 bytes.
   process.env['UWS_HTTP_MAX_HEADERS_SIZE'] ??= String(HEADER_BYTES_MAX);
+  const module = build === 'uws' ? await installed() : inFile(build);
+  module._cfg(SILENT);
+  if (typeof module.App().adoptSocket === 'function') return { module, reason: '' };
+  return { module: null, reason: 'this build cannot adopt sockets' };
+}
+
+async function installed(): Promise<Loaded> {
   const loaded = (await import('uWebSockets.js')) as unknown as {
     default?: Loaded;
   } & Partial<Loaded>;
   // An archive of upstream is a CommonJS module, the repack an ES module.
-  const module = (loaded.App === undefined ? loaded.default : loaded) as Loaded;
-  module._cfg(SILENT);
-  if (typeof module.App().adoptSocket === 'function') return { module, reason: '' };
-  return { module: null, reason: 'this build cannot adopt sockets' };
+  return (loaded.App === undefined ? loaded.default : loaded) as Loaded;
+}
+
+/** What `require` does with a file whose name ends in .node. The file may have changed since the setting was looked at. */
+function inFile(build: string): Loaded {
+  const [, checksum = '', path = ''] = /^sha256:([^:]*):(.*)$/s.exec(build) ?? [];
+  const actual = checksumOfFile(path);
+  if (actual !== checksum) throw new Error(`${path} has SHA-256 ${actual} now`);
+  const module = { exports: {} as Loaded };
+  process.dlopen(module, path);
+  return module.exports;
 }
 
 type Loaded = UwsModule & { _cfg(key: string): void };

@@ -27,10 +27,10 @@ import { TwoPorts } from './two-ports.ts';
 export type HttpHandler = (exchange: HttpExchange) => void;
 export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-/** The reader of messages of HTTP/1. */
-export type Http1Parser = 'uws' | 'node';
+/** The reader of messages of HTTP/1: uWebSockets.js as it is installed, node:http alone, or the build of uWebSockets.js in a file: `sha256:CHECKSUM:/PATH`. */
+export type Http1Parser = 'uws' | 'node' | `sha256:${string}`;
 /** Open connections, by who reads them. */
-export type Http1Counts = Readonly<Record<Http1Parser, number>>;
+export type Http1Counts = Readonly<Record<'uws' | 'node', number>>;
 
 export type HttpServerOptions = {
   readonly host: string;
@@ -302,8 +302,9 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
   }
 
   async #openUws(peek: SocketPeek): Promise<UwsListener | null> {
-    if (this.#options.http1 === 'node') return null;
-    const module = await loadUws((reason) => this.#incident('http1_on_node', reason));
+    const { http1 = 'uws' } = this.#options;
+    if (http1 === 'node') return null;
+    const module = await loadUws(http1, (reason) => this.#incident('http1_on_node', reason));
     if (module === null) return null;
     return new UwsListener(module, {
       limits: this.#limits,

@@ -7,9 +7,9 @@ import {
   directoryOption,
   hostOption,
   http1IdleOption,
-  http1ParserOption,
   portOption,
 } from '../../config/common-options.ts';
+import { http1ParserOption } from '../../config/http1-parser-option.ts';
 import { loadOptions, redactedOptions, type Environment } from '../../config/load-options.ts';
 import {
   booleanOption,

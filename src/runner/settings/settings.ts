@@ -6,13 +6,13 @@ import {
   commitOption,
   directoryOption,
   http1IdleOption,
-  http1ParserOption,
   logLevelOption,
   BODIES_HELD_MIN,
   bodyMemoryOption,
   optionalPortOption,
   portOption,
 } from '../../config/common-options.ts';
+import { http1ParserOption } from '../../config/http1-parser-option.ts';
 import { loadOptions, redactedOptions, type Environment } from '../../config/load-options.ts';
 import {
   booleanOption,

@@ -15,7 +15,7 @@ import type { DoctorCheck } from './observation.ts';
 import { instanceAt, lookAtPort } from './port-checks.ts';
 import { lookAtRights } from './rights-checks.ts';
 import { lookAtCallers, lookAtNode, lookAtSecretFiles, lookAtSettings } from './settings-checks.ts';
-import { lookAtMemory, lookAtOpenFiles, lookAtProcessors } from './system-checks.ts';
+import { lookAtHttp1, lookAtMemory, lookAtOpenFiles, lookAtProcessors } from './system-checks.ts';
 
 /** The checks for what `environment` sets. With settings that are wrong only those that need none. */
 export function checksOf(environment: Environment): readonly DoctorCheck[] {
@@ -47,6 +47,7 @@ function checksWith(
   const metrics = instanceAt(host, metricsPort);
   const common: readonly DoctorCheck[] = [
     { name: 'callers', look: () => lookAtCallers(config) },
+    { name: 'HTTP/1.1', look: () => lookAtHttp1(config) },
     { name: 'memory', look: () => lookAtMemory(config, machine) },
     { name: 'processors', look: () => lookAtProcessors(config, machine) },
     {

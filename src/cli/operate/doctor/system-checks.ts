@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
 import type { Machine } from '../../../config/option.ts';
 import type { Config } from '../../../config/options.ts';
+import { loadUws } from '../../../http/http1/uws-binary.ts';
 import { failure, fine, type Observation, warning } from './observation.ts';
 
 const MIB = 1024 * 1024;
@@ -28,6 +29,20 @@ export async function lookAtOpenFiles(): Promise<readonly Observation[]> {
   const advice = `raise it (ulimit -n, LimitNOFILE of systemd) to ${OPEN_FILES_ENOUGH} for many connections`;
   if (count < OPEN_FILES_MIN) return [failure(`${text} at most`, advice)];
   return [count < OPEN_FILES_ENOUGH ? warning(`${text} at most`, advice) : fine(`${text} at most`)];
+}
+
+/** Who reads HTTP/1.1, and where that is not uWebSockets.js, why. */
+export async function lookAtHttp1({ http1Parser }: Config): Promise<readonly Observation[]> {
+  if (http1Parser === 'node') return [fine('node:http, as GATEWAY_HTTP1 says')];
+  let problem = '';
+  await loadUws(http1Parser, (reason) => (problem = reason));
+  const isPackaged = http1Parser === 'uws';
+  if (problem === '') return [fine(`uWebSockets.js${isPackaged ? '' : ` of ${http1Parser}`}`)];
+  const { arch, platform, versions } = process;
+  const advice = isPackaged
+    ? 'run Node.js 22, or name a build in GATEWAY_HTTP1 (docs/dependencies.md, Other platforms)'
+    : `bring one for ABI ${versions.modules} of ${platform} ${arch} and the libc here, or set GATEWAY_HTTP1=uws`;
+  return [warning(`node:http: ${problem}`, advice)];
 }
 
 /** Whether indexes and what is beside them fit into the memory of the machine or container. */
