@@ -1,9 +1,9 @@
 // `npm run test:tools`: brings the programs that some tests use and that are no dependency, as far as this machine can have
-// them (Debian packages where root may install them, else what Go and cargo build), runs the tests that are skipped for
-// want of them, and says what is still missing. `-- --list` only says what is here, `-- --bring` runs no
-// tests. Exit code: that of the tests.
+// them (Debian packages where root may install them, else what npm has, or Go and cargo build), runs the tests that are skipped for
+// want of them, and says what is still missing. `-- --list` only says what is here, `-- --bring` runs no tests; both are about
+// the programs that are named behind them, if any. Exit code: that of the tests, 2 for wrong arguments.
 import { spawnSync } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { findProgram } from './allowed-skips.ts';
 import { TEST_TOOLS, type TestTool } from './test-tools/tool-table.ts';
@@ -44,7 +44,8 @@ function installDebian(name: string): string | undefined {
 }
 
 function build(tool: TestTool): string | undefined {
-  mkdirSync(BUILT, { recursive: true });
+  mkdirSync(join(BUILT, 'bin'), { recursive: true });
+  if (tool.npm !== undefined) return installPackage(tool.program, tool.npm);
   if (tool.go !== undefined) {
     if (findProgram('go', process.env) === undefined) return 'there is no Go to build it';
     return failureOf('go', ['install', tool.go], {
@@ -55,6 +56,24 @@ function build(tool: TestTool): string | undefined {
   if (findProgram('cargo', process.env) === undefined) return 'there is no cargo to build it';
   const [name = '', version = ''] = (tool.crate ?? '').split('@');
   return failureOf('cargo', ['install', '--locked', '--root', BUILT, `${name}@${version}`]);
+}
+
+/** Into a folder of its own, since its programs have the names of others. */
+function installPackage(
+  program: string,
+  packages: NonNullable<TestTool['npm']>,
+): string | undefined {
+  const wanted = packages[`${process.platform}-${process.arch}`];
+  if (wanted === undefined) return `npm has none for ${process.platform} ${process.arch}`;
+  const folder = join(BUILT, program);
+  const options = ['--no-save', '--ignore-scripts', '--no-audit', '--no-fund'];
+  const reason = failureOf('npm', ['install', '--prefix', folder, ...options, wanted]);
+  if (reason !== undefined) return reason;
+  const link = join(BUILT, 'bin', program);
+  rmSync(link, { force: true });
+  const name = wanted.slice(0, wanted.lastIndexOf('@'));
+  symlinkSync(join(folder, 'node_modules', name, 'bin/node'), link);
+  return undefined;
 }
 
 /** Is the Debian package there? Of those that are libraries the program says nothing. */
@@ -87,12 +106,20 @@ function pathOfVariable({ tool, path = '' }: Outcome): readonly [string, string]
 }
 
 function main(): number {
-  const isListing = process.argv.includes('--list');
-  const outcomes = TEST_TOOLS.map((tool) => bring(tool, isListing));
+  const [option = '', ...names] = process.argv.slice(2);
+  const unknown = names.find((name) => !TEST_TOOLS.some(({ program }) => program === name));
+  if (!['', '--list', '--bring'].includes(option) || unknown !== undefined) {
+    const what = unknown ?? option;
+    process.stderr.write(`${what} is no option or program: [--list | --bring] [PROGRAM …]\n`);
+    return 2;
+  }
+  const isListing = option === '--list';
+  const wanted = TEST_TOOLS.filter(({ program }) => names.length === 0 || names.includes(program));
+  const outcomes = wanted.map((tool) => bring(tool, isListing));
   for (const { tool, path, reason } of outcomes) {
     process.stdout.write(`${tool.program.padEnd(16)} ${path ?? `missing: ${reason}`}\n`);
   }
-  if (isListing || process.argv.includes('--bring')) return 0;
+  if (isListing || option === '--bring') return 0;
   const here = outcomes.filter(({ path }) => path !== undefined);
   const variables = Object.fromEntries(here.map(pathOfVariable).filter((one) => one !== undefined));
   const files = [...new Set(here.flatMap(({ tool }) => tool.tests))];

@@ -11,7 +11,7 @@ describe('npm run test:tools', () => {
   });
 
   test.each(TEST_TOOLS)('$program: is had in one way, and there are tests that use it', (tool) => {
-    const ways = [tool.debian, tool.go, tool.crate].filter((way) => way !== undefined);
+    const ways = [tool.debian, tool.go, tool.crate, tool.npm].filter((way) => way !== undefined);
     expect(ways).toHaveLength(1);
     const files = globSync('test/**/*.test.ts');
     for (const part of tool.tests) expect(files.some((file) => file.includes(part))).toBe(true);

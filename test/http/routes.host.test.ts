@@ -1,6 +1,7 @@
 import net from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { createHttpServer, type HttpServer } from '../../src/http/listener/http-server.ts';
+import { PARSERS } from '../support/http1-parsers.ts';
 import { waitFor } from './start-server.ts';
 
 async function listen(http1: 'uws' | 'node'): Promise<number> {
@@ -25,7 +26,7 @@ async function listen(http1: 'uws' | 'node'): Promise<number> {
 }
 
 /* uWebSockets.js finds fixed paths, and we all others: both by the same rules. */
-test.each(['uws', 'node'] as const)('routes of later requests: %s', async (http1) => {
+test.each(PARSERS)('routes of later requests: %s', async (http1) => {
   const socket = net.connect({ port: await listen(http1), host: '127.0.0.1' });
   onTestFinished(() => void socket.destroy());
   socket.setEncoding('latin1');

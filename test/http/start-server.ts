@@ -21,6 +21,7 @@ import {
 import { AppError } from '../../src/shared/app-error.ts';
 import { conformanceRoutes } from '../conformance-connect/conformance-service.ts';
 import { file_connectrpc_conformance_v1_service } from '../conformance-connect/gen/connectrpc/conformance/v1/service_pb.ts';
+import { isOfPlatform } from '../support/http1-parsers.ts';
 
 export type TestServer = {
   readonly port: number;
@@ -100,7 +101,9 @@ export async function startServer(
     bodyBudget: options.bodyBudget,
     http2: { onStream: adapter.handleHttp2 },
     isPortShared: options.isPortShared,
-    onIncident: (event) => incidents.push(event),
+    onIncident: (event) => {
+      if (options.isPortShared === false || !isOfPlatform(event)) incidents.push(event);
+    },
   });
   server.route('GET', '/healthz', (exchange) => exchange.send(200, 'application/json', '{}'));
   server.fallback(adapter.handleHttp1);

@@ -1,4 +1,5 @@
 import { describe, expect, type TestContext, test } from 'vitest';
+import { LOADS_UWS, PARSERS } from '../support/http1-parsers.ts';
 import { startServer, RawClient, rawCheck, waitFor, type TestServer } from './start-server.ts';
 import { endsLater, type ExpectedLater, type Message, MESSAGES } from './strict-messages.ts';
 
@@ -11,7 +12,6 @@ import { endsLater, type ExpectedLater, type Message, MESSAGES } from './strict-
 const CONNECTIONS_AT_ONCE = 400;
 const SPLITS_PER_MESSAGE = process.env['STRICT_ALL_SPLITS'] === '1' ? Number.MAX_SAFE_INTEGER : 6;
 const NEXT_SEGMENT_MS = 3;
-const PARSERS = ['uws', 'node'] as const;
 type Parser = (typeof PARSERS)[number];
 
 const firstOf = (message: Message, parser: Parser): ExpectedLater =>
@@ -233,22 +233,25 @@ describe.each(PARSERS)('first requests, %s', (parser) => {
 
 /** Requests that come while one waits for its answer, on uWebSockets.js. */
 describe('behind a request that waits', () => {
-  test('nothing is done twice or out of order, and the connection ends', async (context) => {
-    const target = await start(context, 'uws');
-    const client = new RawClient(target.port);
-    context.onTestFinished(() => void client.socket.destroy());
-    client.socket.write(rawCheck('a', 'first'));
-    await client.until('"allowed":true');
-    const names = Array.from({ length: 60 }, (_, i) => `later-${i}`);
-    client.socket.write(names.map((name) => rawCheck('wait:50', name)).join(''));
-    await client.closed;
-    const expected = ['first', ...names];
-    expect(target.begun).toEqual(expected.slice(0, target.begun.length));
-    expect(statusesOf(client.received).length).toBeLessThanOrEqual(target.begun.length);
-    await waitFor(() => target.server.inFlightCount === 0);
-  });
+  test.runIf(LOADS_UWS)(
+    'nothing is done twice or out of order, and the connection ends',
+    async (context) => {
+      const target = await start(context, 'uws');
+      const client = new RawClient(target.port);
+      context.onTestFinished(() => void client.socket.destroy());
+      client.socket.write(rawCheck('a', 'first'));
+      await client.until('"allowed":true');
+      const names = Array.from({ length: 60 }, (_, i) => `later-${i}`);
+      client.socket.write(names.map((name) => rawCheck('wait:50', name)).join(''));
+      await client.closed;
+      const expected = ['first', ...names];
+      expect(target.begun).toEqual(expected.slice(0, target.begun.length));
+      expect(statusesOf(client.received).length).toBeLessThanOrEqual(target.begun.length);
+      await waitFor(() => target.server.inFlightCount === 0);
+    },
+  );
 
-  test('of those that are answered at once all are, in order', async (context) => {
+  test.runIf(LOADS_UWS)('of those that are answered at once all are, in order', async (context) => {
     const target = await start(context, 'uws');
     const health = 'GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n';
     const unknown = health.replace('healthz', 'nowhere');
@@ -347,18 +350,20 @@ const ROUTES: Readonly<Record<string, Route>> = {
 };
 
 /** RFC 9112 §7.1: who misreads where chunks end takes what is behind them for something else. */
-describe.concurrent('nothing is served behind a body in chunks of a later request', () => {
-  test.for(['the same', 'a later'] as const)(
-    'in %s segment',
-    { timeout: 120_000 },
-    async (segment, context) => {
-      const wrong = await Promise.all(
-        Object.keys(ROUTES).map((route) => servedBehindChunks(context, route, segment)),
-      );
-      expect(shown(wrong.flat())).toEqual([]);
-    },
-  );
-});
+describe
+  .runIf(LOADS_UWS)
+  .concurrent('nothing is served behind a body in chunks of a later request', () => {
+    test.for(['the same', 'a later'] as const)(
+      'in %s segment',
+      { timeout: 120_000 },
+      async (segment, context) => {
+        const wrong = await Promise.all(
+          Object.keys(ROUTES).map((route) => servedBehindChunks(context, route, segment)),
+        );
+        expect(shown(wrong.flat())).toEqual([]);
+      },
+    );
+  });
 
 /** What came of all forms of a body at one route that it should not have. */
 async function servedBehindChunks(

@@ -1,0 +1,1 @@
+import './node-24.host.test.ts';
