@@ -40,8 +40,6 @@ type Connection = {
   discarded: IncomingMessage | null;
   /** Nothing more is taken. */
   isRefused: boolean;
-  /** Requests that came since then, which get no answer. */
-  passedOver: number;
   /** Writes what is refused, once the requests before it have their answers. */
   refusal: (() => void) | null;
   sinceMs: number;
@@ -134,7 +132,6 @@ export class NodeListener {
       current: null,
       discarded: null,
       isRefused: false,
-      passedOver: 0,
       refusal: null,
       sinceMs: performance.now(),
       queuedBytes: 0,
@@ -196,27 +193,19 @@ export class NodeListener {
   #arrived(request: IncomingMessage, response: ServerResponse): void {
     const connection = this.#connections.get(request.socket);
     if (connection === undefined || request.socket.destroyed) return;
-    if (connection.isRefused) {
-      connection.passedOver += 1;
-      if (connection.passedOver > WAITING_MAX) this.#cut(connection);
-      return;
-    }
-    if (!connection.isBusy) return this.#begin(connection, request, response);
+    const { isBusy, isRefused } = connection;
+    if (!isBusy && !isRefused) return this.#begin(connection, request, response);
+    // Behind the last answer they wait in vain, within the same bounds.
     if (connection.waiting.length < WAITING_MAX && this.#waitingCount < WAITING_TOTAL_MAX) {
       this.#waitingCount += 1;
       const begin = (): void => this.#begin(connection, request, response);
       connection.waiting.push({ request, begin });
       return;
     }
-    this.#cut(connection);
-  }
-
-  /** Closes a connection on which too many requests came ahead of their answers, or behind the last one: node:http keeps each until then. */
-  #cut(connection: Connection): void {
     const detail = `${WAITING_MAX} requests wait on a connection, or ${WAITING_TOTAL_MAX} on all`;
     this.#options.onIncident('pipelining_limit', detail);
     connection.isRefused = true;
-    connection.socket.destroy();
+    request.socket.destroy();
   }
 
   #begin(connection: Connection, request: IncomingMessage, response: ServerResponse): void {
