@@ -3,10 +3,21 @@ import { expect, test } from 'vitest';
 
 /** Of a row that begins a table: what stands below a head. */
 const BORDER = /^\|[\s:|-]+\|$/;
+const FILES = ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', ...globSync('docs/**/*.md')];
+
+test('every code block begins and ends with a line of its own', () => {
+  const wrong = FILES.flatMap((file) => {
+    const fences = readFileSync(file, 'utf8')
+      .split('\n')
+      .filter((line) => line.includes('```'));
+    const odd = fences.length % 2 === 0 ? [] : [`${file}: ${fences.length} fences`];
+    return [...odd, ...fences.filter((line) => !/^ *```\w*$/.test(line))];
+  });
+  expect(wrong).toEqual([]);
+});
 
 test('every row of a document stands in a table with a head', () => {
-  const files = ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', ...globSync('docs/**/*.md')];
-  const lost = files.flatMap((file) =>
+  const lost = FILES.flatMap((file) =>
     rowsWithoutHead(readFileSync(file, 'utf8')).map((number) => `${file}:${number}`),
   );
   expect(lost).toEqual([]);
