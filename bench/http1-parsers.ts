@@ -7,6 +7,7 @@
  */
 import { execFileSync } from 'node:child_process';
 import { loadavg } from 'node:os';
+import { LoadClient } from '../load/harness/client.ts';
 import { type Service, startService } from '../load/harness/service.ts';
 import { HTTP_GENERATOR, type HttpRate, measureHttp } from './harness/http-rate.ts';
 import { median } from './harness/median.ts';
@@ -16,6 +17,8 @@ const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 7);
 const CONNECTIONS = Number(process.env['BENCH_CONNECTIONS'] ?? 32);
 const OTHER_NODE = process.env['BENCH_OTHER_NODE'];
 const OTHER_HTTP1 = process.env['BENCH_OTHER_HTTP1'];
+const SERVICE = '/workspace.v1.AuthzService';
+const CHECK = `${SERVICE}/Check`;
 const OBJECTS = 500;
 const BATCH = 30;
 
@@ -43,12 +46,12 @@ const query = (i: number): object => ({
 const KINDS = [
   {
     kind: 'Check',
-    path: '/workspace.v1.AuthzService/Check',
+    path: CHECK,
     bodies: Array.from({ length: OBJECTS }, (_, i) => JSON.stringify(query(i))),
   },
   {
     kind: `BatchCheck of ${BATCH}`,
-    path: '/workspace.v1.AuthzService/BatchCheck',
+    path: `${SERVICE}/BatchCheck`,
     bodies: Array.from({ length: 50 }, (_, i) =>
       JSON.stringify({
         items: Array.from({ length: BATCH }, (_unused, j) => query(i * BATCH + j)),
@@ -115,7 +118,8 @@ function headersOf({ token }: Service): Record<string, string> {
 }
 
 /** Half of the objects are alice's to view; an answer of each is looked at before anything is measured. */
-async function writeGrants(service: Service): Promise<void> {
+async function writeGrants({ baseUrl, token }: Service): Promise<void> {
+  const client = new LoadClient({ baseUrl, token, connections: 1 });
   const updates = Array.from({ length: OBJECTS }, (_, i) => ({
     op: 'OP_INSERT',
     tuple: {
@@ -125,21 +129,11 @@ async function writeGrants(service: Service): Promise<void> {
       subject: { user_id: i % 2 === 0 ? 'alice' : `user-${i}` },
     },
   }));
-  await post(service, 'WriteRelationTuples', { updates });
+  await client.call(`${SERVICE}/WriteRelationTuples`, { updates });
   for (let i = 0; i < 2; i++) {
-    const answer = await post(service, 'Check', query(i));
+    const answer = JSON.stringify(await client.call(CHECK, query(i)));
     const wanted = JSON.stringify({ allowed: ((i * 7) % OBJECTS) % 2 === 0 });
     if (answer !== wanted) throw new Error(`${JSON.stringify(query(i))}: ${answer}`);
   }
-}
-
-async function post(service: Service, method: string, message: object): Promise<string> {
-  const response = await fetch(`${service.baseUrl}/workspace.v1.AuthzService/${method}`, {
-    method: 'POST',
-    headers: headersOf(service),
-    body: JSON.stringify(message),
-  });
-  const text = await response.text();
-  if (response.status !== 200) throw new Error(`${method}: HTTP ${response.status} ${text}`);
-  return text;
+  await client.close();
 }
