@@ -78,7 +78,7 @@ export const ROOMS: ImportTable = {
   'services/models': ['model', 'services', 'store', 'store/sql'],
   'services/seats': ['model', 'services', 'store', 'store/sql'],
   'services/workspaces': ['model', 'services', 'services/rules', 'store', 'store/sql'],
-  'workers/raw': ['model'],
+  'workers/raw': ['decoding', 'model'],
   'workers/jobs': ['engine', 'engine/bound', 'engine/hot', 'model', 'protocol', 'workers/raw'],
   'workers/queries': [
     'engine',
@@ -96,6 +96,7 @@ export const ROOMS: ImportTable = {
   'gateway/connect': ['gateway/callers', 'gen/workspace', 'http/connect/protocol'],
   'gateway/reads': ['gateway/connect', 'model', 'protocol', 'services'],
   'gateway/hot': [
+    'decoding',
     'gateway/callers',
     'gateway/connect',
     'gateway/reads',
@@ -108,7 +109,9 @@ export const ROOMS: ImportTable = {
     'http/http2',
     'http/http2/frames',
     'http/listener',
+    'model',
     'protocol',
+    'services',
   ],
   'gateway/rpc': [
     'decoding',

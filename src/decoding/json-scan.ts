@@ -11,28 +11,53 @@ import {
   TOKEN_BYTES_MAX,
   UNKNOWN_MAX,
 } from './decode-limits.ts';
+import { JSON_END, JsonTokens } from './json-tokens.ts';
 import type { FieldShape, MessageShape } from './message-shape.ts';
 import { FieldPath, type FoundList, type FoundText, ListRuns } from './scan-results.ts';
 
 const {
   QUOTE,
-  BACKSLASH,
   COMMA,
   COLON,
   OPENING_BRACE,
   CLOSING_BRACE,
   OPENING_BRACKET,
   CLOSING_BRACKET,
+  SPACE,
 } = JSON_BYTES;
-const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf] as const;
 /** Shorter texts, and less white space, stay where they are. */
 const LONG_TEXT_BYTES = 16_384;
 const LONG_SPACE_BYTES = 1_024;
 /** Bytes between two steps. */
 const STEP_BYTES = 65_536;
 
+/** What comes next: all that may follow an opening bracket, a name, its colon, a value, what may follow a value. */
+const BEGUN = 0;
+const NAME = 1;
+const COLON_NEXT = 2;
+const VALUE = 3;
+const VALUE_ENDED = 4;
+
 /** Thrown where the bytes are no JSON; the library says what is wrong with it, where it is asked. */
 export class JsonSyntaxProblem extends Error {}
+
+/** An object or list that is being looked at. */
+class Nesting {
+  /** `base` holds the document; `opaque` is what no field has room for. */
+  kind: 'base' | 'message' | 'list' | 'struct' | 'opaque' = 'base';
+  isObject = false;
+  /** Whether it hangs on the root by single messages. */
+  isRooted = false;
+  /** Of a message. */
+  shape: MessageShape | null = null;
+  /** The list; of a message the member at hand, null where it has no such field. */
+  field: FieldShape | null = null;
+  /** Of a list that is rooted: its items so far, where they begin, and what was counted before the list and before the item. */
+  runs: ListRuns | null = null;
+  from = 0;
+  fieldsBefore = 0;
+  valuesBefore = 0;
+}
 
 /**
  * Looks through a body of JSON before anything is built of it: what would be made of it is counted, and refused beyond the limits. It
@@ -49,11 +74,13 @@ export class JsonScan {
   readonly spaces: { readonly from: number; readonly to: number }[] = [];
   /** Values of all kinds. */
   values = 0;
-  readonly #bytes: Uint8Array;
+  readonly #tokens = new JsonTokens();
   readonly #root: MessageShape;
   readonly #path = new FieldPath();
-  #at = 0;
-  #steppedAt = 0;
+  /** By depth; kept for the next one at the same depth. */
+  readonly #frames: Nesting[] = [new Nesting()];
+  #frame = this.#frames[0] as Nesting;
+  #state = VALUE;
   #unknown = 0;
   /** Where the field of the root, or the item of a list, began that is being looked at. */
   #itemAt = 0;
@@ -64,8 +91,9 @@ export class JsonScan {
   #structBytesMax = STRUCT_BYTES_MAX;
 
   constructor(bytes: Uint8Array, root: MessageShape) {
-    this.#bytes = bytes;
     this.#root = root;
+    this.#tokens.open(bytes, 0, bytes.length);
+    this.#tokens.skipMark();
   }
 
   /**
@@ -73,94 +101,137 @@ export class JsonScan {
    * Errors: FIELD_TOO_LARGE and BODY_MALFORMED without a field, JsonSyntaxProblem.
    */
   assertBounds(valuesMax: number, bytesMax: number): void {
-    if (this.#bytes.length > bytesMax) throw fieldTooLarge('the text', bytesMax, 'bytes');
+    if (this.#tokens.end > bytesMax) throw fieldTooLarge('the text', bytesMax, 'bytes');
     this.#valuesMax = valuesMax;
     this.#structBytesMax = bytesMax;
-    this.#skipMark();
-    this.#structValue(this.#peek());
-    if (!Number.isNaN(this.#peek())) throw this.#syntax();
+    this.#frame.kind = 'struct';
+    const steps = this.steps();
+    while (steps.next().done !== true);
   }
 
   /** To be run to its end. Each step is short. */
   *steps(): Generator<void, void> {
-    this.#skipMark();
-    yield* this.#space();
-    if (this.#peek() === OPENING_BRACE) yield* this.#message(this.#root);
-    else this.#opaque();
-    yield* this.#space();
-    if (!Number.isNaN(this.#peek())) throw this.#syntax();
+    while (!this.#run()) yield;
   }
 
-  #skipMark(): void {
-    const isMarked = BYTE_ORDER_MARK.every((byte, i) => this.#bytes[i] === byte);
-    this.#at = isMarked ? BYTE_ORDER_MARK.length : 0;
+  /** Reads on for a short while. Whether the end was reached. */
+  #run(): boolean {
+    const tokens = this.#tokens;
+    const { bytes, end } = tokens;
+    const last = tokens.at + STEP_BYTES;
+    for (;;) {
+      if (!this.#skipSpace()) return false;
+      const { at } = tokens;
+      if (this.#state === VALUE_ENDED && this.#path.depth === 0) break;
+      if (at >= last) return false;
+      this.#token(at < end ? (bytes[at] as number) : JSON_END);
+    }
+    if (tokens.at < end) throw this.#syntax();
+    return true;
   }
 
-  /** A message that hangs on the root by single messages. */
-  *#message(shape: MessageShape): Generator<void, void> {
-    this.#enter();
-    this.#at += 1;
-    yield* this.#space();
-    if (this.#isEmpty(CLOSING_BRACE)) return;
-    do {
-      yield* this.#space();
-      const field = this.#key(shape);
-      yield* this.#space();
-      if (field === undefined) this.#opaque();
-      else {
-        this.#path.push(field);
-        const byte = this.#peek();
-        this.#itemAt = this.#at;
-        this.#countField();
-        if (field.isList && byte === OPENING_BRACKET) yield* this.#list(field);
-        else if (field.kind === 'message' && byte === OPENING_BRACE && !field.isList) {
-          yield* this.#message(field.message());
-        } else this.#single(field, byte);
-        this.#path.pop();
+  /** White space, of which there may be as much as fits into a body. False: there is more of it. */
+  #skipSpace(): boolean {
+    const tokens = this.#tokens;
+    const from = tokens.at;
+    if ((tokens.bytes[from] as number) > SPACE) return true;
+    const end = Math.min(tokens.end, from + STEP_BYTES);
+    const isOver = tokens.skipSpace(end) || end === tokens.end;
+    if (tokens.at - from > LONG_SPACE_BYTES) this.spaces.push({ from, to: tokens.at });
+    return isOver;
+  }
+
+  /** Reads the token that begins with `byte`, and a comma or colon together with what touches it. */
+  #token(byte: number): void {
+    const { isObject } = this.#frame;
+    const tokens = this.#tokens;
+    switch (this.#state) {
+      case NAME:
+        return this.#name(byte);
+      case COLON_NEXT:
+        if (byte !== COLON) throw this.#syntax();
+        tokens.at += 1;
+        this.#state = VALUE;
+        return;
+      case VALUE:
+        this.#state = VALUE_ENDED;
+        this.#value(byte);
+        if (this.#state === VALUE_ENDED) this.#ended();
+        return;
+      default: {
+        if (byte === (isObject ? CLOSING_BRACE : CLOSING_BRACKET)) return this.#close();
+        const isBegun = this.#state === BEGUN;
+        this.#state = isObject ? NAME : VALUE;
+        if (isBegun) return this.#token(byte);
+        if (byte !== COMMA) throw this.#syntax();
+        const next = tokens.bytes[(tokens.at += 1)] as number;
+        if (next > SPACE) this.#token(next);
       }
-      yield* this.#space();
-      if (this.#isStepOver()) yield;
-    } while (this.#hasNext(CLOSING_BRACE));
-    this.#leave();
-  }
-
-  /** A field that is no list, or should be none. Long texts are noted. */
-  #single(field: FieldShape, byte: number): void {
-    const from = this.#at;
-    this.#value(field, byte);
-    const isLong = byte === QUOTE && this.#at - from > LONG_TEXT_BYTES;
-    if (isLong && field.kind === 'text' && !field.isList) {
-      this.texts.push({ path: this.#path.fields(), from, to: this.#at });
     }
   }
 
-  *#list(field: FieldShape): Generator<void, void> {
-    this.#enter();
-    this.#at += 1;
-    const from = this.#at;
-    const runs = new ListRuns(field.items.max, false);
-    const fields = this.#itemFields;
-    if (!this.#isEmpty(CLOSING_BRACKET)) {
-      do {
-        this.#peek();
-        this.#itemAt = this.#at;
-        this.#itemFields = 0;
-        this.#path.index = runs.count;
-        const valuesBefore = this.values;
-        this.#value(field, this.#peek());
-        runs.add(this.#itemAt, this.#at, this.values - valuesBefore);
-        if (this.#isStepOver()) yield;
-      } while (this.#hasNext(CLOSING_BRACKET));
-      this.#leave();
+  #name(byte: number): void {
+    const frame = this.#frame;
+    const tokens = this.#tokens;
+    if (byte !== QUOTE) throw this.#syntax();
+    this.#text(TEXT_BYTES_MAX, false);
+    this.#state = COLON_NEXT;
+    if (frame.shape !== null) {
+      const field = frame.shape.names.read(tokens);
+      if (field === false) throw this.#syntax();
+      frame.field = field ?? null;
+      if (frame.field !== null) this.#path.push(frame.field);
     }
-    this.#path.index = -1;
-    this.#itemFields = fields;
-    const { count } = runs;
-    const to = this.#at - 1;
-    this.lists.push({ path: this.#path.fields(), from, to, count, runs: runs.end() });
+    if (tokens.bytes[tokens.at] === COLON) this.#token(COLON);
   }
 
-  #value(field: FieldShape, byte: number): void {
+  #value(byte: number): void {
+    const frame = this.#frame;
+    const { kind, field, isRooted } = frame;
+    if (kind === 'struct') this.#structValue(byte);
+    else if (kind === 'base' && byte === OPENING_BRACE) {
+      this.#open('message', byte, true).shape = this.#root;
+    } else if (field === null) this.#opaqueValue(byte);
+    else if (kind === 'list' && isRooted) {
+      this.#beginItem(frame);
+      this.#fieldValue(field, byte);
+    } else {
+      if (isRooted) this.#itemAt = this.#tokens.at;
+      this.#countField();
+      if (kind === 'message') this.#member(field, byte, isRooted);
+      else this.#fieldValue(field, byte);
+    }
+  }
+
+  #member(field: FieldShape, byte: number, isRooted: boolean): void {
+    if (field.isList) {
+      if (byte !== OPENING_BRACKET) return this.#fieldValue(field, byte);
+      const list = this.#open('list', byte, isRooted);
+      list.field = field;
+      list.from = this.#tokens.at;
+      list.fieldsBefore = this.#itemFields;
+      list.runs = isRooted ? new ListRuns(field.items.max, false) : null;
+    } else if (isRooted && field.kind === 'message' && byte === OPENING_BRACE) {
+      this.#open('message', byte, true).shape = field.message();
+    } else {
+      const from = this.#tokens.at;
+      this.#fieldValue(field, byte);
+      const isLong = byte === QUOTE && this.#tokens.at - from > LONG_TEXT_BYTES;
+      if (isLong && isRooted && field.kind === 'text') {
+        this.texts.push({ path: this.#path.fields(), from, to: this.#tokens.at });
+      }
+    }
+  }
+
+  #beginItem(list: Nesting): void {
+    this.#itemAt = this.#tokens.at;
+    this.#itemFields = 0;
+    this.#path.index = list.runs?.count ?? 0;
+    list.valuesBefore = this.values;
+  }
+
+  /** A value of a field, or an item of a list. */
+  #fieldValue(field: FieldShape, byte: number): void {
     this.values += 1;
     if (byte === QUOTE) {
       const isStruct = field.kind === 'struct';
@@ -168,76 +239,27 @@ export class JsonScan {
     } else if (byte !== OPENING_BRACE && byte !== OPENING_BRACKET) this.#word();
     else if (field.kind === 'struct') {
       this.#structValues = 0;
-      this.#structAt = this.#at;
-      this.#structValue(byte);
-      this.#countBytes(this.#structAt, this.#structBytesMax);
-    } else if (field.kind === 'message' && byte === OPENING_BRACE) this.#object(field.message());
-    else this.#opaque();
+      this.#structAt = this.#tokens.at;
+      this.#open('struct', byte, false);
+    } else if (field.kind === 'message' && byte === OPENING_BRACE) {
+      this.#open('message', byte, false).shape = field.message();
+    } else this.#opaqueValue(byte);
   }
 
-  /** A message within an item. */
-  #object(shape: MessageShape): void {
-    this.#enter();
-    this.#at += 1;
-    if (this.#isEmpty(CLOSING_BRACE)) return;
-    do {
-      const field = this.#key(shape);
-      if (field === undefined) this.#opaque();
-      else {
-        this.#path.push(field);
-        this.#countField();
-        const byte = this.#peek();
-        if (field.isList && byte === OPENING_BRACKET) this.#innerList(field);
-        else this.#value(field, byte);
-        this.#path.pop();
-      }
-    } while (this.#hasNext(CLOSING_BRACE));
-    this.#leave();
-  }
-
-  #innerList(field: FieldShape): void {
-    this.#enter();
-    this.#at += 1;
-    if (this.#isEmpty(CLOSING_BRACKET)) return;
-    do {
-      this.#countField();
-      this.#value(field, this.#peek());
-    } while (this.#hasNext(CLOSING_BRACKET));
-    this.#leave();
-  }
-
-  /** A value within a Struct. */
   #structValue(byte: number): void {
-    if (byte === QUOTE) {
-      this.#text(this.#structBytesMax, false);
-      return;
-    }
-    if (byte !== OPENING_BRACE && byte !== OPENING_BRACKET) return this.#word();
-    const isObject = byte === OPENING_BRACE;
-    const closing = isObject ? CLOSING_BRACE : CLOSING_BRACKET;
-    this.#enter();
-    this.#at += 1;
-    if (this.#isEmpty(closing)) return;
-    do {
+    if (this.#path.depth > 0) {
       this.values += 1;
       this.#structValues += 1;
       if (this.#structValues > this.#valuesMax) {
         throw fieldTooLarge(this.#path.text(), this.#valuesMax, 'values');
       }
-      if (isObject) {
-        if (this.#peek() !== QUOTE) throw this.#syntax();
-        this.#text(TEXT_BYTES_MAX, false);
-        this.#expectColon();
-      }
       this.#countBytes(this.#structAt, this.#structBytesMax);
-      this.#structValue(this.#peek());
-    } while (this.#hasNext(closing));
-    this.#leave();
+    }
+    this.#plainValue(byte, 'struct', this.#structBytesMax);
   }
 
   /** A value that no field has room for: of these there are only some. */
-  #opaque(): void {
-    const byte = this.#peek();
+  #opaqueValue(byte: number): void {
     this.values += 1;
     this.#unknown += 1;
     if (this.#unknown > UNKNOWN_MAX) {
@@ -248,77 +270,65 @@ export class JsonScan {
         field,
       );
     }
-    if (byte === QUOTE) {
-      this.#text(TEXT_BYTES_MAX, false);
-      return;
-    }
-    if (byte !== OPENING_BRACE && byte !== OPENING_BRACKET) return this.#word();
-    const isObject = byte === OPENING_BRACE;
-    const closing = isObject ? CLOSING_BRACE : CLOSING_BRACKET;
-    this.#enter();
-    this.#at += 1;
-    if (this.#isEmpty(closing)) return;
-    do {
-      if (isObject) {
-        if (this.#peek() !== QUOTE) throw this.#syntax();
-        this.#text(TEXT_BYTES_MAX, false);
-        this.#expectColon();
-      }
-      this.#opaque();
-    } while (this.#hasNext(closing));
-    this.#leave();
+    this.#plainValue(byte, 'opaque', TEXT_BYTES_MAX);
   }
 
-  /** The field that a member's name is of, behind its colon. */
-  #key(shape: MessageShape): FieldShape | undefined {
-    if (this.#peek() !== QUOTE) throw this.#syntax();
-    const from = this.#at + 1;
-    const isEscaped = this.#text(TEXT_BYTES_MAX, false);
-    const to = this.#at - 1;
-    const field = isEscaped ? this.#escapedKey(shape, from, to) : this.#plainKey(shape, from, to);
-    this.#expectColon();
-    return field;
+  #plainValue(byte: number, kind: 'struct' | 'opaque', textBytesMax: number): void {
+    if (byte === QUOTE) this.#text(textBytesMax, false);
+    else if (byte === OPENING_BRACE || byte === OPENING_BRACKET) this.#open(kind, byte, false);
+    else this.#word();
   }
 
-  #plainKey({ names }: MessageShape, from: number, to: number): FieldShape | undefined {
-    const bytes = this.#bytes;
-    const length = to - from;
-    next: for (const name of names) {
-      if (name.bytes.length !== length) continue;
-      for (let i = 0; i < length; i++) if (name.bytes[i] !== bytes[from + i]) continue next;
-      return name.field;
+  /** Enters an object or list, whose frame the caller completes. */
+  #open(kind: Nesting['kind'], byte: number, isRooted: boolean): Nesting {
+    const depth = (this.#path.depth += 1);
+    if (depth > DEPTH_MAX) {
+      const field = this.#path.text();
+      throw malformed(`${field}: nested deeper than ${DEPTH_MAX} levels`, field);
     }
-    return undefined;
+    this.#tokens.at += 1;
+    this.#state = BEGUN;
+    const frame = (this.#frames[depth] ??= new Nesting());
+    frame.kind = kind;
+    frame.isObject = byte === OPENING_BRACE;
+    frame.isRooted = isRooted;
+    frame.shape = null;
+    frame.field = null;
+    this.#frame = frame;
+    return frame;
   }
 
-  #escapedKey({ fields }: MessageShape, from: number, to: number): FieldShape | undefined {
-    if (to - from > TOKEN_BYTES_MAX * 6) return undefined;
-    let name: unknown;
-    try {
-      name = JSON.parse(Buffer.from(this.#bytes.subarray(from - 1, to + 1)).toString('latin1'));
-    } catch {
-      throw this.#syntax();
+  #close(): void {
+    const { kind, isRooted, runs, from, fieldsBefore } = this.#frame;
+    const to = this.#tokens.at;
+    this.#tokens.at += 1;
+    this.#path.depth -= 1;
+    this.#frame = this.#frames[this.#path.depth] as Nesting;
+    this.#state = VALUE_ENDED;
+    if (kind === 'list' && isRooted && runs !== null) {
+      this.#path.index = -1;
+      this.#itemFields = fieldsBefore;
+      const { count } = runs;
+      this.lists.push({ path: this.#path.fields(), from, to, count, runs: runs.end() });
+    } else if (kind === 'struct' && this.#frame.kind !== 'struct') {
+      this.#countBytes(this.#structAt, this.#structBytesMax);
     }
-    return fields.find(({ field }) => field.name === name || field.jsonName === name);
+    this.#ended();
   }
 
-  /** A text, its quotes included; says whether something is escaped in it. */
-  #text(bytesMax: number, isToken: boolean): boolean {
-    const bytes = this.#bytes;
-    const from = this.#at + 1;
-    let at = from;
-    let isEscaped = false;
-    for (; ; at++) {
-      const byte = bytes[at];
-      if (byte === QUOTE) break;
-      if (byte === BACKSLASH) {
-        isEscaped = true;
-        at += 1;
-      } else if (byte === undefined) throw this.#syntax();
-      if (at - from > bytesMax) throw this.#tooLong(bytesMax, isToken);
+  /** A value of the object or list at hand has ended. */
+  #ended(): void {
+    const { kind, isRooted, field, runs, valuesBefore } = this.#frame;
+    if (kind === 'message' && field !== null) this.#path.pop();
+    if (kind === 'list' && isRooted) {
+      runs?.add(this.#itemAt, this.#tokens.at, this.values - valuesBefore);
     }
-    this.#at = at + 1;
-    return isEscaped;
+  }
+
+  #text(bytesMax: number, isToken: boolean): void {
+    const tokens = this.#tokens;
+    if (tokens.string(bytesMax)) return;
+    throw tokens.to < tokens.end ? this.#tooLong(bytesMax, isToken) : this.#syntax();
   }
 
   #tooLong(bytesMax: number, isToken: boolean): Error {
@@ -329,85 +339,10 @@ export class JsonScan {
 
   /** A number, true, false or null: whatever stands there that is no structure. */
   #word(): void {
-    const bytes = this.#bytes;
-    const from = this.#at;
-    let at = from;
-    for (; ; at++) {
-      const byte = bytes[at];
-      // Letters, digits, sign and point.
-      const isOfWord = byte !== undefined && byte > 0x2a && byte !== COMMA && byte !== COLON;
-      if (!isOfWord || byte > 0x7a || byte === OPENING_BRACKET || byte === CLOSING_BRACKET) break;
-      if (at - from > TOKEN_BYTES_MAX) throw this.#tooLong(TOKEN_BYTES_MAX, true);
-    }
-    if (at === from) throw this.#syntax();
-    this.#at = at;
-  }
-
-  #expectColon(): void {
-    if (this.#peek() !== COLON) throw this.#syntax();
-    this.#at += 1;
-  }
-
-  /** Whether another member or item follows; reads the comma or the end. */
-  #hasNext(closing: number): boolean {
-    const byte = this.#peek();
-    if (byte !== COMMA && byte !== closing) throw this.#syntax();
-    this.#at += 1;
-    return byte === COMMA;
-  }
-
-  /** Whether an object or list that was entered ends at once; leaves it then. */
-  #isEmpty(closing: number): boolean {
-    if (this.#peek() !== closing) return false;
-    this.#at += 1;
-    this.#leave();
-    return true;
-  }
-
-  /** The next byte that is no white space; NaN at the end. */
-  #peek(): number {
-    const from = this.#at;
-    this.#skipSpace(this.#bytes.length);
-    this.#noteSpace(from);
-    return this.#bytes[this.#at] ?? Number.NaN;
-  }
-
-  /** Skips white space up to `end`. */
-  #skipSpace(end: number): void {
-    const bytes = this.#bytes;
-    let at = this.#at;
-    for (; at < end; at++) {
-      const byte = bytes[at];
-      if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) break;
-    }
-    this.#at = at;
-  }
-
-  #noteSpace(from: number): void {
-    if (this.#at - from > LONG_SPACE_BYTES) this.spaces.push({ from, to: this.#at });
-  }
-
-  /** White space, of which there may be as much as fits into a body, where nobody has to wait for its end. */
-  *#space(): Generator<void, void> {
-    for (;;) {
-      const from = this.#at;
-      this.#skipSpace(Math.min(this.#bytes.length, from + STEP_BYTES));
-      this.#noteSpace(from);
-      if (this.#at < from + STEP_BYTES) return;
-      yield;
-    }
-  }
-
-  #enter(): void {
-    this.#path.depth += 1;
-    if (this.#path.depth > DEPTH_MAX) {
-      const field = this.#path.text();
-      throw malformed(`${field}: nested deeper than ${DEPTH_MAX} levels`, field);
-    }
-  }
-
-  #leave(): void {
-    this.#path.depth -= 1;
+    const tokens = this.#tokens;
+    const from = tokens.at;
+    if (tokens.word(TOKEN_BYTES_MAX)) return;
+    throw tokens.at === from ? this.#syntax() : this.#tooLong(TOKEN_BYTES_MAX, true);
   }
 
   #countField(): void {
@@ -419,16 +354,12 @@ export class JsonScan {
   }
 
   #countBytes(from: number, bytesMax: number): void {
-    if (this.#at - from > bytesMax) throw fieldTooLarge(this.#path.text(), bytesMax, 'bytes');
-  }
-
-  #isStepOver(): boolean {
-    if (this.#at - this.#steppedAt < STEP_BYTES) return false;
-    this.#steppedAt = this.#at;
-    return true;
+    if (this.#tokens.at - from > bytesMax) {
+      throw fieldTooLarge(this.#path.text(), bytesMax, 'bytes');
+    }
   }
 
   #syntax(): JsonSyntaxProblem {
-    return new JsonSyntaxProblem(`not JSON at byte ${this.#at}`);
+    return new JsonSyntaxProblem(`not JSON at byte ${this.#tokens.at}`);
   }
 }

@@ -7,16 +7,16 @@ import {
   TEXT_BYTES_MAX,
   TOKEN_BYTES_MAX,
 } from './decode-limits.ts';
+import { JsonNames } from './json-names.ts';
 
 /** What scanners know of a message: its fields by their numbers, and by both spellings in JSON. */
 export type MessageShape = {
   readonly desc: DescMessage;
-  readonly fields: readonly FieldShape[];
   readonly byNumber: ReadonlyMap<number, FieldShape>;
   /** Whether a list hangs on it by single messages. */
   readonly reachesLists: boolean;
-  /** Spelling after spelling. */
-  readonly names: readonly { readonly bytes: Uint8Array; readonly field: FieldShape }[];
+  /** In both spellings. */
+  readonly names: JsonNames<FieldShape>;
 };
 
 export type FieldKind = 'text' | 'token' | 'message' | 'struct';
@@ -56,14 +56,14 @@ export class MessageShapes {
       const fields = desc.fields.map((field) => this.#field(desc, field));
       shape = {
         desc,
-        fields,
         byNumber: new Map(fields.map((field) => [field.number, field])),
         reachesLists: reachesLists(desc, new Set()),
-        names: fields.flatMap((one) =>
-          [...new Set([one.field.name, one.field.jsonName])].map((name) => ({
-            bytes: Buffer.from(name),
-            field: one,
-          })),
+        names: new JsonNames(
+          new Map(
+            fields.flatMap((one) =>
+              [one.field.name, one.field.jsonName].map((name) => [name, one] as const),
+            ),
+          ),
         ),
       };
       this.#shapes.set(desc, shape);

@@ -43,7 +43,7 @@ import type { GatewayReason } from './gateway-reason.ts';
 import { FramedDecisions } from './hot/framed-decisions.ts';
 import { HOT_METHODS } from './hot/hot-methods.ts';
 import { RawDecisions } from './hot/raw-decisions.ts';
-import { type HotWrites, RawWrites, WRITE_PATH } from './hot/raw-writes.ts';
+import { RawWrites, type RawWritesOptions, WRITE_PATH } from './hot/raw-writes.ts';
 import type { DoorParts } from './openfga/door-call.ts';
 import { isDoorPath, OpenFgaDoor } from './openfga/door.ts';
 import {
@@ -110,7 +110,7 @@ export type CallOptions = {
   /** The same over lines of JSON. */
   readonly tupleRoutes: TupleRoutes;
   /** What writes the tuples of WriteRelationTuples. */
-  readonly writes: HotWrites;
+  readonly writes: RawWritesOptions['writes'];
   readonly shards: ShardClient;
   readonly scopes: ReadScopes;
   readonly meter: DecisionMeter;

@@ -77,9 +77,14 @@ export function checkProjectId(field: string, value: string): void {
   checkPattern(field, value, PROJECT_ID, 'must match [a-z0-9][a-z0-9_-]{0,62}');
 }
 
+/** Whether `checkTenantId` takes a value. Hot. */
+export function isTenantId(value: string): boolean {
+  return TENANT_ID.test(value);
+}
+
 /** A tenant id; empty is the default tenant. */
 export function checkTenantId(field: string, value: string): void {
-  if (!TENANT_ID.test(value)) throw fieldError(field, 'must match [A-Za-z0-9._:-]{0,128}');
+  if (!isTenantId(value)) throw fieldError(field, 'must match [A-Za-z0-9._:-]{0,128}');
 }
 
 /** A data region, not empty. */

@@ -92,3 +92,29 @@ test('an item does not end in the body behind', () => {
     expect(scanner.batchCheck(buffer, 0, buffer.length)).toBe(true);
   }
 });
+
+test('a body is read in slices as in one go, whatever is around its items', () => {
+  const one = '{"namespace":"doc","object_id":"a","relation":"viewer","subject_user_id":"u"}';
+  const items = `"items":[${Array.from({ length: 600 }, () => one).join()}]`;
+  const bodies: readonly (readonly [string, boolean])[] = [
+    [`{"project_id":"p",${items},"tenant_id":"t"}`, true],
+    [`{${items} }`, true],
+    [`{"project_id":"p",${items},"project_id":"p"}`, false],
+    [`{"project_id":"p",${items},"projectId":"p"}`, false],
+    [`{${items},${items}}`, false],
+    [`{${items}]`, false],
+    [`{${items}x`, false],
+    [`{${items},}`, false],
+    [`{${items}}}`, false],
+    [`{${items}`, false],
+  ];
+  for (const [text, isTaken] of bodies) {
+    const body = Buffer.from(text);
+    const scanner = new JsonScanner(createRawFields(), 10_000);
+    expect(scanner.batchCheck(body, 0, body.length)).toBe(isTaken);
+    let pauses = 0;
+    let isScanned = scanner.startBatch(body, 0, body.length, 0);
+    for (; isScanned === null; pauses++) isScanned = scanner.resumeBatch(body, 0);
+    expect([isScanned, pauses > 1]).toEqual([isTaken, true]);
+  }
+});

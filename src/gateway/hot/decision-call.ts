@@ -4,6 +4,7 @@ import { gunzipCounted } from '../../http/bodies/gunzip-counted.ts';
 import { gzipCompression } from '../../http/connect/messages/adapter-compression.ts';
 import { deadlineExceeded, internalError } from '../../http/connect/protocol/call-errors.ts';
 import { requestIdOf } from '../../http/request-id.ts';
+import { isTenantId } from '../../model/names.ts';
 import type {
   CallOrigin,
   Cancellable,
@@ -23,7 +24,9 @@ import { type DecisionAnswer, framedAnswer, isSentPlain, preparedAnswer } from '
 import type { PlainHead } from './call-head.ts';
 import { isCompressedMessage, messageOf } from './envelope.ts';
 import { type HotMethod, LARGE_BODY_BYTES } from './hot-methods.ts';
-import { createScopeScan, isTenantId, scanJsonScope, scanProtoScope } from './scope-scan.ts';
+import { scanJsonScope } from './json-scope.ts';
+import { scanProtoScope } from './proto-scope.ts';
+import { createScopeScan } from './scope-scan.ts';
 
 /** What decision calls of every carrier need. */
 export type DecisionCallOptions = {

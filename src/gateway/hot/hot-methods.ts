@@ -2,7 +2,7 @@ import type { RawMethod } from '../../protocol/shard-client.ts';
 import type { Credential, CredentialSource } from '../callers/caller.ts';
 import { type MethodRule, mustRule } from '../callers/method-rules.ts';
 import type { DecisionRpc } from '../reads/decision-meter.ts';
-import type { ScopeFieldNumbers } from './scope-scan.ts';
+import type { ScopeFieldNumbers } from './proto-scope.ts';
 
 /** A method that has a hot path. */
 export type HotMethod = {

@@ -418,7 +418,7 @@ test.each([
 });
 
 const FALLBACKS: readonly (readonly [string, string])[] = [
-  ['a scope that is not plain', CHECK.replace('"t"', '"\\u0074"')],
+  ['a scope that is no text', CHECK.replace('"t"', '7')],
   ['a tenant with a space', CHECK.replace('"t"', '"t t"')],
   ['a tenant with a slash', CHECK.replace('"t"', '"t/t"')],
   ['a tenant with a semicolon', CHECK.replace('"t"', '"t;"')],
@@ -461,6 +461,12 @@ test.each(['aZ09', 'a-b', 'a.b', 'a_b', 'a:b', 'z', 'A', '0:9', '', 't'.repeat(1
     expect(asked[0]?.[4].tenantId).toBe(tenant);
   },
 );
+
+test('a tenant with escapes is the one that they say', async () => {
+  const { send, asked } = await serve({ kind: 'allowed' });
+  expect((await send(CHECK.replace('"t"', '"\\u0074"'))).status).toBe(200);
+  expect(asked[0]?.[4].tenantId).toBe('t');
+});
 
 test('what the worker reads otherwise is for the general path, too', async () => {
   const { send, asked, general } = await serve({ kind: 'fallback' });

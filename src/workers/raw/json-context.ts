@@ -1,159 +1,124 @@
-import { CONTEXT_BYTES_MAX } from './raw-fields.ts';
+import type { JsonTokens } from '../../decoding/json-tokens.ts';
+import { JSON_BYTES } from '../../shared/json-bytes.ts';
+import { CONTEXT_BYTES_MAX, type RawFields } from './raw-fields.ts';
 
-/** Objects and lists in one another, at most; members of one object, at most; characters of a number. */
-const DEPTH_MAX = 4;
-const MEMBERS_MAX = 32;
-const NUMBER_BYTES_MAX = 24;
-
-const QUOTE = 0x22;
-const COMMA = 0x2c;
+const {
+  QUOTE,
+  BACKSLASH,
+  COMMA,
+  OPENING_BRACE,
+  CLOSING_BRACE,
+  OPENING_BRACKET,
+  CLOSING_BRACKET,
+  SPACE,
+} = JSON_BYTES;
 const MINUS = 0x2d;
 const POINT = 0x2e;
 const ZERO = 0x30;
-const COLON = 0x3a;
-const OPEN_BRACKET = 0x5b;
-const BACKSLASH = 0x5c;
-const CLOSE_BRACKET = 0x5d;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
+const NINE = 0x39;
+
+/** Objects and lists in one another, at most; members of one object, at most; characters of a number or literal. */
+const DEPTH_MAX = 4;
+const MEMBERS_MAX = 32;
+const WORD_BYTES_MAX = 24;
 
 const LITERALS = [Buffer.from('true'), Buffer.from('false'), Buffer.from('null')] as const;
 const PROTO = Buffer.from('__proto__');
+/** 1 for bytes that end the plain part of a string: control characters, quote and backslash. */
+const STOPS = new Uint8Array(256);
+STOPS.fill(1, 0, SPACE);
+STOPS[QUOTE] = 1;
+STOPS[BACKSLASH] = 1;
 /** Starts and ends of the names of the open objects. */
 const names = Uint32Array.from({ length: (DEPTH_MAX + 1) * MEMBERS_MAX * 2 });
-let bytes = new Uint8Array(0);
-let end = 0;
 let hasInner = false;
 
-/** Whether the context that was scanned last holds objects, whose members a condition may see in their order. */
-export function isContextNested(): boolean {
-  return hasInner;
-}
-
 /**
- * Where the context of a query in JSON that starts at `start` has ended; -1 for one that needs thought, or is none. A
- * scan without a value: what it takes `JSON.parse` takes, and gives what the general path gives. So no escapes, no name
- * twice, no number that is -0 or beyond what is written with 24 characters, nothing deep or long. `body` is well-formed UTF-8 up
- * to `bodyEnd`. Hot: O(bytes), and the square of the members of one object.
+ * Notes in `fields` where the context of a query stands, an object. False for one that needs thought, or is none. A scan
+ * without a value: what it takes `JSON.parse` takes, and gives what the general path gives. So no escapes, no name
+ * twice, no number that is -0 or beyond what is written with 24 characters, nothing deep or long. The body is well-formed UTF-8.
+ * Hot: O(bytes), and the square of the members of one object.
  */
-export function scanJsonContext(body: Uint8Array, start: number, bodyEnd: number): number {
-  bytes = body as Uint8Array<ArrayBuffer>;
-  end = Math.min(bodyEnd, start + CONTEXT_BYTES_MAX);
+export function scanJsonContext(tokens: JsonTokens, fields: RawFields): boolean {
+  if (tokens.peek() !== OPENING_BRACE) return false;
+  const { at: start, end } = tokens;
+  tokens.end = Math.min(end, start + CONTEXT_BYTES_MAX);
   hasInner = false;
-  return bytes[start] === OPEN_BRACE ? objectEnd(start, 0) : -1;
+  const isTaken = contents(tokens, 0, true);
+  tokens.end = end;
+  fields.contextStart = start;
+  fields.contextEnd = tokens.at;
+  fields.isContextNested = hasInner;
+  return isTaken;
 }
 
-function objectEnd(start: number, depth: number): number {
-  const first = depth * MEMBERS_MAX * 2;
-  let count = 0;
-  let at = afterSpace(start + 1);
-  if (bytes[at] === CLOSE_BRACE) return at < end ? at + 1 : -1;
-  for (;;) {
-    if (bytes[at] !== QUOTE || count === MEMBERS_MAX) return -1;
-    const nameStart = at + 1;
-    const nameEnd = stringEnd(nameStart) - 1;
-    if (nameEnd < nameStart || !isNewName(first, count, nameStart, nameEnd)) return -1;
-    names[first + count * 2] = nameStart;
-    names[first + count++ * 2 + 1] = nameEnd;
-    at = afterSpace(nameEnd + 1);
-    if (bytes[at] !== COLON) return -1;
-    at = valueEnd(afterSpace(at + 1), depth);
-    if (at < 0) return -1;
-    at = afterSpace(at);
-    if (at >= end) return -1;
-    if (bytes[at] === CLOSE_BRACE) return at + 1;
-    if (bytes[at] !== COMMA) return -1;
-    at = afterSpace(at + 1);
+/** An object or list from its bracket on. */
+function contents(tokens: JsonTokens, depth: number, isObject: boolean): boolean {
+  const closing = isObject ? CLOSING_BRACE : CLOSING_BRACKET;
+  tokens.at += 1;
+  let next: number = tokens.peek() === closing ? tokens.next() : COMMA;
+  for (let count = 0; next === COMMA; count++) {
+    if (isObject && !(tokens.plain(STOPS) && isNewName(tokens, depth, count) && tokens.colon())) {
+      return false;
+    }
+    if (!value(tokens, depth)) return false;
+    next = tokens.next();
   }
-}
-
-function listEnd(start: number, depth: number): number {
-  let at = afterSpace(start + 1);
-  if (bytes[at] === CLOSE_BRACKET) return at < end ? at + 1 : -1;
-  for (;;) {
-    at = valueEnd(at, depth);
-    if (at < 0) return -1;
-    at = afterSpace(at);
-    if (at >= end) return -1;
-    if (bytes[at] === CLOSE_BRACKET) return at + 1;
-    if (bytes[at] !== COMMA) return -1;
-    at = afterSpace(at + 1);
-  }
+  return next === closing;
 }
 
 /** `depth`: of what holds the value. */
-function valueEnd(at: number, depth: number): number {
-  const byte = bytes[at] as number;
-  if (byte === QUOTE) return stringEnd(at + 1);
-  if (byte === MINUS || (byte >= ZERO && byte < COLON)) return numberEnd(at);
-  if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
-    if (depth === DEPTH_MAX) return -1;
-    if (byte === OPEN_BRACKET) return listEnd(at, depth + 1);
-    hasInner = true;
-    return objectEnd(at, depth + 1);
+function value(tokens: JsonTokens, depth: number): boolean {
+  const byte = tokens.peek();
+  if (byte === QUOTE) return tokens.plain(STOPS);
+  if (byte === OPENING_BRACE || byte === OPENING_BRACKET) {
+    const isObject = byte === OPENING_BRACE;
+    if (isObject) hasInner = true;
+    return depth < DEPTH_MAX && contents(tokens, depth + 1, isObject);
   }
-  for (const text of LITERALS) if (isTextAt(text, at)) return at + text.length;
-  return -1;
-}
-
-/** Behind the closing quote of a string without escapes and control characters. */
-function stringEnd(start: number): number {
-  for (let at = start; at < end; at++) {
-    const byte = bytes[at] as number;
-    if (byte === QUOTE) return at + 1;
-    if (byte === BACKSLASH || byte < 0x20) return -1;
-  }
-  return -1;
+  const { bytes, at } = tokens;
+  if (!tokens.word(WORD_BYTES_MAX)) return false;
+  if (byte <= NINE) return isNumber(bytes, at, tokens.at);
+  return LITERALS.some((literal) => isText(literal, bytes, at, tokens.at));
 }
 
 /** Exponents are left out, and with them what is too large for a number, and what is too small. */
-function numberEnd(start: number): number {
-  let at = bytes[start] === MINUS ? start + 1 : start;
-  if (bytes[at] === ZERO) {
-    if (at > start) return -1;
-    at += 1;
-  } else {
-    const whole = digitsEnd(at);
-    if (whole === at) return -1;
-    at = whole;
+function isNumber(bytes: Uint8Array, from: number, to: number): boolean {
+  const start = bytes[from] === MINUS ? from + 1 : from;
+  const whole = digitsEnd(bytes, start);
+  if (whole === start || (bytes[start] === ZERO && (start > from || whole > start + 1))) {
+    return false;
   }
-  if (bytes[at] === POINT) {
-    const fraction = digitsEnd(at + 1);
-    if (fraction === at + 1) return -1;
-    at = fraction;
-  }
-  const next = (bytes[at] as number) | 0x20;
-  return next === 0x65 || at - start > NUMBER_BYTES_MAX || at > end ? -1 : at;
+  if (whole === to) return true;
+  return bytes[whole] === POINT && whole + 1 < to && digitsEnd(bytes, whole + 1) === to;
 }
 
-function digitsEnd(start: number): number {
+/** Ends with the word at the latest: what is behind it is no digit. */
+function digitsEnd(bytes: Uint8Array, start: number): number {
   let at = start;
-  while ((bytes[at] as number) >= ZERO && (bytes[at] as number) < COLON) at += 1;
+  while ((bytes[at] as number) >= ZERO && (bytes[at] as number) <= NINE) at += 1;
   return at;
 }
 
-function isNewName(first: number, count: number, start: number, nameEnd: number): boolean {
+/** Notes the name that was read last, the one at `count` of its object. */
+function isNewName({ bytes, from, to }: JsonTokens, depth: number, count: number): boolean {
+  if (count === MEMBERS_MAX) return false;
+  const first = depth * MEMBERS_MAX * 2;
   for (let i = 0; i < count; i++) {
     const other = names[first + i * 2] as number;
-    if ((names[first + i * 2 + 1] as number) - other !== nameEnd - start) continue;
+    if ((names[first + i * 2 + 1] as number) - other !== to - from) continue;
     let k = 0;
-    while (start + k < nameEnd && bytes[other + k] === bytes[start + k]) k += 1;
-    if (start + k === nameEnd) return false;
+    while (from + k < to && bytes[other + k] === bytes[from + k]) k += 1;
+    if (from + k === to) return false;
   }
+  names[first + count * 2] = from;
+  names[first + count * 2 + 1] = to;
   // As a member it is one for some, and the prototype for others.
-  return nameEnd - start !== PROTO.length || !isTextAt(PROTO, start);
+  return !isText(PROTO, bytes, from, to);
 }
 
-function isTextAt(text: Uint8Array, at: number): boolean {
-  for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text[i]) return false;
-  return at + text.length <= end;
-}
-
-function afterSpace(from: number): number {
-  let at = from;
-  for (;;) {
-    const byte = bytes[at];
-    if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return at;
-    at += 1;
-  }
+function isText(text: Uint8Array, bytes: Uint8Array, from: number, to: number): boolean {
+  if (to - from !== text.length) return false;
+  for (let i = 0; i < text.length; i++) if (bytes[from + i] !== text[i]) return false;
+  return true;
 }

@@ -1,5 +1,8 @@
 import { isAscii, isUtf8 } from 'node:buffer';
-import { isContextNested, scanJsonContext } from './json-context.ts';
+import { fieldNames } from '../../decoding/json-names.ts';
+import { JSON_END, JsonTokens } from '../../decoding/json-tokens.ts';
+import { JSON_BYTES } from '../../shared/json-bytes.ts';
+import { scanJsonContext } from './json-context.ts';
 import type { RawFields } from './raw-fields.ts';
 import {
   CONTEXT_FIELD,
@@ -25,14 +28,7 @@ import {
   keepValue,
 } from './raw-fields.ts';
 
-const QUOTE = 0x22;
-const COMMA = 0x2c;
-const COLON = 0x3a;
-const OPEN_BRACKET = 0x5b;
-const CLOSE_BRACKET = 0x5d;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
-const SPACE = 0x20;
+const { QUOTE, COMMA, OPENING_BRACE, CLOSING_BRACE, OPENING_BRACKET, CLOSING_BRACKET } = JSON_BYTES;
 
 /** Values of an item. */
 const VALUES = 4;
@@ -40,26 +36,17 @@ const SHAPE_STRIDE = 3;
 /** One less than the items between two looks at the clock: cold, they take some tenths of a millisecond. */
 const ITEMS_BETWEEN_LOOKS = 255;
 
-type ScannedKey = { readonly text: Uint8Array; readonly field: number };
-
-/** Both spellings that protobuf JSON accepts; the two of one field share its bit. */
-const KEYS_BY_LENGTH: (readonly ScannedKey[])[] = Array.from({ length: 32 }, () => []);
-for (const [field, names] of [
-  [FIELD_NAMESPACE, ['namespace']],
-  [FIELD_OBJECT, ['object_id', 'objectId']],
-  [FIELD_RELATION, ['relation']],
-  [FIELD_USER, ['subject_user_id', 'subjectUserId']],
-  [FIELD_PROJECT, ['project_id', 'projectId']],
-  [FIELD_TENANT, ['tenant_id', 'tenantId']],
-  [FIELD_TOKEN, ['at_least_consistency_token', 'atLeastConsistencyToken']],
-  [FIELD_ITEMS, ['items']],
-  [FIELD_CONTEXT, ['context']],
-] as const) {
-  for (const name of names) {
-    const keys = KEYS_BY_LENGTH[name.length] ?? [];
-    KEYS_BY_LENGTH[name.length] = [...keys, { text: Buffer.from(name), field }];
-  }
-}
+const NAMES = fieldNames([
+  ['namespace', FIELD_NAMESPACE],
+  ['object_id', FIELD_OBJECT],
+  ['relation', FIELD_RELATION],
+  ['subject_user_id', FIELD_USER],
+  ['project_id', FIELD_PROJECT],
+  ['tenant_id', FIELD_TENANT],
+  ['at_least_consistency_token', FIELD_TOKEN],
+  ['items', FIELD_ITEMS],
+  ['context', FIELD_CONTEXT],
+]);
 
 /**
  * Hot. A strict scanner of the three hot request bodies in JSON. It accepts only what needs no
@@ -71,10 +58,8 @@ for (const [field, names] of [
 export class JsonScanner {
   readonly #fields: RawFields;
   readonly #itemsMax: number;
-  #bytes: Uint8Array = new Uint8Array(0);
+  readonly #tokens = new JsonTokens();
   #isAllAscii = false;
-  #at = 0;
-  #end = 0;
   /** Of the first item: where the bytes before each value start and end, and its field; then those behind the last. */
   readonly #shape = new Uint32Array((VALUES + 1) * SHAPE_STRIDE);
   /** Of a batch that is read in slices: where the present one ends, and the fields seen before its items. */
@@ -103,7 +88,6 @@ export class JsonScanner {
    */
   startBatch(bytes: Uint8Array, start: number, end: number, sliceEndMs: number): boolean | null {
     this.#sliceEndMs = sliceEndMs;
-    this.#isPaused = false;
     const isScanned = this.batchCheck(bytes, start, end);
     this.#sliceEndMs = Infinity;
     return this.#isPaused ? null : isScanned;
@@ -111,22 +95,20 @@ export class JsonScanner {
 
   /** Goes on. `bytes` hold the same at the same positions, be it in other memory. */
   resumeBatch(bytes: Uint8Array, sliceEndMs: number): boolean | null {
-    this.#bytes = bytes;
+    this.#tokens.bytes = bytes;
     this.#sliceEndMs = sliceEndMs;
+    this.#isPaused = false;
     const isScanned = this.#resume();
     this.#sliceEndMs = Infinity;
     return this.#isPaused ? null : isScanned;
   }
 
   #resume(): boolean {
-    this.#isPaused = false;
     if (!this.#items(this.#fields.itemCount)) return false;
-    this.#skipSpace();
-    const next = this.#bytes[this.#at];
-    this.#at += 1;
+    const next = this.#tokens.next();
     let seen = -1;
     if (next === COMMA) seen = this.#members(this.#seenAtItems, 0, ITEMS_FIELD | SCOPE_FIELDS);
-    else if (next === CLOSE_BRACE && this.#at <= this.#end) seen = this.#seenAtItems;
+    else if (next === CLOSING_BRACE) seen = this.#seenAtItems;
     return this.#isWhole(seen, ITEMS_FIELD);
   }
 
@@ -136,25 +118,20 @@ export class JsonScanner {
   }
 
   #scan(bytes: Uint8Array, start: number, end: number, allowed: number, required: number): boolean {
-    if (!this.#isPlainText(bytes, start, end)) return false;
-    this.#bytes = bytes;
-    this.#at = start;
-    this.#end = end;
     this.#isPaused = false;
+    if (!this.#isPlainText(bytes, start, end)) return false;
+    this.#tokens.open(bytes, start, end);
     clearFields(this.#fields);
-    this.#skipSpace();
     return this.#isWhole(this.#object(0, allowed), required);
   }
 
   #isWhole(seen: number, required: number): boolean {
-    if (seen < 0 || (seen & required) !== required) return false;
-    this.#skipSpace();
-    return this.#at >= this.#end; // past it only by space of the next body
+    return seen >= 0 && (seen & required) === required && this.#tokens.peek() === JSON_END;
   }
 
   /** Bodies of one message share a buffer, which mostly is ASCII as a whole: looked at once, so it must not change. */
   #isPlainText(bytes: Uint8Array, start: number, end: number): boolean {
-    if (bytes !== this.#bytes) this.#isAllAscii = isAscii(bytes);
+    if (bytes !== this.#tokens.bytes) this.#isAllAscii = isAscii(bytes);
     if (this.#isAllAscii) return true;
     const body = bytes.subarray(start, end);
     return isAscii(body) || (isUtf8(body) && !hasControlBeyondAscii(bytes, start, end));
@@ -162,88 +139,44 @@ export class JsonScanner {
 
   /** The fields of one object as bits, or -1. `base` is where the positions of an item go. */
   #object(base: number, allowed: number): number {
-    if (this.#bytes[this.#at] !== OPEN_BRACE) return -1;
-    this.#at += 1;
-    return this.#members(0, base, allowed);
+    return this.#tokens.next() === OPENING_BRACE ? this.#members(0, base, allowed) : -1;
   }
 
   /** As `#object`, from a key on; `before` are the fields before it. */
   #members(before: number, base: number, allowed: number): number {
-    const bytes = this.#bytes;
+    const tokens = this.#tokens;
     let seen = before;
     for (;;) {
-      this.#skipSpace();
       const field = this.#key();
-      if (field < 0) return -1;
       const bit = 1 << field;
-      if ((allowed & bit) === 0 || (seen & bit) !== 0) return -1;
+      if (field < 0 || (allowed & bit) === 0 || (seen & bit) !== 0) return -1;
       seen |= bit;
       if (field === FIELD_ITEMS) {
         this.#seenAtItems = seen;
-        if (bytes[this.#at] !== OPEN_BRACKET) return -1;
-        this.#at += 1;
-        if (!this.#items(0)) return -1;
+        if (tokens.next() !== OPENING_BRACKET || !this.#items(0)) return -1;
       } else if (field === FIELD_CONTEXT) {
-        if (!this.#context()) return -1;
-      } else if (!this.#value(field, base)) return -1;
-      this.#skipSpace();
-      const next = bytes[this.#at];
-      this.#at += 1;
-      if (next === CLOSE_BRACE) return this.#at <= this.#end ? seen : -1;
+        if (!scanJsonContext(tokens, this.#fields)) return -1;
+      } else {
+        if (!tokens.plain(STOP_BYTE)) return -1;
+        if (!keepValue(tokens.bytes, this.#fields, field, base, tokens.from, tokens.to)) return -1;
+      }
+      const next = tokens.next();
+      if (next === CLOSING_BRACE) return seen;
       if (next !== COMMA) return -1;
     }
   }
 
-  /** The field of the key at #at, left after its colon and space; -1 is any other key. */
+  /** The field of the next key, left after its colon and space; -1 is any other key. */
   #key(): number {
-    const bytes = this.#bytes;
-    const start = this.#at + 1;
-    if (bytes[start - 1] !== QUOTE) return -1;
-    let end = start;
-    while (STOP_BYTE[bytes[end] as number] === 0) end += 1;
-    if (bytes[end] !== QUOTE || end >= this.#end) return -1;
-    const length = end - start;
-    if (length >= KEYS_BY_LENGTH.length) return -1;
-    this.#at = end + 1;
-    this.#skipSpace();
-    if (bytes[this.#at] !== COLON) return -1;
-    this.#at += 1;
-    this.#skipSpace();
-    const candidates = KEYS_BY_LENGTH[length] as readonly ScannedKey[]; // length checked above
-    for (let i = 0; i < candidates.length; i++) {
-      const { text, field } = candidates[i] as ScannedKey; // below length
-      let k = 0;
-      while (k < length && text[k] === bytes[start + k]) k += 1;
-      if (k === length) return field;
-    }
-    return -1;
-  }
-
-  #context(): boolean {
-    const fields = this.#fields;
-    const end = scanJsonContext(this.#bytes, this.#at, this.#end);
-    if (end < 0) return false;
-    fields.contextStart = this.#at;
-    fields.contextEnd = end;
-    fields.isContextNested = isContextNested();
-    this.#at = end;
-    return true;
-  }
-
-  #value(field: number, base: number): boolean {
-    const bytes = this.#bytes;
-    const start = this.#at + 1;
-    if (bytes[start - 1] !== QUOTE) return false;
-    let end = start;
-    while (STOP_BYTE[bytes[end] as number] === 0) end += 1;
-    if (bytes[end] !== QUOTE || end >= this.#end) return false;
-    this.#at = end + 1;
-    return keepValue(bytes, this.#fields, field, base, start, end);
+    const tokens = this.#tokens;
+    if (!tokens.plain(STOP_BYTE)) return -1;
+    const field = NAMES.find(tokens.bytes, tokens.from, tokens.to);
+    return field === undefined || !tokens.colon() ? -1 : field;
   }
 
   /** From item `first` on. False as well where the slice ends, which #isPaused says. */
   #items(first: number): boolean {
-    const bytes = this.#bytes;
+    const tokens = this.#tokens;
     const fields = this.#fields;
     let count = first;
     for (;;) {
@@ -257,21 +190,19 @@ export class JsonScanner {
       if (count >= this.#itemsMax) return false;
       const base = count * POSITIONS_PER_ITEM;
       if (base + POSITIONS_PER_ITEM > fields.items.length) growItems(fields);
-      this.#skipSpace();
-      const start = this.#at;
+      tokens.peek();
+      const start = tokens.at;
       const end = count === 0 ? -1 : this.#likeFirst(start, base);
-      if (end >= 0) this.#at = end;
+      if (end >= 0) tokens.at = end;
       else {
         if (this.#object(base, ITEM_FIELDS) !== ITEM_FIELDS) return false;
         if (count === 0) this.#keepShape(start, base);
       }
       count += 1;
-      this.#skipSpace();
-      const next = bytes[this.#at];
-      this.#at += 1;
+      const next = tokens.next();
       if (next === COMMA) continue;
       fields.itemCount = count;
-      return next === CLOSE_BRACKET;
+      return next === CLOSING_BRACKET;
     }
   }
 
@@ -295,7 +226,7 @@ export class JsonScanner {
       from = items[base + next * 2 + 1] as number;
     }
     shape[VALUES * SHAPE_STRIDE] = from;
-    shape[VALUES * SHAPE_STRIDE + 1] = this.#at;
+    shape[VALUES * SHAPE_STRIDE + 1] = this.#tokens.at;
   }
 
   /**
@@ -303,7 +234,7 @@ export class JsonScanner {
    * them: then its keys are, too. Returns the position behind it; -1 is for `#object` to read.
    */
   #likeFirst(start: number, base: number): number {
-    const bytes = this.#bytes;
+    const { bytes, end: last } = this.#tokens;
     const shape = this.#shape;
     const { items } = this.#fields;
     let at = start;
@@ -322,18 +253,6 @@ export class JsonScanner {
       items[slot + 1] = end;
       at = end;
     }
-    return at <= this.#end ? at : -1;
-  }
-
-  #skipSpace(): void {
-    const bytes = this.#bytes;
-    let at = this.#at;
-    for (;;) {
-      const byte = bytes[at] as number;
-      if (byte > SPACE) break;
-      if (byte !== SPACE && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) break;
-      at += 1;
-    }
-    this.#at = at;
+    return at <= last ? at : -1;
   }
 }

@@ -1,9 +1,12 @@
 import { isUtf8 } from 'node:buffer';
+import { WireTokens } from '../../decoding/wire-tokens.ts';
 import type { ConditionContext } from '../../model/conditions.ts';
 import { CONTEXT_BYTES_MAX } from './raw-fields.ts';
 
 /** Objects and lists in one another, at most. */
 const DEPTH_MAX = 4;
+/** Bytes of a length at most: enough for CONTEXT_BYTES_MAX. */
+const LENGTH_BYTES_MAX = 2;
 
 // Tags of google.protobuf.Struct, its entries, Value and ListValue.
 const FIELDS = 0x0a;
@@ -22,9 +25,8 @@ const UNUSUAL = Symbol('unusual');
 
 type ContextMembers = { [name: string]: unknown };
 
+const tokens = new WireTokens();
 let bytes: Buffer = Buffer.alloc(0);
-/** Where the next byte is read. */
-let at = 0;
 let hasInner = false;
 
 /** Whether the context that was read last holds objects, whose members a condition may see in their order. */
@@ -44,7 +46,7 @@ export function readProtoContext(
 ): ConditionContext | null {
   if (end - start > CONTEXT_BYTES_MAX) return null;
   bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
-  at = start;
+  tokens.open(bytes, start, end);
   hasInner = false;
   const value = readStruct(end, 0);
   return value === UNUSUAL ? null : (value as ContextMembers);
@@ -52,15 +54,13 @@ export function readProtoContext(
 
 function readStruct(end: number, depth: number): unknown {
   const members: ContextMembers = {};
-  while (at < end) {
-    const entryEnd = lengthOf(FIELDS, end);
-    if (entryEnd < 0) return UNUSUAL;
-    const nameEnd = lengthOf(ENTRY_KEY, entryEnd);
-    if (nameEnd < 0) return UNUSUAL;
+  while (tokens.at < end) {
+    const entryEnd = valueEnd(FIELDS, end);
+    const nameEnd = valueEnd(ENTRY_KEY, entryEnd);
     const name = readText(nameEnd);
     // As a member it is one for some, and the prototype for others.
     if (name === null || name === '__proto__' || Object.hasOwn(members, name)) return UNUSUAL;
-    if (lengthOf(ENTRY_VALUE, entryEnd) !== entryEnd) return UNUSUAL;
+    if (valueEnd(ENTRY_VALUE, entryEnd) !== entryEnd) return UNUSUAL;
     const value = readValue(entryEnd, depth);
     if (value === UNUSUAL) return UNUSUAL;
     members[name] = value;
@@ -70,68 +70,60 @@ function readStruct(end: number, depth: number): unknown {
 
 function readList(end: number, depth: number): unknown {
   const values: unknown[] = [];
-  while (at < end) {
-    const valueEnd = lengthOf(LIST_VALUES, end);
-    if (valueEnd < 0) return UNUSUAL;
-    const value = readValue(valueEnd, depth);
+  while (tokens.at < end) {
+    const value = readValue(valueEnd(LIST_VALUES, end), depth);
     if (value === UNUSUAL) return UNUSUAL;
     values.push(value);
   }
   return values;
 }
 
-/** The value that ends at `end`; `depth`: of what holds it. */
+/** The value that ends at `end`, -1 for none; `depth`: of what holds it. */
 function readValue(end: number, depth: number): unknown {
+  const { at } = tokens;
   if (at >= end) return UNUSUAL;
-  switch (bytes[at]) {
+  const kind = bytes[at] as number;
+  switch (kind) {
     case VALUE_NULL:
     case VALUE_BOOL: {
-      const isNull = bytes[at] === VALUE_NULL;
       const value = bytes[at + 1] as number;
-      at += 2;
-      if (at !== end || value > (isNull ? 0 : 1)) return UNUSUAL;
-      return isNull ? null : value === 1;
+      tokens.at = end;
+      if (at + 2 !== end || value > (kind === VALUE_NULL ? 0 : 1)) return UNUSUAL;
+      return kind === VALUE_NULL ? null : value === 1;
     }
     case VALUE_NUMBER: {
       if (at + 9 !== end) return UNUSUAL;
       const value = bytes.readDoubleLE(at + 1);
-      at = end;
+      tokens.at = end;
       // JSON has no negative zero, and the general path goes by way of it.
       if (!Number.isFinite(value)) return UNUSUAL;
       return value === 0 ? 0 : value;
     }
     case VALUE_STRING:
-      return lengthOf(VALUE_STRING, end) === end ? (readText(end) ?? UNUSUAL) : UNUSUAL;
     case VALUE_STRUCT:
-    case VALUE_LIST: {
-      const isStruct = bytes[at] === VALUE_STRUCT;
-      if (depth === DEPTH_MAX || lengthOf(bytes[at] as number, end) !== end) return UNUSUAL;
-      if (isStruct) hasInner = true;
-      return isStruct ? readStruct(end, depth + 1) : readList(end, depth + 1);
-    }
+    case VALUE_LIST:
+      if (valueEnd(kind, end) !== end) return UNUSUAL;
+      if (kind === VALUE_STRING) return readText(end) ?? UNUSUAL;
+      if (depth === DEPTH_MAX) return UNUSUAL;
+      if (kind === VALUE_LIST) return readList(end, depth + 1);
+      hasInner = true;
+      return readStruct(end, depth + 1);
     default:
       return UNUSUAL;
   }
 }
 
-/** Reads `tag` and a length of at most two bytes; where what it speaks of ends, or -1. */
-function lengthOf(tag: number, end: number): number {
-  if (bytes[at] !== tag || at + 1 >= end) return -1;
-  let length = bytes[at + 1] as number;
-  at += 2;
-  if (length > 0x7f) {
-    const high = bytes[at] as number;
-    if (at >= end || high > 0x7f) return -1;
-    length = (length & 0x7f) | (high << 7);
-    at += 1;
-  }
-  return at + length <= end ? at + length : -1;
+/** Reads `tag` and a length: where what follows ends, or -1. */
+function valueEnd(tag: number, limit: number): number {
+  if (bytes[tokens.at] !== tag) return -1;
+  tokens.at += 1;
+  return tokens.valueEnd(limit, LENGTH_BYTES_MAX);
 }
 
-/** Well-formed text up to `end` without U+0000; null for any other. */
+/** Well-formed text up to `end` without U+0000; null for any other, and where `end` is -1. */
 function readText(end: number): string | null {
-  const from = at;
-  at = end;
-  const part = bytes.subarray(from, end);
+  if (end < 0) return null;
+  const part = bytes.subarray(tokens.at, end);
+  tokens.at = end;
   return part.includes(0) || !isUtf8(part) ? null : part.toString('utf8');
 }

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { LENGTH_DELIMITED, WireTokens } from '../../decoding/wire-tokens.ts';
 import { isProtoContextNested, readProtoContext } from './proto-context.ts';
 import type { RawFields } from './raw-fields.ts';
 import {
@@ -22,34 +23,21 @@ import {
   keepValue,
 } from './raw-fields.ts';
 
+const SCOPE = [FIELD_PROJECT, FIELD_TENANT, FIELD_TOKEN];
 /** Field numbers of the messages in authz_service.proto → our fields; -1 is not for the hot path. */
-const CHECK_REQUEST = [
-  -1,
-  FIELD_NAMESPACE,
-  FIELD_OBJECT,
-  FIELD_RELATION,
-  FIELD_USER,
-  -1,
-  FIELD_CONTEXT,
-  FIELD_PROJECT,
-  FIELD_TENANT,
-  FIELD_TOKEN,
-];
-const BATCH_CHECK_REQUEST = [-1, FIELD_PROJECT, FIELD_TENANT, FIELD_ITEMS, FIELD_TOKEN];
 const BATCH_CHECK_ITEM = [-1, FIELD_NAMESPACE, FIELD_OBJECT, FIELD_RELATION, FIELD_USER];
-const LIST_OBJECTS_REQUEST = [
-  -1,
-  FIELD_NAMESPACE,
-  FIELD_RELATION,
-  FIELD_USER,
-  FIELD_PROJECT,
-  FIELD_TENANT,
-  FIELD_TOKEN,
-];
+const CHECK_REQUEST = [...BATCH_CHECK_ITEM, -1, FIELD_CONTEXT, ...SCOPE];
+const BATCH_CHECK_REQUEST = [-1, FIELD_PROJECT, FIELD_TENANT, FIELD_ITEMS, FIELD_TOKEN];
+const LIST_OBJECTS_REQUEST = [-1, FIELD_NAMESPACE, FIELD_RELATION, FIELD_USER, ...SCOPE];
 
-const WIRE_LENGTH_DELIMITED = 2;
-/** As in JsonScanner. */
+/** Bits of a byte that are the wire type, and say whether the tag goes on. */
+const ONE_BYTE_TAG = 0x87;
+/** Bytes of a length at most. */
+const LENGTH_BYTES_MAX = 4;
+/** The same as in JsonScanner. */
 const ITEMS_BETWEEN_LOOKS = 255;
+/** Stands for the fields of a message that is read on later. */
+const PAUSED = -1;
 
 /**
  * Hot. The binary counterpart of JsonScanner: every field of the hot requests is a string, a
@@ -60,13 +48,10 @@ const ITEMS_BETWEEN_LOOKS = 255;
 export class ProtoScanner {
   readonly #fields: RawFields;
   readonly #itemsMax: number;
-  #bytes: Uint8Array = new Uint8Array(0);
-  #at = 0;
-  /** Of a batch that is read in slices, as in JsonScanner. */
-  #end = 0;
+  readonly #tokens = new WireTokens();
+  /** Fields that a batch had when it paused. */
   #seen = 0;
   #sliceEndMs = Infinity;
-  #isPaused = false;
 
   constructor(fields: RawFields, itemsMax: number) {
     this.#fields = fields;
@@ -74,82 +59,68 @@ export class ProtoScanner {
   }
 
   check(bytes: Uint8Array, start: number, end: number): boolean {
-    this.#begin(bytes, start, 1);
-    return (this.#message(CHECK_REQUEST, end, 0) & ITEM_FIELDS) === ITEM_FIELDS;
-  }
-
-  batchCheck(bytes: Uint8Array, start: number, end: number): boolean {
-    this.#begin(bytes, start, 0);
-    return (this.#message(BATCH_CHECK_REQUEST, end, 0) & ITEMS_FIELD) !== 0;
-  }
-
-  /** As that of JsonScanner. */
-  startBatch(bytes: Uint8Array, start: number, end: number, sliceEndMs: number): boolean | null {
-    this.#begin(bytes, start, 0);
-    this.#end = end;
-    this.#seen = 0;
-    return this.resumeBatch(bytes, sliceEndMs);
-  }
-
-  /** As that of JsonScanner. */
-  resumeBatch(bytes: Uint8Array, sliceEndMs: number): boolean | null {
-    this.#bytes = bytes;
-    this.#isPaused = false;
-    this.#sliceEndMs = sliceEndMs;
-    const seen = this.#message(BATCH_CHECK_REQUEST, this.#end, 0, this.#seen);
-    this.#sliceEndMs = Infinity;
-    if (this.#isPaused) {
-      this.#seen = seen;
-      return null;
-    }
-    return (seen & ITEMS_FIELD) !== 0;
+    this.#begin(bytes, start, end, 1);
+    return (this.#message(CHECK_REQUEST, end, 0, 0) & ITEM_FIELDS) === ITEM_FIELDS;
   }
 
   listObjects(bytes: Uint8Array, start: number, end: number): boolean {
-    this.#begin(bytes, start, 1);
-    return (this.#message(LIST_OBJECTS_REQUEST, end, 0) & LIST_FIELDS) === LIST_FIELDS;
+    this.#begin(bytes, start, end, 1);
+    return (this.#message(LIST_OBJECTS_REQUEST, end, 0, 0) & LIST_FIELDS) === LIST_FIELDS;
   }
 
-  #begin(bytes: Uint8Array, start: number, itemCount: number): void {
-    this.#sliceEndMs = Infinity;
-    this.#bytes = bytes;
-    this.#at = start;
+  batchCheck(bytes: Uint8Array, start: number, end: number): boolean {
+    return this.startBatch(bytes, start, end, Infinity) === true;
+  }
+
+  /** The counterpart of that of JsonScanner. */
+  startBatch(bytes: Uint8Array, start: number, end: number, sliceEndMs: number): boolean | null {
+    this.#begin(bytes, start, end, 0);
+    return this.resumeBatch(bytes, sliceEndMs);
+  }
+
+  /** The counterpart of that of JsonScanner. */
+  resumeBatch(bytes: Uint8Array, sliceEndMs: number): boolean | null {
+    this.#tokens.bytes = bytes;
+    this.#sliceEndMs = sliceEndMs;
+    const seen = this.#message(BATCH_CHECK_REQUEST, this.#tokens.end, 0, this.#seen);
+    return seen === PAUSED ? null : (seen & ITEMS_FIELD) !== 0;
+  }
+
+  #begin(bytes: Uint8Array, start: number, end: number, itemCount: number): void {
+    this.#tokens.open(bytes, start, end);
+    this.#seen = 0;
     this.#fields.itemCount = itemCount;
     clearFields(this.#fields);
   }
 
   /** The fields of one message as bits, with those `before`; 0 when it is not plain. */
-  #message(numbers: readonly number[], end: number, base: number, before = 0): number {
-    const bytes = this.#bytes;
+  #message(numbers: readonly number[], end: number, base: number, before: number): number {
+    const tokens = this.#tokens;
+    const { bytes } = tokens;
     let seen = before;
-    while (this.#at < end) {
-      const tag = bytes[this.#at] as number;
-      this.#at += 1;
-      if ((tag & 7) !== WIRE_LENGTH_DELIMITED || tag > 0x7f) return 0;
+    while (tokens.at < end) {
+      const tag = bytes[tokens.at] as number;
+      tokens.at += 1;
+      if ((tag & ONE_BYTE_TAG) !== LENGTH_DELIMITED) return 0;
       const field = numbers[tag >> 3] ?? -1;
       if (field < 0) return 0;
       const bit = 1 << field;
       if (field !== FIELD_ITEMS && (seen & bit) !== 0) return 0;
       seen |= bit;
-      const length = this.#length();
-      const start = this.#at;
-      if (length < 0 || start + length > end) return 0;
+      const valueEnd = tokens.valueEnd(end, LENGTH_BYTES_MAX);
+      const start = tokens.at;
+      if (valueEnd < 0) return 0;
       if (field === FIELD_ITEMS) {
-        if (!this.#item(start + length)) return 0;
-        const { itemCount } = this.#fields;
-        if (
-          (itemCount & ITEMS_BETWEEN_LOOKS) === ITEMS_BETWEEN_LOOKS &&
-          start + length < end &&
-          performance.now() >= this.#sliceEndMs
-        ) {
-          this.#at = start + length;
-          this.#isPaused = true;
-          return seen;
+        if (!this.#item(valueEnd)) return 0;
+        const isLook = (this.#fields.itemCount & ITEMS_BETWEEN_LOOKS) === ITEMS_BETWEEN_LOOKS;
+        if (isLook && valueEnd < end && performance.now() >= this.#sliceEndMs) {
+          this.#seen = seen;
+          return PAUSED;
         }
       } else if (field === FIELD_CONTEXT) {
-        if (!this.#context(start, start + length)) return 0;
-      } else if (!this.#value(field, start, start + length, base)) return 0;
-      this.#at = start + length;
+        if (!this.#context(start, valueEnd)) return 0;
+      } else if (!this.#value(bytes, field, start, valueEnd, base)) return 0;
+      tokens.at = valueEnd;
     }
     return seen;
   }
@@ -160,12 +131,12 @@ export class ProtoScanner {
     const base = fields.itemCount * POSITIONS_PER_ITEM;
     if (base + POSITIONS_PER_ITEM > fields.items.length) growItems(fields);
     fields.itemCount += 1;
-    return this.#message(BATCH_CHECK_ITEM, end, base) === ITEM_FIELDS;
+    return this.#message(BATCH_CHECK_ITEM, end, base, 0) === ITEM_FIELDS;
   }
 
   #context(start: number, end: number): boolean {
     const fields = this.#fields;
-    const context = readProtoContext(this.#bytes, start, end);
+    const context = readProtoContext(this.#tokens.bytes, start, end);
     if (context === null) return false;
     fields.contextStart = start;
     fields.contextEnd = end;
@@ -174,8 +145,7 @@ export class ProtoScanner {
     return true;
   }
 
-  #value(field: number, start: number, end: number, base: number): boolean {
-    const bytes = this.#bytes;
+  #value(bytes: Uint8Array, field: number, start: number, end: number, base: number): boolean {
     let isBeyondAscii = false;
     for (let i = start; i < end; i++) {
       const byte = bytes[i] as number;
@@ -190,19 +160,5 @@ export class ProtoScanner {
       return false;
     }
     return keepValue(bytes, this.#fields, field, base, start, end);
-  }
-
-  /** A varint of at most four bytes; -1 when longer. */
-  #length(): number {
-    const bytes = this.#bytes;
-    let value = 0;
-    for (let shift = 0; shift < 28; shift += 7) {
-      const byte = bytes[this.#at];
-      if (byte === undefined) return -1;
-      this.#at += 1;
-      value |= (byte & 0x7f) << shift;
-      if (byte < 0x80) return value;
-    }
-    return -1;
   }
 }

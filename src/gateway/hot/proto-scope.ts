@@ -1,0 +1,64 @@
+import { isUtf8 } from 'node:buffer';
+import { WireTokens } from '../../decoding/wire-tokens.ts';
+import { SCOPE_VALUE_LENGTH_MAX, type ScopeScan } from './scope-scan.ts';
+
+/**
+ * Field numbers of the three scope fields in one request message. The token is the last of its fields, and all of them are
+ * texts and messages.
+ */
+export type ScopeFieldNumbers = {
+  readonly projectId: number;
+  readonly tenantId: number;
+  readonly token: number;
+};
+
+const tokens = new WireTokens();
+/** Where the last values of project, tenant and token start and end. */
+const found = new Uint32Array(6);
+
+/**
+ * Hot. Reads the scope fields of a binary body as `fromBinary` decodes them: the last one of each counts, and a field that the
+ * message has is read by its length, whatever its wire type. False: `fromBinary` refuses the body, it has fields that the message has not, or
+ * a value has more than SCOPE_VALUE_LENGTH_MAX bytes. Goes by the lengths of messages within: one that runs past its own end reads on behind
+ * it in the library alone, and the worker refuses it. O(fields of the top level); allocates only the strings found.
+ */
+export function scanProtoScope(body: Buffer, numbers: ScopeFieldNumbers, out: ScopeScan): boolean {
+  const { length } = body;
+  const { projectId, tenantId, token } = numbers;
+  found.fill(0);
+  tokens.open(body, 0, length);
+  while (tokens.at < length) {
+    const tag = tokens.tag();
+    const number = tag >>> 3;
+    if (tag < 0 || number > token) return false;
+    const end = tokens.valueEnd(length);
+    if (end < 0) return false;
+    const slot = number === projectId ? 0 : number === tenantId ? 2 : number === token ? 4 : -1;
+    if (slot >= 0) {
+      found[slot] = tokens.at;
+      found[slot + 1] = end;
+    }
+    tokens.at = end;
+  }
+  const project = textAt(body, 0);
+  const tenant = textAt(body, 2);
+  const tokenText = textAt(body, 4);
+  if (project === null || tenant === null || tokenText === null) return false;
+  out.projectId = project;
+  out.tenantId = tenant;
+  out.token = tokenText;
+  return true;
+}
+
+/** Well-formed text; null for any other, and for a long one. */
+function textAt(body: Buffer, slot: number): string | null {
+  const start = found[slot] as number;
+  const end = found[slot + 1] as number;
+  if (start === end) return '';
+  if (end - start > SCOPE_VALUE_LENGTH_MAX) return null;
+  for (let at = start; at < end; at++) {
+    if ((body[at] as number) < 0x80) continue;
+    return isUtf8(body.subarray(start, end)) ? body.toString('utf8', start, end) : null;
+  }
+  return body.toString('latin1', start, end);
+}
