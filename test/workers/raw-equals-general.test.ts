@@ -1,8 +1,7 @@
-import { create, fromBinary, toBinary, toJsonString } from '@bufbuild/protobuf';
+import { create, toBinary, toJsonString } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
-  BatchCheckRequestSchema,
   BatchCheckResponseSchema,
   CheckRequestSchema,
 } from '../../src/gen/workspace/v1/authz_service_pb.ts';
@@ -118,66 +117,6 @@ test('what the JSON scanner accepts is what JSON.parse reads, and valid', () => 
   );
 });
 
-test('damaged JSON is never accepted as something that JSON.parse reads otherwise', () => {
-  const valid = JSON.stringify({
-    namespace: 'doc',
-    object_id: 'a',
-    relation: 'viewer',
-    subject_user_id: 'u1',
-    project_id: 'p',
-    at_least_consistency_token: 'tok',
-  });
-  const edit = fc.record({
-    at: fc.nat(valid.length),
-    remove: fc.nat(3),
-    insert: fc.constantFrom(
-      '',
-      '"',
-      ',',
-      '{',
-      '}',
-      '[',
-      ']',
-      '\\',
-      ':',
-      'null',
-      '1',
-      ' ',
-      '\u0000',
-      'a',
-      '"relation":"x",',
-    ),
-  });
-  fc.assert(
-    fc.property(fc.array(edit, { minLength: 1, maxLength: 3 }), fc.nat(20), (edits, tail) => {
-      let text = valid;
-      for (const { at, remove, insert } of edits) {
-        text = text.slice(0, at) + insert + text.slice(at + remove);
-      }
-      // Other bodies lie behind it in the same buffer: nothing of them may be read.
-      const bytes = Buffer.from(`${text}${valid.slice(valid.length - tail)}${valid}`);
-      const end = Buffer.byteLength(text);
-      if (!json.check(bytes, 0, end)) return;
-      const parsed = JSON.parse(text) as Record<string, string>;
-      const keys = Object.keys(parsed);
-      const structure = text.replaceAll(/"[^"]*"/g, ''); // no escapes in what was accepted
-      expect(structure.split(':').length - 1).toBe(keys.length); // no duplicate survived
-      expect(itemsOf(bytes)[0]).toEqual({
-        namespace: parsed['namespace'],
-        objectId: parsed['object_id'],
-        relation: parsed['relation'],
-        userId: parsed['subject_user_id'],
-      });
-      expect(scopeOf(bytes)).toEqual([
-        parsed['project_id'] ?? '',
-        parsed['tenant_id'] ?? '',
-        parsed['at_least_consistency_token'] ?? '',
-      ]);
-    }),
-    { numRuns: RUNS * 3 },
-  );
-});
-
 test.each([
   [
     'both spellings',
@@ -232,47 +171,6 @@ test('empty items, too many items and invalid UTF-8 go the general path', () => 
   expect(scan(broken)).toBe(true);
   broken[broken.indexOf(0xc3)] = 0xff;
   expect(scan(broken)).toBe(false);
-});
-
-test('what the binary scanner accepts is what the decoder reads', () => {
-  fc.assert(
-    fc.property(
-      fc.array(
-        item.filter((entry) => Object.values(entry).every((text) => text.isWellFormed())),
-        { maxLength: 5 },
-      ),
-      fc.array(fc.record({ at: fc.nat(80), byte: fc.nat(255) }), { maxLength: 2 }),
-      fc.constantFrom('', 'p'),
-      (items, edits, projectId) => {
-        const message = create(BatchCheckRequestSchema, {
-          projectId,
-          items: items.map((entry) => ({ ...entry, subjectUserId: entry.userId })),
-        });
-        const bytes = toBinary(BatchCheckRequestSchema, message);
-        for (const { at, byte } of edits) if (at < bytes.length) bytes[at] = byte;
-        if (!proto.batchCheck(bytes, 0, bytes.length)) return;
-        const decoded = fromBinary(BatchCheckRequestSchema, bytes);
-        expect(itemsOf(bytes)).toEqual(
-          decoded.items.map(({ namespace, objectId, relation, subjectUserId }) => ({
-            namespace,
-            objectId,
-            relation,
-            userId: subjectUserId,
-          })),
-        );
-        expect(scopeOf(bytes)).toEqual([
-          decoded.projectId,
-          decoded.tenantId,
-          decoded.atLeastConsistencyToken,
-        ]);
-        expect(decoded.$unknown ?? []).toEqual([]);
-        for (const entry of decoded.items) {
-          expect(NAME.test(entry.namespace) && isId(entry.objectId)).toBe(true);
-        }
-      },
-    ),
-    { numRuns: RUNS },
-  );
 });
 
 test('a plain binary check is accepted, also with a context, and not twice', () => {

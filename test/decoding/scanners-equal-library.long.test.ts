@@ -1,0 +1,2 @@
+/* A million random bodies, instead of ten thousand. */
+import './scanners-equal-library.test.ts';
