@@ -165,7 +165,10 @@ export class UwsResponse implements RawResponse {
       this.endWithoutBody(hasNoContent ? undefined : Buffer.byteLength(body ?? ''));
       return;
     }
-    if (this.#form.isClosedByUws && !this.#isRequestWhole) return this.#endBehindRequest(body);
+    if (this.#form.isClosedByUws && !this.#isRequestWhole) {
+      const whole = body instanceof Uint8Array ? Buffer.from(body) : body;
+      return this.#endBehindRequest(() => this.#raw.end(whole));
+    }
     this.#stopReading();
     // Closed on a client that still sends, it would be reset before it has read its answer: it closes by itself, or is idle.
     this.#sendHead(this.#form.isClosedByUws || (this.#closes && !this.#isRequestWhole));
@@ -178,6 +181,9 @@ export class UwsResponse implements RawResponse {
     this.#closes ||= closeConnection;
     // A length of its own argument leaves the answer pending in some builds, and a flag to close wants a length.
     if (contentLength !== undefined) this.writeHeader('content-length', String(contentLength));
+    if (this.#form.isClosedByUws && !this.#isRequestWhole) {
+      return this.#endBehindRequest(() => this.#raw.endWithoutBody());
+    }
     this.#stopReading();
     this.#sendHead(this.#closes);
     this.#isOver = true;
@@ -274,14 +280,13 @@ export class UwsResponse implements RawResponse {
   }
 
   /** uWebSockets.js closes the connection as it is answered: on a client that still sends the answer would be lost. */
-  #endBehindRequest(body: string | Uint8Array | undefined): void {
-    const whole = body instanceof Uint8Array ? Buffer.from(body) : body;
+  #endBehindRequest(end: () => void): void {
     this.#isOver = true;
     this.#held = () => {
       this.#held = null;
       this.#raw.cork(() => {
         this.#sendHead(true);
-        this.#raw.end(whole);
+        end();
       });
     };
     let left = this.#answers.discardBytesMax;
