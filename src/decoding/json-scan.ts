@@ -42,7 +42,7 @@ const VALUE_ENDED = 4;
 export class JsonSyntaxProblem extends Error {}
 
 /** An object or list that is being looked at. */
-class Nesting {
+class ScanFrame {
   /** `base` holds the document; `opaque` is what no field has room for. */
   kind: 'base' | 'message' | 'list' | 'struct' | 'opaque' = 'base';
   isObject = false;
@@ -78,8 +78,8 @@ export class JsonScan {
   readonly #root: MessageShape;
   readonly #path = new FieldPath();
   /** By depth; kept for the next one at the same depth. */
-  readonly #frames: Nesting[] = [new Nesting()];
-  #frame = this.#frames[0] as Nesting;
+  readonly #frames: ScanFrame[] = [new ScanFrame()];
+  #frame = this.#frames[0] as ScanFrame;
   #state = VALUE;
   #unknown = 0;
   /** Where the field of the root, or the item of a list, began that is being looked at. */
@@ -223,7 +223,7 @@ export class JsonScan {
     }
   }
 
-  #beginItem(list: Nesting): void {
+  #beginItem(list: ScanFrame): void {
     this.#itemAt = this.#tokens.at;
     this.#itemFields = 0;
     this.#path.index = list.runs?.count ?? 0;
@@ -280,7 +280,7 @@ export class JsonScan {
   }
 
   /** Enters an object or list, whose frame the caller completes. */
-  #open(kind: Nesting['kind'], byte: number, isRooted: boolean): Nesting {
+  #open(kind: ScanFrame['kind'], byte: number, isRooted: boolean): ScanFrame {
     const depth = (this.#path.depth += 1);
     if (depth > DEPTH_MAX) {
       const field = this.#path.text();
@@ -288,7 +288,7 @@ export class JsonScan {
     }
     this.#tokens.at += 1;
     this.#state = BEGUN;
-    const frame = (this.#frames[depth] ??= new Nesting());
+    const frame = (this.#frames[depth] ??= new ScanFrame());
     frame.kind = kind;
     frame.isObject = byte === OPENING_BRACE;
     frame.isRooted = isRooted;
@@ -303,7 +303,7 @@ export class JsonScan {
     const to = this.#tokens.at;
     this.#tokens.at += 1;
     this.#path.depth -= 1;
-    this.#frame = this.#frames[this.#path.depth] as Nesting;
+    this.#frame = this.#frames[this.#path.depth] as ScanFrame;
     this.#state = VALUE_ENDED;
     if (kind === 'list' && isRooted && runs !== null) {
       this.#path.index = -1;

@@ -1,44 +1,13 @@
-import { fromJsonString } from '@bufbuild/protobuf';
 import { describe, expect, test } from 'vitest';
 import { scanWrite } from '../../src/gateway/hot/write-scan.ts';
-import { WriteRelationTuplesRequestSchema } from '../../src/gen/workspace/v1/authz_service_pb.ts';
+import { libraryReading, updatesOf } from '../decoding/library-readings.ts';
 
 /** What protobuf's own reader makes of the same text, in the scan's terms; null where it refuses. */
 function read(text: string): unknown {
-  try {
-    const { projectId, tenantId, updates } = fromJsonString(WriteRelationTuplesRequestSchema, text);
-    return {
-      projectId,
-      tenantId,
-      updates: updates.map(({ op, tuple }) => ({ op, tuple: tuple && tupleOf(tuple) })),
-    };
-  } catch {
-    return null;
-  }
-}
-
-type ReadTuple = NonNullable<
-  ReturnType<
-    typeof fromJsonString<typeof WriteRelationTuplesRequestSchema>
-  >['updates'][number]['tuple']
->;
-
-function tupleOf(tuple: ReadTuple): unknown {
-  const { projectId, tenantId, namespace, objectId, relation, subject } = tuple;
-  const kind = subject?.kind;
-  const set = kind?.case === 'set' ? kind.value : undefined;
-  const value =
-    set === undefined
-      ? kind?.value
-      : { namespace: set.namespace, objectId: set.objectId, relation: set.relation };
-  return {
-    projectId,
-    tenantId,
-    namespace,
-    objectId,
-    relation,
-    subject: subject && { kind: { case: kind?.case, value } },
-  };
+  const request = libraryReading('write', true, Buffer.from(text));
+  if (request === null || !('updates' in request)) return null;
+  const { projectId, tenantId } = request;
+  return { projectId, tenantId, updates: updatesOf(request) };
 }
 
 describe('scanWrite', () => {

@@ -11,6 +11,8 @@ afterAll(async () => {
 });
 
 const CHECK = 'workspace.v1.AuthzService/Check';
+/** Those whose scope the gateway scans have at most 2 MiB. */
+const BATCH = 'workspace.v1.AuthzService/BatchCheck';
 const REFUSED: LargeMessage['answer'] = [400, 'BODY_MALFORMED'];
 const keys = `{${Array.from({ length: 500_000 }, (_, i) => `"key${i}":1`).join(',')}}`;
 /** Field 1000, a varint. */
@@ -51,6 +53,26 @@ const MESSAGES: readonly LargeMessage[] = [
     type: 'application/proto',
     body: group,
     answer: REFUSED,
+  },
+  ...['application/json', 'application/grpc+json'].map((type): LargeMessage => ({
+    name: `340,000 names with broken escapes, ${type}`,
+    method: BATCH,
+    type,
+    body: `{${String.raw`"\q":,`.repeat(340_000)}"items":[]}]`,
+    answer: type === 'application/json' ? REFUSED : [3, 'JSON'],
+  })),
+  {
+    name: '250,000 names with escapes',
+    method: BATCH,
+    body: `{${String.raw`"\n":1,`.repeat(250_000)}"items":[]}`,
+    answer: REFUSED,
+  },
+  {
+    name: 'a project 500,000 times',
+    method: BATCH,
+    type: 'application/proto',
+    body: Buffer.from('0a02c3a9'.repeat(500_000), 'hex'),
+    answer: [429, 'FIELD_TOO_LARGE'],
   },
   {
     name: 'a field 4 million times',
