@@ -156,6 +156,11 @@ export const LIMITS: readonly LimitRow[] = [
     beyond: 'invalid_argument (`BODY_MALFORMED`)',
   },
   {
+    what: 'fields of one protobuf message that are no lists, and come again',
+    limit: '{decode-limits.REPEATS_MAX}',
+    beyond: TOO_LARGE,
+  },
+  {
     what: 'one line of an import',
     limit:
       '{tuple-lines.bytesMax}, {decode-limits.STRUCT_VALUES_MAX} values in its context and some more',

@@ -25,6 +25,8 @@ export const TEXT_BYTES_MAX = 131_072;
 export const TOKEN_BYTES_MAX = 256;
 /** Fields that the message does not have, and values where another kind belongs. */
 export const UNKNOWN_MAX = 64;
+/** Fields of one message that are no lists, and come again: no encoder writes such, and parts put behind one another few. */
+export const REPEATS_MAX = 8;
 /** Levels; protobuf itself takes 100 of messages. */
 export const DEPTH_MAX = 128;
 
@@ -61,7 +63,7 @@ export function tooManyItems(
 export function fieldTooLarge(field: string, limit: number, unit: string): AppError {
   return new AppError<DecodingReason>(
     'FIELD_TOO_LARGE',
-    `${field}: holds more than ${limit} ${unit}`,
+    `${field === '' ? 'the body' : field}: holds more than ${limit} ${unit}`,
     { field, limit: String(limit) },
   );
 }

@@ -81,9 +81,10 @@ const strictPart = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
  * Decodes messages that callers send, within bounds: what would be made of a body is counted before anything is built of it, and what is
- * large is built in slices, so that nobody else on the thread waits for it. What comes out is what `fromJsonString` and `fromBinary` give.
+ * large is built in slices, so that nobody else on the thread waits for it. What comes out is what `fromJsonString` and `fromBinary` give;
+ * a binary message that runs past its own end, where `fromBinary` reads on behind it, is refused.
  *
- * Small bodies are decoded at once, and returned; all others are promised. Errors of both: FIELD_TOO_LARGE, BATCH_TOO_LARGE and
+ * Small bodies are decoded at once, and returned. Errors: FIELD_TOO_LARGE, BATCH_TOO_LARGE and
  * BODY_MALFORMED naming the field, those of `admit`, and what the library throws.
  */
 export class MessageDecoder {
@@ -95,6 +96,7 @@ export class MessageDecoder {
     this.#sizes = sizes;
   }
 
+  /** A message that is not small is promised; it is built in turns that all decoders of the thread share. */
   decode(
     desc: DescMessage,
     isBinary: boolean,
@@ -102,6 +104,18 @@ export class MessageDecoder {
     json?: JsonOptions,
     admit?: Admit,
   ): Message | Promise<Message> {
+    const decoded = this.begin(desc, isBinary, bytes, json, admit);
+    return 'next' in decoded ? runInSlices(decoded, DECODE_TURNS) : decoded;
+  }
+
+  /** Decodes; a message that is not small is the result of steps, to be run to their end, each of which is short. */
+  begin(
+    desc: DescMessage,
+    isBinary: boolean,
+    bytes: Uint8Array,
+    json?: JsonOptions,
+    admit?: Admit,
+  ): Message | DecodeSteps {
     return isBinary
       ? this.#decodeBinary(desc, bytes, admit)
       : this.#decodeJson(desc, bytes, json, admit);
@@ -112,7 +126,7 @@ export class MessageDecoder {
     bytes: Uint8Array,
     json: JsonOptions,
     admit: Admit | undefined,
-  ): Message | Promise<Message> {
+  ): Message | DecodeSteps {
     const whole = (): Message => messageOfJsonText(desc, textOf(strictUtf8, bytes), json);
     if (bytes.length <= this.#sizes.unscannedBytesMax) return whole();
     const scan = new JsonScan(bytes, this.#shapes.of(desc));
@@ -135,16 +149,17 @@ export class MessageDecoder {
     desc: DescMessage,
     bytes: Uint8Array,
     admit: Admit | undefined,
-  ): Message | Promise<Message> {
-    if (bytes.length <= this.#sizes.unscannedBytesMax) return fromBinary(desc, bytes);
+  ): Message | DecodeSteps {
     const scan = new ProtoScan(bytes, this.#shapes.of(desc));
     const steps = scan.steps();
     if (bytes.length <= this.#sizes.scannedAtOnceBytesMax) {
       try {
         runWhole(steps);
       } catch (error) {
-        if (error instanceof ProtoSyntaxProblem) return fromBinary(desc, bytes);
-        throw error;
+        if (!(error instanceof ProtoSyntaxProblem)) throw error;
+        // The library says it better, where it refuses the message as well.
+        fromBinary(desc, bytes);
+        throw notProtobuf(error);
       }
       if (scan.values <= this.#sizes.decodedAtOnceValuesMax && scan.tooMany === null) {
         return fromBinary(desc, bytes);
@@ -153,6 +168,9 @@ export class MessageDecoder {
     return buildBinary(desc, bytes, scan, steps, admit);
   }
 }
+
+/** Steps that make a message. */
+export type DecodeSteps = Generator<void, Message>;
 
 /** Large messages of which every field is known, so that nobody needs to look through them for that. */
 const withoutUnknown = new WeakSet<Message>();
@@ -166,28 +184,32 @@ function runWhole(steps: Iterator<void, void>): void {
   while (steps.next().done !== true);
 }
 
-async function buildJson(
+function* buildJson(
   desc: DescMessage,
   bytes: Uint8Array,
   json: JsonOptions,
   scan: JsonScan,
-  steps: Iterator<void, void>,
+  steps: Generator<void, void>,
   admit: Admit | undefined,
-): Promise<Message> {
+): DecodeSteps {
   try {
-    await runInSlices(steps, DECODE_TURNS);
+    yield* steps;
   } catch (error) {
     if (!(error instanceof JsonSyntaxProblem)) throw error;
     throw malformed(`cannot decode message ${desc.typeName} from JSON: ${error.message}`);
   }
-  await DECODE_TURNS.turn();
+  yield;
   const message = messageOfJsonText(desc, textOf(strictUtf8, restOfJson(bytes, scan)), json);
   admit?.(message);
   const tooLong = tooLongIn(scan);
   if (tooLong !== null) throw tooLong;
-  await runInSlices(jsonParts(desc, bytes, json, scan, message), DECODE_TURNS);
+  yield* jsonParts(desc, bytes, json, scan, message);
   withoutUnknown.add(message);
   return message;
+}
+
+function notProtobuf({ message }: ProtoSyntaxProblem): Error {
+  return malformed(`the message cannot be decoded: ${message}`);
 }
 
 /** The body with its lists and long texts empty, and without long white space. */
@@ -252,24 +274,24 @@ function withinJson(path: readonly FieldShape[], value: JsonValue): JsonValue {
   return path.reduceRight<JsonValue>((inner, { name }) => ({ [name]: inner }), value);
 }
 
-async function buildBinary(
+function* buildBinary(
   desc: DescMessage,
   bytes: Uint8Array,
   scan: ProtoScan,
-  steps: Iterator<void, void>,
+  steps: Generator<void, void>,
   admit: Admit | undefined,
-): Promise<Message> {
+): DecodeSteps {
   try {
-    await runInSlices(steps, DECODE_TURNS);
+    yield* steps;
   } catch (error) {
     if (!(error instanceof ProtoSyntaxProblem)) throw error;
-    throw malformed(`the message cannot be decoded: ${error.message}`);
+    throw notProtobuf(error);
   }
-  await DECODE_TURNS.turn();
+  yield;
   const message = fromBinary(desc, mustBeShort([wholeMessage(bytes, scan.rest)], scan.longestText));
   admit?.(message);
   if (scan.tooMany !== null) throw scan.tooMany();
-  await runInSlices(binaryParts(desc, bytes, scan, message), DECODE_TURNS);
+  yield* binaryParts(desc, bytes, scan, message);
   if (scan.unknown === 0) withoutUnknown.add(message);
   return message;
 }

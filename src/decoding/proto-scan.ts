@@ -5,6 +5,7 @@ import {
   fieldTooLarge,
   ITEM_BYTES_MAX,
   malformed,
+  REPEATS_MAX,
   STRUCT_BYTES_MAX,
   STRUCT_VALUES_MAX,
   TEXT_BYTES_MAX,
@@ -39,11 +40,26 @@ export type FoundRuns = {
   readonly runs: readonly number[];
 };
 
+/** Which fields of one message have come. */
+class SeenFields {
+  #bits = 0;
+  #repeats = 0;
+
+  /** How many came again so far. No message that callers send has numbers above 31 but for lists. */
+  add(number: number): number {
+    const bit = number > 31 ? 0 : 1 << number;
+    if ((this.#bits & bit) !== 0) this.#repeats += 1;
+    this.#bits |= bit;
+    return this.#repeats;
+  }
+}
+
 /** Thrown where the bytes are no protobuf; the library says what is wrong with them, where it is asked. */
 export class ProtoSyntaxProblem extends Error {}
 
 /**
- * As JsonScan, for protobuf. It reads fields as the library does: by the type that they have, whatever the wire type says.
+ * As JsonScan, for protobuf. It reads fields as the library does: by the type that they have, whatever the wire type says. What runs past its
+ * own end is no protobuf here.
  * Errors of `steps`: FIELD_TOO_LARGE, BODY_MALFORMED, ProtoSyntaxProblem.
  */
 export class ProtoScan {
@@ -84,6 +100,7 @@ export class ProtoScan {
     const parents = this.#path.fields();
     const counts = new Map<FieldShape, number>();
     const runs = new ListRuns(Infinity, true);
+    const seen = new SeenFields();
     let restFrom = tokens.at;
     const keepRest = (to: number): void => {
       if (restFrom < to) rest.push({ field: null, from: restFrom, to });
@@ -99,6 +116,7 @@ export class ProtoScan {
         restFrom = tokens.at;
       } else if (field !== null) {
         this.#countField();
+        this.#countRepeats(seen, field);
         const isRest = field.kind !== 'message' || !field.message().reachesLists;
         const valueFrom = tokens.at;
         if (isRest) this.#value(field);
@@ -116,7 +134,7 @@ export class ProtoScan {
       if (field !== null) this.#path.pop();
       if (this.#isStepOver()) yield;
     }
-    if (tokens.at > end) throw this.#syntax();
+    this.#ended(end);
     keepRest(tokens.at);
     const found = runs.end();
     if (found.length > 0) this.found.push({ parents, runs: found });
@@ -151,25 +169,34 @@ export class ProtoScan {
       count = field.items.max + 1;
       tokens.at = end;
     } else for (; tokens.at < end; count++) this.#scalar(field.fixedBytes);
+    this.#ended(end);
     this.values += count;
     return count;
   }
 
-  /** The fields of a message, or of a struct; as the library does, a field may end behind it. */
+  /** The fields of a message, or of a struct. */
   #fields(shape: MessageShape, bytesMax: number): void {
     const end = this.#length();
     this.#atMost(bytesMax, end - this.#tokens.at, 'bytes');
     this.#enter();
     const isList = this.#structDepth > 0 && shape.desc.typeName === LIST_VALUE;
+    const seen = new SeenFields();
     while (this.#tokens.at < end) {
       const field = this.#field(shape);
       if (field === null) continue;
       this.#countField();
       if (isList) this.#countStruct();
+      this.#countRepeats(seen, field);
       this.#value(field);
       this.#path.pop();
     }
+    this.#ended(end);
     this.#path.depth -= 1;
+  }
+
+  /** A field within must not end behind the whole: the library would read on from there, and take what is not its own. */
+  #ended(end: number): void {
+    if (this.#tokens.at > end) throw this.#syntax();
   }
 
   /** The field that a tag names, now on the path; null where the message has none, and it is skipped. */
@@ -192,11 +219,7 @@ export class ProtoScan {
         if (!field.isList || this.#wireType !== LENGTH_DELIMITED) {
           return this.#scalar(field.fixedBytes);
         }
-        for (const end = this.#length(); this.#tokens.at < end; this.values += 1) {
-          this.#countField();
-          this.#scalar(field.fixedBytes);
-        }
-        return;
+        return this.#packed(field);
       case 'message':
         return this.#fields(field.message(), ITEM_BYTES_MAX);
       case 'struct':
@@ -207,12 +230,23 @@ export class ProtoScan {
     }
   }
 
+  /** Numbers of a list within a message within a list. */
+  #packed({ fixedBytes }: FieldShape): void {
+    const end = this.#length();
+    for (; this.#tokens.at < end; this.values += 1) {
+      this.#countField();
+      this.#scalar(fixedBytes);
+    }
+    this.#ended(end);
+  }
+
   /** One member of a map: key 1, value 2. */
   #entry(field: FieldShape): void {
     this.#countStruct();
     const { message, scalar } = field.field;
     const mapKey = field.field.fieldKind === 'map' ? field.field.mapKey : undefined;
-    for (const end = this.#length(); this.#tokens.at < end;) {
+    const end = this.#length();
+    while (this.#tokens.at < end) {
       const tag = this.#tag();
       const number = tag >>> 3;
       this.#countField();
@@ -222,11 +256,17 @@ export class ProtoScan {
       } else if (isText(number === 1 ? mapKey : scalar)) this.#text(TEXT_BYTES_MAX);
       else this.#scalar(number === 1 ? 0 : field.fixedBytes);
     }
+    this.#ended(end);
   }
 
   #countField(): void {
     this.#itemFields += 1;
     this.#atMost(FIELDS_MAX, this.#itemFields, 'fields');
+  }
+
+  /** The library reads each, and copies the map of a message that it merges with another one. */
+  #countRepeats(seen: SeenFields, { number, isList, isMap }: FieldShape): void {
+    if (!isList && !isMap) this.#atMost(REPEATS_MAX, seen.add(number), 'fields that come again');
   }
 
   #countStruct(): void {

@@ -1,4 +1,10 @@
-import { type DescMessage, fromJsonString, type Message, toBinary } from '@bufbuild/protobuf';
+import {
+  type DescMessage,
+  fromBinary,
+  fromJsonString,
+  type Message,
+  toBinary,
+} from '@bufbuild/protobuf';
 import { describe, expect, test } from 'vitest';
 import { requestLimits } from '../../src/authz/request-limits.ts';
 import { assertJsonBounds } from '../../src/decoding/json-bounds.ts';
@@ -12,6 +18,7 @@ import {
   type BatchCheckRequest,
   BatchCheckRequestSchema,
   CheckRequestSchema,
+  WriteRelationTuplesRequestSchema,
 } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import { AppError } from '../../src/shared/app-error.ts';
 import { runInSlices, SliceQueue } from '../../src/shared/slice-queue.ts';
@@ -88,6 +95,63 @@ describe('a body beyond a limit is refused, and the field is named', () => {
       const [reason, named] = await refusalOf(decodeJson(CheckRequestSchema, text));
       expect([reason, named]).toEqual(['BODY_MALFORMED', field]);
     }
+  });
+
+  /** A field of protobuf that is a text or a message of fewer than 128 bytes. */
+  const fieldOf = (number: number, ...bytes: readonly number[]): number[] => [
+    (number << 3) | 2,
+    bytes.length,
+    ...bytes,
+  ];
+  const struct = (...fields: readonly number[]): number[] =>
+    fieldOf(1, ...fieldOf(1, 0x61), ...fields);
+  /** `again` is the field that comes again; `whole` makes a body of so many of them. */
+  const REPEATED = [
+    ['a text', CheckRequestSchema, fieldOf(1, 0x61), (again: number[]) => again],
+    ['a userset', CheckRequestSchema, fieldOf(5), (again: number[]) => again],
+    ['a context', CheckRequestSchema, fieldOf(6, ...struct()), (again: number[]) => again],
+    [
+      'an object within a context',
+      CheckRequestSchema,
+      fieldOf(5, ...struct()),
+      (again: number[]) => fieldOf(6, ...struct(...fieldOf(2, ...again))),
+    ],
+    [
+      'a text of an item',
+      BatchCheckRequestSchema,
+      fieldOf(1, 0x61),
+      (again: number[]) => fieldOf(3, ...again),
+    ],
+    [
+      'parameters of a tuple',
+      WriteRelationTuplesRequestSchema,
+      fieldOf(9, ...struct()),
+      (again: number[]) => fieldOf(1, ...fieldOf(2, ...again)),
+    ],
+  ] as const;
+
+  // The library merges each with those before it, and copies every member for that: thousands of them took seconds.
+  test.each(REPEATED)('%s that comes again and again', async (_what, desc, again, whole) => {
+    const body = (times: number): Uint8Array =>
+      Uint8Array.from(whole(Array.from({ length: times }, () => again).flat()));
+    const many = (async () => decoder.decode(desc, true, body(10)))();
+    const [reason, , limit] = await refusalOf(many);
+    expect([reason, limit]).toEqual(['FIELD_TOO_LARGE', '8']);
+    expect(await decoder.decode(desc, true, body(9))).toEqual(fromBinary(desc, body(9)));
+  });
+
+  test('fields that may come again have numbers that are looked at', () => {
+    const seen = new Set<DescMessage>();
+    const visit = (desc: DescMessage): void => {
+      if (seen.has(desc)) return;
+      seen.add(desc);
+      for (const { fieldKind, number, message } of desc.fields) {
+        if (fieldKind !== 'list' && fieldKind !== 'map') expect(number).toBeLessThan(32);
+        if (message !== undefined) visit(message);
+      }
+    };
+    INPUTS.forEach(visit);
+    expect(seen.size).toBeGreaterThan(50);
   });
 
   test('text that is no UTF-8, in a place that is read late', async () => {

@@ -57,6 +57,17 @@ const MESSAGES: readonly LargeMessage[] = [
     answer: [8, 'context'],
   },
   {
+    name: 'a context of 1,200 members that comes 4,000 times more, each merged with those before',
+    method: CHECK,
+    type: 'application/proto',
+    body: Buffer.concat([
+      binary(members(1_200)),
+      Buffer.alloc(8_000, Buffer.from([(6 << 3) | 2, 0])),
+    ]),
+    answer: [429, 'FIELD_TOO_LARGE'],
+    count: 2,
+  },
+  {
     name: 'a context of one list of 2 million numbers',
     method: 'gatehouse.v1.QueryService/Check',
     body: `{"scope":{"context":{"a":[${'1,'.repeat(2_000_000)}1]}}}`,

@@ -54,14 +54,18 @@ export class CallBodies {
     }
   }
 
-  /** Messages in envelopes are built here where they are not small: Connect would build them whole. Of JSON also where protobuf reads times. */
+  /**
+   * Builds the messages in envelopes here, where Connect would build them whole and unlooked at; small JSON is left to it, unless protobuf
+   * would read times in it.
+   */
   #built(handler: UniversalHandler, request: UniversalRequest): UniversalRequest {
     const { header, body, contextValues } = request;
     const type = header.get('content-type') ?? '';
     if (!hasEnvelopes(type) || !isIterable(body)) return request;
     const isJson = type.includes('+json');
     const admitted = contextValues?.get(this.#key);
-    const bytesMin = isJson && holdsReadValues(handler.method.input) ? 1 : UNSCANNED_BYTES_MAX + 1;
+    const isLeft = isJson && !holdsReadValues(handler.method.input);
+    const bytesMin = isLeft ? UNSCANNED_BYTES_MAX + 1 : 1;
     const built = new BuiltMessages(isJson, bytesMin, (message, isFirst) =>
       this.#decoding.decode(handler.method, !isJson, message, admitted, isFirst),
     );
