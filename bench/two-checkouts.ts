@@ -1,6 +1,6 @@
 /**
  * Yields ratios of this checkout to another one, by requests per CPU-second of the service: Check, BatchCheck of 100 and writes of one
- * tuple over HTTP/1.1, Check and BatchCheck over gRPC. Both services run at the same time and are loaded in turns of a second,
+ * tuple over HTTP/1.1, Check and BatchCheck over gRPC, and requests that are decoded. Both services run at the same time and are loaded in turns of a second,
  * so that both see the same machine; the median over the rounds' ratios, and their quartiles.
  * Run: npm run bench -- two-checkouts -- OTHER_DIRECTORY [ROUNDS]; the other checkout has its dependencies installed.
  * BENCH_SECONDS is the length of a turn, BENCH_CASE the name of the only case to run. BENCH_OTHER, as `NAME=VALUE NAME=VALUE`, has settings of
@@ -113,6 +113,22 @@ const CASES: readonly Case[] = [
     ),
   ),
   overHttp1('write', 'WriteRelationTuples', writes),
+  // Requests that no scanner takes.
+  overHttp1(
+    'usersetCheck',
+    'Check',
+    questions.map(({ subjectUserId: _user, ...object }) => ({ ...object, subjectSet: object })),
+  ),
+  overHttp1(
+    'longContextCheck',
+    'Check',
+    questions.map((one) => ({ ...one, context: { agent: 'x'.repeat(20_000) } })),
+  ),
+  overHttp1(
+    'oddBatch',
+    'BatchCheck',
+    batches.map((items) => ({ items: items.map((item) => ({ ...item, objectId: 'doc-"1"' })) })),
+  ),
 ];
 
 const settings = { GATEWAY_WORKERS: '1' };

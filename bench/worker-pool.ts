@@ -76,7 +76,7 @@ async function closedLoop(
       if (body !== undefined) pool.raw(method, 'json', body, scope, expected, onAnswer);
     };
     const onAnswer = (answer: RawAnswer): void => {
-      if (answer.kind === 'error' || answer.kind === 'fallback') reject(new Error(answer.kind));
+      if (answer.kind === 'error') reject(new Error(answer.kind));
       answered += 1;
       if (answered === total) resolve();
       ask();

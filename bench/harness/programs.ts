@@ -102,6 +102,12 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/notify-commits.ts',
   },
   {
+    name: 'odd-neighbour',
+    yields:
+      'times of Checks of one tenant beside another one whose long bodies are decoded [DIRECTORY]',
+    file: 'bench/odd-neighbour.ts',
+  },
+  {
     name: 'runner-events',
     yields:
       'how 0 to 256 readers of the event stream change a step of many lines [LINES] [READERS]',
