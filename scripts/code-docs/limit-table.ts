@@ -56,6 +56,11 @@ export const LIMITS: readonly LimitRow[] = [
     beyond: 'they wait',
   },
   {
+    what: 'bodies that a worker decodes at a time',
+    limit: '{decoding-memory.BYTES_MAX}, or one',
+    beyond: `${EXHAUSTED} (\`BODY_MEMORY_EXHAUSTED\`)`,
+  },
+  {
     what: 'wait of a request behind others of its shard',
     limit: 'a share of its time left ({worker-slot.WAIT_SHARE_MAX}), by what the last one waited',
     beyond: EXHAUSTED,

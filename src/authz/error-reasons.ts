@@ -13,9 +13,11 @@ import type { ConnectReason } from '../http/connect/protocol/connect-reason.ts';
 import type { HttpReason } from '../http/http-reason.ts';
 import type { ModelReason } from '../model/model-reason.ts';
 import type { StopReason } from '../observability/stop-on-signals.ts';
+import type { RequestsReason } from '../requests/requests-reason.ts';
 import type { ServicesReason } from '../services/services-reason.ts';
 import type { InternalReason } from '../shared/app-error.ts';
 import type { StoreReason } from '../store/store-reason.ts';
+import type { JobsReason } from '../workers/jobs/jobs-reason.ts';
 import type { QueryReason } from '../workers/queries/query-reason.ts';
 import type { ShardReason } from '../workers/shard/shard-reason.ts';
 import type { SlotReason } from '../workers/slot/slot-reason.ts';
@@ -33,6 +35,8 @@ export type AuthzReason =
   | CacheReason
   | StoreReason
   | ServicesReason
+  | RequestsReason
+  | JobsReason
   | QueryReason
   | ShardReason
   | SlotReason

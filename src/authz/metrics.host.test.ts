@@ -33,6 +33,7 @@ const FIGURES: WorkerFigures = {
     PreviewModel: NO_READS,
   },
   decisions: [],
+  scopeMismatches: 0,
   unknown: { counts: { namespace: 0, relation: 0 }, names: [] },
   backstops: { depth: 0, cycle: 0, budget: 0 },
   indexBytes: 10,

@@ -63,7 +63,7 @@ const DURATION_BOUNDS_SECONDS = [
 const ITEM_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000];
 
 /** What a worker counted since its last report, and how it stands now, but for what a caller must name. */
-export type WorkerFigures = Omit<WorkerStats, 'errors' | 'rawBatchItems'>;
+export type WorkerFigures = Omit<WorkerStats, 'errors' | 'batchItems'>;
 
 type PartMetrics = DecisionMetrics & CredentialMetrics & ClockMetrics & FeedMetrics & ModelMetrics;
 
@@ -347,6 +347,10 @@ function workerMetrics(
   const evictions = counter('gatehouse_shard_evictions_total', 'Shards dropped for memory.');
   const catchUps = counter('gatehouse_catch_ups_total', 'Catch-ups read from the change log.');
 
+  const mismatches = counter(
+    'gatehouse_scope_mismatches_total',
+    'Requests that a worker decoded to another scope than was read before. None is answered.',
+  );
   const fsck = fsckMetrics(store);
   const reads = store.histograms(
     {
@@ -387,6 +391,7 @@ function workerMetrics(
     failures.inc(figures.shardLoadFailures);
     evictions.inc(figures.shardEvictions);
     catchUps.inc(figures.catchUps);
+    mismatches.inc(figures.scopeMismatches);
     fsck.add(figures.fsck);
   };
 }

@@ -156,7 +156,7 @@ function isWrong(event: string): boolean {
 
 function countStats(metrics: Metrics, slot: number, stats: WorkerStats): void {
   metrics.workerReport(slot, stats);
-  for (const items of stats.rawBatchItems) metrics.batchCheckItems.observe(items);
+  for (const items of stats.batchItems) metrics.batchCheckItems.observe(items);
   for (const { rpc, reason, count } of stats.errors) {
     if (!isDecisionRpc(rpc)) continue;
     metrics.decisionError(rpc, codeNameOfReason(reason), count);

@@ -71,3 +71,15 @@ export function fieldTooLarge(field: string, limit: number, unit: string): AppEr
 export function malformed(problem: string, field = ''): AppError {
   return new AppError<DecodingReason>('BODY_MALFORMED', problem, field === '' ? {} : { field });
 }
+
+/** What is malformed is no news. */
+const REFUSALS: ReadonlySet<string> = new Set([
+  'BATCH_TOO_LARGE',
+  'FIELD_TOO_LARGE',
+  'BODY_MEMORY_EXHAUSTED',
+]);
+
+/** Whether a call that fails for `reason` was refused for what its message holds, or takes, before it was built. */
+export function isRefusedMessage(reason: string): boolean {
+  return REFUSALS.has(reason);
+}

@@ -1,6 +1,6 @@
 import type { DescService } from '@bufbuild/protobuf';
 import type { ServiceImpl } from '@connectrpc/connect';
-import type { DecodeLimits } from '../decoding/decode-limits.ts';
+import { type DecodeLimits, isRefusedMessage } from '../decoding/decode-limits.ts';
 import { BudgetService } from '../gen/gatehouse/v1/budget_service_pb.ts';
 import { ModelService } from '../gen/gatehouse/v1/model_service_pb.ts';
 import { QueryService } from '../gen/gatehouse/v1/query_service_pb.ts';
@@ -40,6 +40,7 @@ import { AUTHZ_ERRORS, sendConnectError } from './connect/connect-error.ts';
 import { malformedMessage } from './connect/malformed-message.ts';
 import { addFsckRoutes, type FsckParts, type FsckRuns } from './fsck-routes.ts';
 import type { GatewayReason } from './gateway-reason.ts';
+import { DecisionReader } from './hot/decision-reader.ts';
 import { FramedDecisions } from './hot/framed-decisions.ts';
 import { HOT_METHODS } from './hot/hot-methods.ts';
 import { RawDecisions } from './hot/raw-decisions.ts';
@@ -326,7 +327,12 @@ class ListenerPair implements Gateway {
     }
     if (options.isHotPathEnabled === false) return;
     const compressMinBytes = COMPRESS_MIN_BYTES;
-    const parts = { ...options, callers, general: adapter, compressMinBytes, bodyBudget };
+    const reader = new DecisionReader(options.decodeLimits);
+    const onRefused = (reason: string): void => {
+      if (isRefusedMessage(reason)) options.onMessageRefused(reason);
+    };
+    const shared = { callers, general: adapter, compressMinBytes, bodyBudget, reader, onRefused };
+    const parts = { ...options, ...shared };
     const { stages } = this.#options;
     const carriers = stages?.calls;
     const unread = this.#unread;

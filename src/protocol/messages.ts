@@ -1,18 +1,10 @@
 import type { CarriedChanges } from '../model/carried-changes.ts';
-import type { CheckQuery } from '../model/check-query.ts';
 import type { CommittedChange } from '../model/committed-change.ts';
-import type { ExpandTree } from '../model/expand-tree.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import type { ErrorData } from '../shared/app-error.ts';
 import type { QueryAnswer, QueryCall, QueryRpc } from './queries.ts';
 import type { BudgetRefusal, ProjectFigures } from './read-figures.ts';
-import type {
-  BatchItem,
-  BatchItemResult,
-  DecisionCount,
-  RawMethod,
-  WireFormat,
-} from './shard-client.ts';
+import type { DecisionCount, RawMethod, WireFormat } from './shard-client.ts';
 import type { UnknownFigures } from './unknown-relations.ts';
 
 /**
@@ -25,9 +17,10 @@ import type { UnknownFigures } from './unknown-relations.ts';
  * fork id of minRevision, the version of the settings and whether only a held shard may answer; changes
  * that were found beside a head are carried. 5 - queries of gatehouse.v1 (queries.ts). 6 - reads by
  * project, and what ran out of its budget (read-figures.ts). 7 - a shard may have replicas in several workers (shown-revisions.ts).
- * 8 - requests say whether their deadline is the caller's own.
+ * 8 - requests say whether their deadline is the caller's own. 9 - the worker decodes what its scanners do not take:
+ * no answer sends a request back, and every other request is a query.
  */
-export const PROTOCOL_VERSION = 8;
+export const PROTOCOL_VERSION = 9;
 
 /** What many requests of a batch share. `expected*` is the scope as the gateway's scan read it. */
 export type ScopeEntry = ShardKey & {
@@ -79,57 +72,26 @@ export function wireFormatOf(opcode: number): WireFormat {
   return WIRE_FORMATS[opcode & 1] ?? 'json';
 }
 
-/** Parsed requests, by method. */
-export type ArgsMap = {
-  readonly check: CheckQuery;
-  readonly batchCheck: readonly BatchItem[];
-  readonly expand: {
-    readonly namespace: string;
-    readonly objectId: string;
-    readonly relation: string;
-  };
-  readonly listObjects: {
-    readonly namespace: string;
-    readonly relation: string;
-    readonly userId: string;
-  };
+/** A query that the gateway parsed. */
+export type WorkerRequest = {
+  readonly requestId: number;
+  /** Index into `scopes`. */
+  readonly scope: number;
+  readonly minRevision: number;
+  readonly deadlineMs: number;
+  /** Whether the caller stated it; absent: the service did. */
+  readonly isDeadlineStated?: boolean | undefined;
   readonly query: QueryCall;
 };
-export type ResultMap = {
-  readonly check: boolean;
-  readonly batchCheck: readonly BatchItemResult[];
-  readonly expand: ExpandTree;
-  readonly listObjects: readonly string[];
-  readonly query: QueryAnswer;
-};
-export type Method = keyof ArgsMap;
 
-/** A parsed request: a correlated union keyed by `method`. */
-export type WorkerRequest<M extends Method = Method> = {
-  [K in M]: {
-    readonly requestId: number;
-    readonly method: K;
-    /** Index into `scopes`. */
-    readonly scope: number;
-    readonly minRevision: number;
-    readonly deadlineMs: number;
-    /** Whether the caller stated it; absent: the service did. */
-    readonly isDeadlineStated?: boolean | undefined;
-    readonly args: ArgsMap[K];
-  };
-}[M];
-
-/** Answer to a parsed request; `part` answers come before the last one (long lists only). */
-export type WorkerResponse<M extends Method = Method> =
+/** Answer to a query; `part` answers come before the last one (long lists only). Or the error of any request. */
+export type WorkerResponse =
   | {
-      [K in M]: {
-        readonly requestId: number;
-        readonly method: K;
-        readonly result: ResultMap[K];
-        readonly isPart: boolean;
-        readonly error?: undefined;
-      };
-    }[M]
+      readonly requestId: number;
+      readonly result: QueryAnswer;
+      readonly isPart: boolean;
+      readonly error?: undefined;
+    }
   | { readonly requestId: number; readonly error: ErrorData };
 
 /** Control: not requests of a caller. `setModel` is acknowledged by its `ackId`. */
@@ -186,11 +148,10 @@ export type RequestBatch = {
 /** Kinds of answers in `AnswerBatch.kinds`. */
 export const ANSWER_ALLOWED = 1;
 export const ANSWER_DENIED = 2;
-export const ANSWER_FALLBACK = 3;
 /** The next range of `bodies`. */
-export const ANSWER_BODY = 4;
+export const ANSWER_BODY = 3;
 /** The next element of `largeBodies`. */
-export const ANSWER_LARGE_BODY = 5;
+export const ANSWER_LARGE_BODY = 4;
 
 /** A loaded shard and the bytes of its index. */
 export type RecentShard = ShardKey & { readonly indexBytes: number };
@@ -214,8 +175,10 @@ export type WorkerStats = {
   >;
   /** Reads since the last report, by project. */
   readonly projects: readonly ProjectFigures[];
-  /** Items of each BatchCheck that the worker parsed since the last report. */
-  readonly rawBatchItems: readonly number[];
+  /** Items of each BatchCheck since the last report. */
+  readonly batchItems: readonly number[];
+  /** Requests since the last report that named another scope than the gateway had read: none is answered. */
+  readonly scopeMismatches: number;
   /** Failed items of batches since the last report, by reason; the gateway counts failed calls. */
   readonly errors: readonly {
     readonly rpc: string;

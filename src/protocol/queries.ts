@@ -1,3 +1,4 @@
+import type { ExpandTree, UsersetRef } from '../model/expand-tree.ts';
 import type { Explanation } from '../model/explanation.ts';
 import type { RelationTuple, Subject, TupleChange } from '../model/relation-tuple.ts';
 import type { ListPage, SubjectList } from '../model/subject-list.ts';
@@ -95,6 +96,8 @@ export const PREVIEW_FAILED = 4;
 export type ReadsMeasured = { readonly reads: number; readonly isExhausted: boolean };
 
 export type QueryArgs = {
+  /** The effective userset tree. */
+  readonly expand: QueryStart & UsersetRef;
   readonly check: QueryStart & { readonly query: Query };
   readonly listSubjects: QueryStart & {
     readonly namespace: string;
@@ -143,6 +146,7 @@ export type QueryArgs = {
 };
 
 export type QueryResults = {
+  readonly expand: ExpandTree;
   readonly check: Decision;
   /** In parts, each with its own ids; `next` of the last one counts. */
   readonly listSubjects: SubjectList;

@@ -1,7 +1,5 @@
 import type { CarriedChanges } from '../model/carried-changes.ts';
-import type { CheckQuery } from '../model/check-query.ts';
 import type { CommittedChange } from '../model/committed-change.ts';
-import type { ExpandTree } from '../model/expand-tree.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import type { AppError } from '../shared/app-error.ts';
 import type { ErrorData } from '../shared/app-error.ts';
@@ -45,17 +43,21 @@ export type BatchItem = {
   readonly relation: string;
   readonly userId: string;
 };
-export type BatchItemResult = { readonly allowed: boolean; readonly error: string };
+/** Which objects a ListObjects asks for: those on which the user holds the relation. */
+export type UserObjects = {
+  readonly namespace: string;
+  readonly relation: string;
+  readonly userId: string;
+};
 
 export type WireFormat = 'json' | 'proto';
 export type RawMethod = 'check' | 'batchCheck' | 'listObjects';
 
-/** Answer to a raw body. `fallback`: unusual or invalid request; the general path must take it. */
+/** Answer to a raw body: a yes or no to a Check, and a message in the format of the body to all else. */
 export type RawAnswer =
   | { readonly kind: 'body'; readonly body: Uint8Array }
   | { readonly kind: 'allowed' }
   | { readonly kind: 'denied' }
-  | { readonly kind: 'fallback' }
   | { readonly kind: 'error'; readonly error: ErrorData };
 
 /** Stops work whose caller has gone; the callback is then not called. */
@@ -72,8 +74,8 @@ export interface Cancellable {
  */
 export interface ShardClient {
   /**
-   * The hot path: the worker parses `body` (ownership passes to the client) and verifies that its
-   * project, tenant and token equal `expected`, the routed ones; otherwise the answer is `fallback`. null: it was answered
+   * A decision as it came: the worker decodes `body`, which is the client's until the answer, and verifies that its
+   * project, tenant and token are `expected`, the routed and guarded ones; else the answer is INTERNAL. null: it was answered
    * in the call.
    */
   raw(
@@ -92,25 +94,8 @@ export interface ShardClient {
    */
   refusalBefore(shard: ShardKey | undefined, bytes: number, deadlineMs: number): AppError | null;
 
-  check(scope: ReadScope, query: CheckQuery, signal?: AbortSignal): Promise<boolean>;
-  batchCheck(
-    scope: ReadScope,
-    items: readonly BatchItem[],
-    signal?: AbortSignal,
-  ): Promise<readonly BatchItemResult[]>;
-  expand(
-    scope: ReadScope,
-    query: { readonly namespace: string; readonly objectId: string; readonly relation: string },
-    signal?: AbortSignal,
-  ): Promise<ExpandTree>;
-  listObjects(
-    scope: ReadScope,
-    query: { readonly namespace: string; readonly relation: string; readonly userId: string },
-    signal?: AbortSignal,
-  ): Promise<readonly string[]>;
-
   /**
-   * A query of gatehouse.v1 (queries.ts). A long result may come in parts, in order: `onPart` takes those
+   * An Expand, or a query of gatehouse.v1 (queries.ts). A long result may come in parts, in order: `onPart` takes those
    * before the last one, with which the promise resolves.
    */
   ask<K extends QueryKind>(

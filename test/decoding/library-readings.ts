@@ -1,4 +1,11 @@
-import { type DescMessage, fromBinary, fromJsonString, type Message } from '@bufbuild/protobuf';
+import {
+  type DescField,
+  type DescMessage,
+  fromBinary,
+  fromJsonString,
+  type Message,
+  ScalarType,
+} from '@bufbuild/protobuf';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
 import {
   type BatchCheckRequest,
@@ -110,22 +117,55 @@ export function updatesOf({ updates }: WriteRelationTuplesRequest): unknown {
 }
 
 /**
- * Whether a message within a body runs past its own end. The library goes on where its last field ended; no encoder writes such.
- * `bytes` are a body that the library takes.
+ * Whether a message within another one runs past its own end. The library goes on where its last field ended; no encoder writes such.
+ * `bytes` are a message that the library takes.
  */
 export function runsOn(desc: DescMessage, bytes: Uint8Array): boolean {
+  const fields = new Map(desc.fields.map((field) => [field.number, field]));
+  return hasLongField(bytes, (number, reader) => {
+    const field = fields.get(number);
+    if (field === undefined) return undefined;
+    if (field.fieldKind === 'map') return isLongEntry(field, reader.bytes());
+    return readField(field.message, field.scalar, reader);
+  });
+}
+
+/** Of a map with texts as keys. */
+function isLongEntry({ message, scalar }: DescField, bytes: Uint8Array): boolean {
+  return hasLongField(bytes, (number, reader) => {
+    if (number === 1) return readField(undefined, ScalarType.STRING, reader);
+    return number === 2 ? readField(message, scalar, reader) : undefined;
+  });
+}
+
+/** `read` reads a field, and says whether it runs on within; undefined: it is not known. */
+function hasLongField(
+  bytes: Uint8Array,
+  read: (number: number, reader: BinaryReader) => boolean | undefined,
+): boolean {
   const reader = new BinaryReader(bytes);
   try {
     while (reader.pos < reader.len) {
       const [number, wireType] = reader.tag();
-      const message = desc.fields.find((field) => field.number === number)?.message;
-      if (message !== undefined) fromBinary(message, reader.bytes());
-      // All others are texts, which it reads by their lengths, whatever the wire type.
-      else if (desc.fields.some((field) => field.number === number)) reader.bytes();
-      else reader.skip(wireType, number);
+      const isLong = read(number, reader);
+      if (isLong === true) return true;
+      if (isLong === undefined) reader.skip(wireType, number);
     }
     return false;
   } catch {
     return true;
   }
+}
+
+/** By the type that it has, whatever the wire type. */
+function readField(
+  message: DescMessage | undefined,
+  scalar: ScalarType | undefined,
+  reader: BinaryReader,
+): boolean {
+  if (message !== undefined) return runsOn(message, reader.bytes());
+  if (scalar === ScalarType.STRING) reader.bytes();
+  else if (scalar === ScalarType.DOUBLE) reader.double();
+  else reader.int64();
+  return false;
 }

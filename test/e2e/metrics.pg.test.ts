@@ -70,7 +70,7 @@ test('decisions, sizes, errors and backstops are counted once', async () => {
   await expectValue('gatehouse_eval_reads_bucket{rpc="Check",le="128"}', 4);
   await expectValue('gatehouse_eval_reads_count{rpc="BatchCheck"}', 6);
   await expectValue('gatehouse_eval_reads_count{rpc="CheckSet"}', 1);
-  await expectValue('authz_check_duration_seconds_count{rpc="Check"}', 6);
+  await expectValue('authz_check_duration_seconds_count{rpc="Check"}', 7);
   await expectValue('authz_check_duration_seconds_count{rpc="CheckSet"}', 1);
   await expectValue('authz_check_duration_seconds_count{rpc="BatchCheck"}', 2);
 });

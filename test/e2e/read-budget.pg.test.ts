@@ -5,6 +5,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { BudgetJson, MeasuredJson } from '../../src/cli/operate/budget/budget-json.ts';
 import { AuthzService } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import { instanceForFile } from '../support/instance.ts';
+import { query, type QueryAnswer } from '../support/query-call.ts';
 
 const { instance } = await instanceForFile({ GATEWAY_METRICS_PROJECTS: '2' });
 
@@ -230,7 +231,11 @@ describe('BudgetService', () => {
     const set = (max: number): Promise<Answer> =>
       authz('AdminService/UpdateProject', { id: 'measured', max_check_reads: max });
     const asked = { project_id: 'measured', ...DEEP };
-    const cold = (): Promise<Answer> => authz('AuthzService/Check', asked, '', instance.generalUrl);
+    // A query of gatehouse.v1 about a user remembers nothing.
+    const { subject_user_id: user_id, ...object } = DEEP;
+    const question = { ...object, subject: { user_id } };
+    const cold = (): Promise<QueryAnswer> =>
+      query(instance, 'Check', { scope: { project_id: 'measured' }, question });
     await set(reads - 1);
     expect((await cold()).status).toBe(429);
     // What is remembered only lowers it: this one passes.

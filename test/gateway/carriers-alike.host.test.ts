@@ -19,6 +19,7 @@ import { afterAll, expect, test } from 'vitest';
 import { createCallerPort } from '../../src/gateway/connect/caller-port.ts';
 import { AUTHZ_ERRORS } from '../../src/gateway/connect/connect-error.ts';
 import { malformedMessage } from '../../src/gateway/connect/malformed-message.ts';
+import { DecisionReader } from '../../src/gateway/hot/decision-reader.ts';
 import { FramedDecisions } from '../../src/gateway/hot/framed-decisions.ts';
 import { HOT_METHODS } from '../../src/gateway/hot/hot-methods.ts';
 import { RawDecisions } from '../../src/gateway/hot/raw-decisions.ts';
@@ -155,16 +156,6 @@ function unexpected(): never {
   throw new Error('nobody asks for this here');
 }
 
-function decided<T>(answer: T, signal: AbortSignal | undefined): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const leave = worker.hold(() => resolve(answer));
-    signal?.addEventListener('abort', () => {
-      leave();
-      reject(signal.reason as Error);
-    });
-  });
-}
-
 const shards: ShardClient = {
   raw: (method, format, _body, _scope, _expected, onAnswer) => {
     const { response, right } = method === 'check' ? METHODS.Check : METHODS.ListObjects;
@@ -175,10 +166,6 @@ const shards: ShardClient = {
     return { cancel: worker.hold(() => onAnswer(answer)) };
   },
   refusalBefore: () => null,
-  check: (_scope, _query, signal) => decided(true, signal),
-  listObjects: (_scope, _query, signal) => decided(OBJECTS, signal),
-  batchCheck: unexpected,
-  expand: unexpected,
   ask: unexpected,
   setModel: unexpected,
   hint: unexpected,
@@ -213,7 +200,9 @@ const general = createConnectAdapter({
   bodyBudget,
   report: (failure) => void failures.push(failure),
 });
-const parts = { callers: callersOf(), shards, scopes, meter, general, bodyBudget, ...limits };
+const reader = new DecisionReader({});
+const shared = { callers: callersOf(), shards, scopes, meter, general, bodyBudget, reader };
+const parts = { ...shared, ...limits };
 const raw = new RawDecisions(parts);
 const framed = new FramedDecisions({
   ...parts,

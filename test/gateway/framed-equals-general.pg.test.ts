@@ -16,6 +16,7 @@ import {
 } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import { callHttp2, envelope } from '../support/http2-calls.ts';
 import { instanceForFile } from '../support/instance.ts';
+import { NARROW_CALLERS, NARROW_TOKEN } from '../support/narrow-caller.ts';
 import { call } from '../support/service.ts';
 import { byLength, inLong, inShort } from '../support/test-length.ts';
 
@@ -24,8 +25,8 @@ import { byLength, inLong, inShort } from '../support/test-length.ts';
  * broken, framed in every way, and what comes back is compared to the byte. `npm run fuzz:framed` sends 102,000 bodies (FUZZ_RUNS=85).
  */
 const instances = {
-  alone: (await instanceForFile()).instance,
-  'beside others': (await instanceForFile({}, () => false)).instance,
+  alone: (await instanceForFile(NARROW_CALLERS)).instance,
+  'beside others': (await instanceForFile(NARROW_CALLERS, () => false)).instance,
 };
 const METHODS = ['Check', 'BatchCheck', 'ListObjects'] as const;
 type Method = (typeof METHODS)[number];
@@ -118,14 +119,27 @@ describe.each(['alone', 'beside others'] as const)(
       return { status: response.status, fields, body: text };
     }
 
-    /** grpc-status, or the HTTP status where there is none. */
-    async function expectSame(carrier: Carrier, sent: Sent): Promise<string> {
-      const [hot, general] = await Promise.all([send(0, carrier, sent), send(1, carrier, sent)]);
+    /** grpc-status, or the HTTP status where there is none. A caller that reaches one tenant alone learns nothing of others. */
+    async function expectSame(carrier: Carrier, sent: Sent, isOutOfReach = false): Promise<string> {
+      const authorization = `Bearer ${NARROW_TOKEN}`;
+      const narrow = { ...sent, headers: { authorization, ...sent.headers } };
+      const [hot, general, hotNarrow, generalNarrow] = await Promise.all([
+        send(0, carrier, sent),
+        send(1, carrier, sent),
+        send(0, carrier, narrow),
+        send(1, carrier, narrow),
+      ]);
+      expect(hotNarrow, `${carrier}, narrow: ${sent.body.toString('hex')}`).toEqual(generalNarrow);
       expect(
         hot,
         `${carrier} ${sent.method} ${JSON.stringify(sent.headers)} ${sent.body.toString('hex')}`,
       ).toEqual(general);
-      const { status, fields, body } = general as {
+      if (isOutOfReach) expect(['0', '200']).not.toContain(statusOf(hotNarrow));
+      return statusOf(general);
+    }
+
+    function statusOf(answer: object): string {
+      const { status, fields, body } = answer as {
         status: number;
         fields: Record<string, string>;
         body: string;
@@ -229,7 +243,10 @@ describe.each(['alone', 'beside others'] as const)(
               const bytes = how.isJson
                 ? Buffer.from(toJsonString(SCHEMAS[method], message))
                 : Buffer.from(toBinary(SCHEMAS[method], message));
-              const status = await expectSame(carrier, framed(carrier, method, bytes, how));
+              const { projectId = '', tenantId = '' } = where;
+              const isElsewhere = tenantId !== '' || !['', 'default'].includes(projectId);
+              const sent = framed(carrier, method, bytes, how);
+              const status = await expectSame(carrier, sent, isElsewhere && how.damage === '');
               expect(
                 status,
                 'no request is an internal error but for what gRPC calls one',

@@ -8,6 +8,7 @@ import {
   ListObjectsRequestSchema,
 } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import { instanceForFile } from '../support/instance.ts';
+import { isOutOfReach, NARROW_CALLERS, NARROW_TOKEN } from '../support/narrow-caller.ts';
 import { call } from '../support/service.ts';
 import { byLength, inLong, inShort } from '../support/test-length.ts';
 
@@ -16,8 +17,8 @@ import { byLength, inLong, inShort } from '../support/test-length.ts';
  * broken, go down both, and status, body and headers are compared.
  */
 const instances = {
-  alone: (await instanceForFile()).instance,
-  'beside others': (await instanceForFile({}, () => false)).instance,
+  alone: (await instanceForFile(NARROW_CALLERS)).instance,
+  'beside others': (await instanceForFile(NARROW_CALLERS, () => false)).instance,
 };
 let instance = instances.alone;
 /** Tokens of the default tenant: one valid, one of another tenant. */
@@ -98,12 +99,23 @@ async function send(baseUrl: string, sent: Sent): Promise<object> {
   return { status: response.status, headers, body };
 }
 
+/** Both paths say the same, and the same to a caller that reaches one tenant alone, which learns nothing of others. */
 async function expectSame(sent: Sent): Promise<number> {
-  const [hot, general] = await Promise.all([
+  const authorization = `Bearer ${NARROW_TOKEN}`;
+  const narrow = { ...sent, headers: { ...sent.headers, authorization } };
+  const isNamed = sent.headers['authorization'] !== undefined;
+  const [hot, general, hotNarrow, generalNarrow] = await Promise.all([
     send(instance.baseUrl, sent),
     send(instance.generalUrl, sent),
+    send(instance.baseUrl, isNamed ? sent : narrow),
+    send(instance.generalUrl, isNamed ? sent : narrow),
   ]);
   expect(hot, describeSent(sent)).toEqual(general);
+  expect(hotNarrow, describeSent(narrow)).toEqual(generalNarrow);
+  const isJson = !(sent.headers['content-type'] ?? 'json').includes('proto');
+  if (!isNamed && isOutOfReach(SCHEMAS[sent.method], isJson, sent.body)) {
+    expect((hotNarrow as { status: number }).status, describeSent(narrow)).not.toBe(200);
+  } else expect(hotNarrow, describeSent(narrow)).toEqual(hot);
   return (general as { status: number }).status;
 }
 
@@ -112,6 +124,11 @@ function describeSent(sent: Sent): string {
 }
 
 const METHODS = ['Check', 'BatchCheck', 'ListObjects'] as const;
+const SCHEMAS = {
+  Check: CheckRequestSchema,
+  BatchCheck: BatchCheckRequestSchema,
+  ListObjects: ListObjectsRequestSchema,
+} as const;
 
 function jsonBody(method: (typeof METHODS)[number]): Record<string, unknown> {
   const object = { namespace: 'resource', object_id: 'd1', relation: 'viewer' };
@@ -297,12 +314,7 @@ describe.each(['alone', 'beside others'] as const)('hot path == general path, %s
   });
 
   test.each(METHODS)('%s in binary, generated and damaged', async (method) => {
-    const schema: DescMessage =
-      method === 'Check'
-        ? CheckRequestSchema
-        : method === 'BatchCheck'
-          ? BatchCheckRequestSchema
-          : ListObjectsRequestSchema;
+    const schema: DescMessage = SCHEMAS[method];
     const damage = fc.record({
       kind: fc.constantFrom('none', 'none', 'none', 'cut', 'append', 'flip'),
       at: fc.nat(),

@@ -2,17 +2,20 @@ import { fromJsonString } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
 import { scanJsonScope } from '../../src/gateway/hot/json-scope.ts';
-import { createScopeScan, type ScopeScan } from '../../src/gateway/hot/scope-scan.ts';
+import { createScopeScan } from '../../src/gateway/hot/scope-scan.ts';
 import { BatchCheckRequestSchema } from '../../src/gen/workspace/v1/authz_service_pb.ts';
+import type { RawScope } from '../../src/protocol/shard-client.ts';
 
 const scan = createScopeScan();
 
-function scanned(text: string): ScopeScan | false {
-  return scanJsonScope(Buffer.from(text), scan) ? { ...scan } : false;
+function scanned(text: string): RawScope | false {
+  if (!scanJsonScope(Buffer.from(text), scan)) return false;
+  const { projectId, tenantId, token } = scan;
+  return { projectId, tenantId, token };
 }
 
 /** The scope that the library reads; false where it refuses the body. */
-function library(text: string): ScopeScan | false {
+function library(text: string): RawScope | false {
   try {
     const request = fromJsonString(BatchCheckRequestSchema, text.replace(/^\uFEFF/, ''));
     const { projectId, tenantId, atLeastConsistencyToken: token } = request;
@@ -58,6 +61,31 @@ describe('scanJsonScope', () => {
   ])('reads %s', (text, projectId, tenantId, token) => {
     expect(scanned(text)).toEqual({ projectId, tenantId, token });
     expect(library(text)).toEqual({ projectId, tenantId, token });
+  });
+
+  test('looks at no more than 64 KiB before and behind the items of a long body', () => {
+    const space = (bytes: number): string => ' '.repeat(bytes);
+    const item = `{"object_id":"${'x'.repeat(70_000)}"}`;
+    const spaced = (before: number, behind: number): string =>
+      `{"project_id":"p",${space(before)}"items":[${item}],"tenant_id":"t"${space(behind)}}`;
+    const wanted = { projectId: 'p', tenantId: 't', token: '' };
+    expect(scanned(spaced(60_000, 60_000))).toEqual(wanted);
+    expect(scanned(spaced(70_000, 0))).toBe(false);
+    expect(scanned(spaced(0, 70_000))).toBe(false);
+    // What lies behind is not taken for the end.
+    expect(scanned(`{"tenant_id":"t"}${space(70_000)}`)).toBe(false);
+    expect(scanned(`{"tenant_id":"t"}${space(70_000)}x`)).toBe(false);
+  });
+
+  test('says of a Check whether it asks for a userset', () => {
+    for (const [text, namesSet] of [
+      ['{"subject_set":{"namespace":"group"},"tenant_id":"t"}', true],
+      ['{"subjectSet":{}}', true],
+      ['{"tenant_id":"t"}', false],
+    ] as const) {
+      expect(scanned(text)).not.toBe(false);
+      expect(scan.namesSet).toBe(namesSet);
+    }
   });
 
   test.each([

@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { DecisionReader } from '../../src/gateway/hot/decision-reader.ts';
 import { HOT_METHODS } from '../../src/gateway/hot/hot-methods.ts';
 import { RawDecisions } from '../../src/gateway/hot/raw-decisions.ts';
 import { ReadScopes } from '../../src/gateway/reads/read-scopes.ts';
@@ -92,6 +93,7 @@ async function serve(answers: readonly RawAnswer[] = [{ kind: 'allowed' }]) {
     },
     bodyBytesMax: 1024 * 1024,
     bodyBudget: new BodyBudget(),
+    reader: new DecisionReader({}),
     compressMinBytes: 1024,
     timeoutMsMax: 60_000,
   });

@@ -7,8 +7,13 @@ import { createScopeScan } from '../../src/gateway/hot/scope-scan.ts';
 import { AuthzService } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 
 const scan = createScopeScan();
-const numbers = { projectId: 1, tenantId: 2, token: 3 };
-const of = (projectId: string, tenantId: string, token = '') => ({ projectId, tenantId, token });
+const numbers = { subjectSet: 0, projectId: 1, tenantId: 2, token: 3 };
+const of = (projectId: string, tenantId: string, token = '') => ({
+  projectId,
+  tenantId,
+  token,
+  namesSet: false,
+});
 const tenant = [0x12, 1, 0x74];
 const ones = (count: number): number[] => Array.from({ length: count }, () => 0xff);
 const over = (count: number): number[] => Array.from({ length: count }, () => 0x80);
@@ -27,7 +32,7 @@ test('ends on any bytes', () => {
 
 test('finds a field whose tag is long', () => {
   const body = Buffer.from([0x3a, 1, 0x7a, 0x0a, 1, 0x70, 0xe2, 0x12, 1, 0x78]);
-  expect(scanProtoScope(body, { projectId: 1, tenantId: 2, token: 300 }, scan)).toBe(true);
+  expect(scanProtoScope(body, { ...numbers, token: 300 }, scan)).toBe(true);
   expect(scan).toEqual(of('p', '', 'x'));
 });
 
@@ -74,13 +79,27 @@ test.each([
   expect(scanBytes(...bytes)).toBe(false);
 });
 
-test('a value that comes a hundred thousand times becomes one text', () => {
+test('a value that comes fifty thousand times becomes one text', () => {
   const texts = vi.spyOn(Buffer.prototype, 'toString');
-  const body = Buffer.alloc(400_000, Buffer.from([0x0a, 2, 0xc3, 0xa9]));
+  const body = Buffer.alloc(200_000, Buffer.from([0x0a, 2, 0xc3, 0xa9]));
   expect(scanProtoScope(body, numbers, scan)).toBe(true);
   expect(texts).toHaveBeenCalledOnce();
   texts.mockRestore();
   expect(scan).toEqual(of('é', ''));
+});
+
+test('gives up on more fields than a batch can have items', () => {
+  const fields = (count: number): Buffer => Buffer.alloc(count * 2, Buffer.from([0x0a, 0]));
+  expect(scanProtoScope(fields(65_536), numbers, scan)).toBe(true);
+  expect(scanProtoScope(fields(65_537), numbers, scan)).toBe(false);
+});
+
+test('says of a Check whether it asks for a userset', () => {
+  const withSet = { ...numbers, subjectSet: 3, token: 4 };
+  expect(scanProtoScope(Buffer.from([0x1a, 0, ...tenant]), withSet, scan)).toBe(true);
+  expect(scan.namesSet).toBe(true);
+  expect(scanProtoScope(Buffer.from(tenant), withSet, scan)).toBe(true);
+  expect(scan.namesSet).toBe(false);
 });
 
 test.each(HOT_METHODS)(

@@ -179,10 +179,6 @@ function losingChanges(shards: ShardClient, isLost: () => boolean): ShardClient 
   return {
     refusalBefore: (...args) => shards.refusalBefore(...args),
     raw: (...call) => shards.raw(...call),
-    check: (...call) => shards.check(...call),
-    batchCheck: (...call) => shards.batchCheck(...call),
-    expand: (...call) => shards.expand(...call),
-    listObjects: (...call) => shards.listObjects(...call),
     ask: (...call) => shards.ask(...call),
     setModel: (...call) => shards.setModel(...call),
     hint: (...call) => shards.hint(...call),

@@ -17,6 +17,10 @@ export type Want = Partial<
     isHeldOnly: boolean;
     slices: number;
     throws: unknown;
+    isReadFirst: boolean;
+    /** Slices that it takes to read. */
+    readSlices: number;
+    readThrows: unknown;
   }
 >;
 
@@ -39,6 +43,12 @@ export class Probe implements Job {
   readonly #actor: ShardActor;
   #slices: number;
   readonly #throws: unknown;
+  readonly isReadFirst: boolean;
+  readonly #readThrows: unknown;
+  #readSlices: number;
+  /** Slices in which it was read. */
+  reads = 0;
+  isDropped = false;
 
   constructor(actor: ShardActor, requestId: number, want: Want) {
     this.requestId = requestId;
@@ -61,6 +71,21 @@ export class Probe implements Job {
     this.isLong = want.isLong ?? false;
     this.#slices = want.slices ?? 1;
     this.#throws = want.throws;
+    this.isReadFirst = want.isReadFirst ?? false;
+    this.#readSlices = want.readSlices ?? 1;
+    this.#readThrows = want.readThrows;
+  }
+
+  read(): boolean {
+    this.reads += 1;
+    this.#readSlices -= 1;
+    if (this.#readSlices > 0) return false;
+    if (this.#readThrows !== undefined) throw this.#readThrows;
+    return true;
+  }
+
+  drop(): void {
+    this.isDropped = true;
   }
 
   run(shard: JobShard): 'done' | 'more' {

@@ -97,13 +97,18 @@ function start(options: { indexBytesMax?: number; loadTimeoutMs?: number } = {})
     scope,
     minRevision: ask.minRevision ?? 0,
     deadlineMs: Infinity,
-    method: 'check',
-    args: {
-      namespace: 'doc',
-      objectId: ask.object ?? 'd1',
-      relation: 'viewer',
-      subject: { kind: 'user', userId: 'u' },
-      contextJson: '',
+    query: {
+      kind: 'check',
+      args: {
+        contextual: [],
+        context: '',
+        query: {
+          namespace: 'doc',
+          objectId: ask.object ?? 'd1',
+          relation: 'viewer',
+          subject: { kind: 'user', userId: 'u' },
+        },
+      },
     },
   });
   const check = (...asks: Ask[]): void =>

@@ -6,14 +6,15 @@ import { slotOfShard } from '../../src/protocol/shard-routing.ts';
 import type { WorkerPool } from '../../src/workers/slot/worker-pool.ts';
 import { byLength } from '../support/test-length.ts';
 import {
+  askList,
   askRaw,
-  checkViewer,
-  type Fixture,
-  type FixtureOptions,
+  askBatch,
   MODEL_VERSION,
   reasonOf,
   scopeOf,
   startFixture,
+  type Fixture,
+  type FixtureOptions,
   viewer,
 } from './pool-fixture.ts';
 
@@ -390,7 +391,7 @@ test(`Checks never go back, on this thread or in a worker, while the shard chang
       while (!isOver) {
         const least = Math.max(acknowledged, shown);
         const query = { namespace: 'doc', relation: 'viewer', userId: 'u' };
-        const answer = await pool.listObjects(scope(), query).catch(reasonOf);
+        const answer = await askList(pool, scope(), query).catch(reasonOf);
         await pause(4);
         if (typeof answer === 'string') continue;
         const count = answer.filter((id) => id !== 'door').length;
@@ -459,8 +460,10 @@ test('a Check that ended a worker is refused, also where the thread itself would
 test('a busy shard is answered as before where it asks for anything but single Checks', async () => {
   await using fixture = await startLocalReplicas();
   const { pool } = fixture;
+  const item = { namespace: 'doc', objectId: 'd0', relation: 'viewer', userId: 'u' };
   for (let i = 0; i < 200; i++) {
-    expect(await checkViewer(pool, scopeOf(SHARD, 1), 'd0', 'u')).toBe(true);
+    const [result] = await askBatch(pool, scopeOf(SHARD, 1), [item]);
+    expect(result?.allowed).toBe(true);
   }
   expect(pool.localReplicas.shards).toBe(0);
 });

@@ -1,6 +1,14 @@
+import type { CheckQuery } from '../../src/model/check-query.ts';
 import type { ShardKey, TupleChange } from '../../src/model/relation-tuple.ts';
 import type { WorkerStats } from '../../src/protocol/messages.ts';
-import type { RawAnswer, ReadScope } from '../../src/protocol/shard-client.ts';
+import type {
+  BatchItem,
+  RawAnswer,
+  RawMethod,
+  ReadScope,
+  UserObjects,
+} from '../../src/protocol/shard-client.ts';
+import { AppError, errorFromData } from '../../src/shared/app-error.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 import { WORKER_DEFAULTS } from '../../src/workers/shard/worker-settings.ts';
 import { LocalReplicaTransport } from '../../src/workers/slot/local-replica-transport.ts';
@@ -144,22 +152,92 @@ export function checkViewer(
 ): Promise<boolean> {
   const subject = { kind: 'user', userId } as const;
   const query = { namespace: 'doc', objectId, relation: 'viewer', subject, contextJson: '' };
-  return pool.check(scope, query, signal);
+  return askCheck(pool, scope, query, signal);
 }
+
+const NO_SCOPE = { projectId: '', tenantId: '', token: '' };
 
 /** A raw request as the gateway sends it, when its scan read exactly what the body says. */
 export function askRaw(
   pool: WorkerPool,
   scope: ReadScope,
-  method: 'check' | 'batchCheck' | 'listObjects',
+  method: RawMethod,
   body: string | Uint8Array,
-  expected = { projectId: '', tenantId: '', token: '' },
+  expected = NO_SCOPE,
 ): Promise<RawAnswer> {
   const bytes = typeof body === 'string' ? Buffer.from(body) : body;
   const format = typeof body === 'string' ? 'json' : 'proto';
   return new Promise((resolve) => {
     pool.raw(method, format, bytes, scope, expected, resolve);
   });
+}
+
+/** The answer to a request in JSON that names no scope. Errors: those of the pool; CANCELLED. */
+function asked(
+  pool: WorkerPool,
+  scope: ReadScope,
+  method: RawMethod,
+  request: object,
+  signal?: AbortSignal,
+): Promise<Exclude<RawAnswer, { readonly kind: 'error' }>> {
+  const body = Buffer.from(JSON.stringify(request));
+  return new Promise((resolve, reject) => {
+    const running = pool.raw(method, 'json', body, scope, NO_SCOPE, (answer) => {
+      if (answer.kind === 'error') reject(errorFromData(answer.error));
+      // The bytes are the pool's again once this returns.
+      else if (answer.kind === 'body') resolve({ kind: 'body', body: Buffer.from(answer.body) });
+      else resolve(answer);
+    });
+    signal?.addEventListener('abort', () => {
+      running?.cancel();
+      reject(new AppError('CANCELLED', 'the call was cancelled'));
+    });
+  });
+}
+
+/** What a Check answers. */
+export async function askCheck(
+  pool: WorkerPool,
+  scope: ReadScope,
+  { namespace, objectId, relation, subject, contextJson }: CheckQuery,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  const object = { namespace, objectId, relation };
+  const { kind: _kind, ...set } = subject;
+  const of = subject.kind === 'user' ? { subjectUserId: subject.userId } : { subjectSet: set };
+  const context = contextJson === '' ? {} : { context: JSON.parse(contextJson) as unknown };
+  const request = { ...object, ...of, ...context };
+  return (await asked(pool, scope, 'check', request, signal)).kind === 'allowed';
+}
+
+export type BatchResult = { readonly allowed: boolean; readonly error: string };
+
+/** What a BatchCheck answers. */
+export async function askBatch(
+  pool: WorkerPool,
+  scope: ReadScope,
+  items: readonly BatchItem[],
+): Promise<readonly BatchResult[]> {
+  const request = {
+    items: items.map(({ userId: subjectUserId, ...item }) => ({ ...item, subjectUserId })),
+  };
+  const answer = jsonOf(await asked(pool, scope, 'batchCheck', request));
+  return (answer as { readonly results: readonly BatchResult[] }).results;
+}
+
+/** What a ListObjects answers. */
+export async function askList(
+  pool: WorkerPool,
+  scope: ReadScope,
+  { userId: subjectUserId, ...query }: UserObjects,
+): Promise<readonly string[]> {
+  const answer = jsonOf(await asked(pool, scope, 'listObjects', { ...query, subjectUserId }));
+  return (answer as { readonly object_ids: readonly string[] }).object_ids;
+}
+
+function jsonOf(answer: RawAnswer): unknown {
+  if (answer.kind !== 'body') throw new Error('an answer without a body');
+  return JSON.parse(Buffer.from(answer.body).toString());
 }
 
 /** The reason of an AppError, or the text of anything else. */

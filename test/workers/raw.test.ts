@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { CheckRequestSchema } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import { canonicalJson } from '../../src/model/canonical-json.ts';
 import type { TupleChange } from '../../src/model/relation-tuple.ts';
-import { askRaw, scopeOf, startFixture, viewer } from './pool-fixture.ts';
+import { askCheck, askRaw, scopeOf, startFixture, viewer } from './pool-fixture.ts';
 
 const SHARD = { projectId: 'p', tenantId: '' };
 const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString();
@@ -95,7 +95,7 @@ test('a check with a context says what a parsed one says, in JSON and in binary'
           subject: { kind: 'user', userId: 'u' } as const,
           contextJson: context === undefined ? '' : canonicalJson(context),
         };
-        const wanted = { kind: (await pool.check(scope, query)) ? 'allowed' : 'denied' };
+        const wanted = { kind: (await askCheck(pool, scope, query)) ? 'allowed' : 'denied' };
         const question = JSON.stringify(asked);
         expect(await askRaw(pool, scope, 'check', question), question).toEqual(wanted);
         const request = create(

@@ -5,11 +5,12 @@ import { slotOfShard } from '../../src/protocol/shard-routing.ts';
 import type { ReplicationOptions } from '../../src/workers/slot/shard-replication.ts';
 import { byLength } from '../support/test-length.ts';
 import {
+  askList,
   checkViewer,
-  type Fixture,
   reasonOf,
   scopeOf,
   startFixture,
+  type Fixture,
   viewer,
 } from './pool-fixture.ts';
 
@@ -199,7 +200,7 @@ test(`reads of a spread shard never go back, while it changes, spreads and worke
       while (!isOver) {
         const least = Math.max(acknowledged, shown);
         const query = { namespace: 'doc', relation: 'viewer', userId: 'u' };
-        const answer = await pool.listObjects(scopeOf(SHARD, acknowledged), query).catch(reasonOf);
+        const answer = await askList(pool, scopeOf(SHARD, acknowledged), query).catch(reasonOf);
         if (typeof answer === 'string') {
           expect(['WORKER_LOST', 'SHARD_UNAVAILABLE', 'QUEUE_FULL']).toContain(answer);
           await pause(4);

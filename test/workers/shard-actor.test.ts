@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
 import { AppError } from '../../src/shared/app-error.ts';
 import {
-  MODEL_VERSION,
+  askBatch,
   checkViewer,
+  MODEL_VERSION,
   reasonOf,
   scopeOf,
   startFixture,
@@ -153,7 +154,7 @@ test('a suspended evaluation keeps its revision', async () => {
     relation: 'viewer',
     userId: 'u',
   }));
-  const batch = pool.batchCheck(scopeOf(SHARD, 1), [...items, ...items]);
+  const batch = askBatch(pool, scopeOf(SHARD, 1), [...items, ...items]);
   // Removes everything, in the middle of the batch or before it: it must see one of the two whole.
   await new Promise((resolve) => setImmediate(resolve));
   pool.applyCommitted([

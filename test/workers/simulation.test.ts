@@ -4,7 +4,7 @@ import type { Random } from '../../bench/dataset/random.ts';
 import type { CommittedChange } from '../../src/model/committed-change.ts';
 import type { ShardKey } from '../../src/model/relation-tuple.ts';
 import { byLength } from '../support/test-length.ts';
-import { checkViewer, reasonOf, scopeOf, startFixture, viewer } from './pool-fixture.ts';
+import { askBatch, checkViewer, reasonOf, scopeOf, startFixture, viewer } from './pool-fixture.ts';
 import type { Fixture } from './pool-fixture.ts';
 
 const SEED = Number(process.env['SEED'] ?? '1');
@@ -94,7 +94,7 @@ async function readBatch(
   }));
   tally.asked += 1;
   const scope = scopeOf(shard, minRevision);
-  const results = await fixture.pool.batchCheck(scope, items).catch(reasonOf);
+  const results = await askBatch(fixture.pool, scope, items).catch(reasonOf);
   if (typeof results === 'string') {
     expect(EXPECTED_REASONS).toContain(results);
     tally.failed += 1;

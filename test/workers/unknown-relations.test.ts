@@ -9,7 +9,16 @@ import { parseModel } from '../../src/model/namespace-model.ts';
 import { missingPart } from '../../src/model/unknown-relation.ts';
 import type { WorkerStats } from '../../src/protocol/messages.ts';
 import { byLength } from '../support/test-length.ts';
-import { askRaw, type Fixture, reasonOf, scopeOf, startFixture, viewer } from './pool-fixture.ts';
+import {
+  askBatch,
+  askCheck,
+  askRaw,
+  reasonOf,
+  scopeOf,
+  startFixture,
+  type Fixture,
+  viewer,
+} from './pool-fixture.ts';
 
 /* Every way of a decision counts and flags what a typed model does not have, and nothing else. */
 const SHARD = { projectId: 'p', tenantId: 't' };
@@ -89,17 +98,17 @@ const WAYS: Readonly<
   parsedUser: async ({ pool }, asked) => {
     const subject = { kind: 'user', userId: 'u' } as const;
     const query = { ...asked, objectId: 'd', subject, contextJson: '' };
-    await pool.check(scopeOf(SHARD, 1), query);
+    await askCheck(pool, scopeOf(SHARD, 1), query);
     return undefined;
   },
   parsedSet: async ({ pool }, asked) => {
     const subject = { kind: 'set', namespace: 'group', objectId: 'g', relation: 'member' } as const;
     const query = { ...asked, objectId: 'd', subject, contextJson: '' };
-    await pool.check(scopeOf(SHARD, 1), query);
+    await askCheck(pool, scopeOf(SHARD, 1), query);
     return undefined;
   },
   parsedBatch: async ({ pool }, asked) => {
-    await pool.batchCheck(scopeOf(SHARD, 1), [{ ...asked, objectId: 'd', userId: 'u' }]);
+    await askBatch(pool, scopeOf(SHARD, 1), [{ ...asked, objectId: 'd', userId: 'u' }]);
     return undefined;
   },
   queryCheck: async ({ pool }, asked) => {

@@ -6,7 +6,16 @@ import { WORKER_DEFAULTS } from '../../src/workers/shard/worker-settings.ts';
 import { createWorkerPool } from '../../src/workers/slot/worker-pool.ts';
 import { InProcessTransport } from './in-process-transport.ts';
 import { MemoryShardSource } from './memory-shard-source.ts';
-import { askRaw, checkViewer, reasonOf, scopeOf, startFixture, viewer } from './pool-fixture.ts';
+import {
+  askBatch,
+  askList,
+  askRaw,
+  checkViewer,
+  reasonOf,
+  scopeOf,
+  startFixture,
+  viewer,
+} from './pool-fixture.ts';
 
 /** The n-th shard that slot `slot` of two owns. */
 function shardOfSlot(slot: number, n = 0): ShardKey {
@@ -54,7 +63,7 @@ test('long lists stop neither the checks of their own shard nor those of others'
   let listsDone = 0;
   const lists = Array.from({ length: LISTS }, async () => {
     const query = { namespace: 'doc', relation: 'viewer', userId: 'u' };
-    expect((await pool.listObjects(scope, query)).length).toBe(20_000);
+    expect((await askList(pool, scope, query)).length).toBe(20_000);
     listsDone += 1;
   });
   // With a mailbox closed until the lists are done, these would come after the last of them.
@@ -78,7 +87,7 @@ test('a change is not starved by long evaluations that follow each other', async
   const query = { namespace: 'doc', relation: 'viewer', userId: 'u' };
   let isOver = false;
   const listing = Array.from({ length: 3 }, async () => {
-    while (!isOver) await pool.listObjects(scope, query);
+    while (!isOver) await askList(pool, scope, query);
   });
   await new Promise((resolve) => setTimeout(resolve, 20));
   pool.applyCommitted([source.commit(shard, [viewer('delete', 'd5', 'u')])]);
@@ -306,7 +315,7 @@ test('one tenant has no more bytes waiting than are left for the others', async 
   }));
   // 64 + 80 · 96 bytes each: three are within what is left beside them, the fourth is not.
   const ask = (shard: ShardKey): Promise<unknown> =>
-    pool.batchCheck(scopeOf(shard, 0), items).catch((error: unknown) => error);
+    askBatch(pool, scopeOf(shard, 0), items).catch((error: unknown) => error);
   const noisy = Array.from({ length: 4 }, () => ask(shardOfSlot(0)));
   const error = await noisy[3];
   expect(reasonOf(error)).toBe('QUEUE_FULL');
@@ -322,7 +331,7 @@ test('what would wait longer than it has time is refused at once, and taken agai
   await using fixture = await startFixture({ workerCount: 1 });
   const { pool, source, refused } = fixture;
   const gate = Promise.withResolvers<void>();
-  const items = Array.from({ length: 200 }, () => ({
+  const items = Array.from({ length: 250 }, () => ({
     namespace: 'doc',
     objectId: 'a',
     relation: 'viewer',
@@ -331,10 +340,10 @@ test('what would wait longer than it has time is refused at once, and taken agai
   const shard = shardOfSlot(0);
   const ask = (timeoutMs: number): Promise<unknown> => {
     const deadlineMs = performance.timeOrigin + performance.now() + timeoutMs;
-    return pool.batchCheck({ ...scopeOf(shard, 0), deadlineMs }, items).catch(reasonOf);
+    return askBatch(pool, { ...scopeOf(shard, 0), deadlineMs }, items).catch(reasonOf);
   };
   source.fault = () => gate.promise;
-  // 19,264 bytes each: behind two of them the third tells how long that takes.
+  // About 19,000 bytes each: behind two of them the third tells how long that takes.
   const waiting = [ask(60_000), ask(60_000), ask(60_000)];
   await new Promise((resolve) => setTimeout(resolve, 60));
   expect(await ask(50)).toBe('QUEUE_FULL');
@@ -349,6 +358,6 @@ test('what would wait longer than it has time is refused at once, and taken agai
   expect(pool.refusalBefore(undefined, 20_000, soonMs)).toBeNull();
   const patient = ask(60_000);
   gate.resolve();
-  for (const answer of [...waiting, patient]) expect(await answer).toHaveLength(200);
-  expect(await ask(60_000)).toHaveLength(200);
+  for (const answer of [...waiting, patient]) expect(await answer).toHaveLength(250);
+  expect(await ask(60_000)).toHaveLength(250);
 });

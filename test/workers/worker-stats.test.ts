@@ -5,7 +5,7 @@ import { WORKER_DEFAULTS } from '../../src/workers/shard/worker-settings.ts';
 import { createWorkerPool } from '../../src/workers/slot/worker-pool.ts';
 import { InProcessTransport } from './in-process-transport.ts';
 import { MemoryShardSource } from './memory-shard-source.ts';
-import { checkViewer, reasonOf, scopeOf, startFixture, viewer } from './pool-fixture.ts';
+import { askBatch, checkViewer, reasonOf, scopeOf, startFixture, viewer } from './pool-fixture.ts';
 
 const SHARD = { projectId: 'p', tenantId: '' };
 const MODEL = JSON.stringify({
@@ -25,7 +25,7 @@ test('counts decisions by names of the model, everything else as other', async (
   source.commit(SHARD, [viewer('insert', 'a', 'u')]);
   const item = (relation: string) => ({ namespace: 'doc', objectId: 'a', relation, userId: 'u' });
   await checkViewer(pool, scopeOf(SHARD, 1), 'a', 'u');
-  await pool.batchCheck(scopeOf(SHARD, 1), [item('viewer'), item('editor'), item('nonsense')]);
+  await askBatch(pool, scopeOf(SHARD, 1), [item('viewer'), item('editor'), item('nonsense')]);
   const total = (namespace: string, relation: string, outcome: string): number =>
     all
       .flatMap((stats) => stats.decisions)
@@ -63,7 +63,7 @@ test('a batch has a total budget; items not reached say so', async () => {
     relation: 'viewer',
     userId: 'stranger',
   }));
-  const results = await pool.batchCheck(scopeOf(SHARD, 1, { readBudget: 10 }), items);
+  const results = await askBatch(pool, scopeOf(SHARD, 1, { readBudget: 10 }), items);
   const reached = results.filter((result) => result.error === '').length;
   expect(reached).toBeGreaterThan(19);
   expect(reached).toBeLessThan(400);

@@ -9,7 +9,7 @@ import type { WorkerPool, WorkerPoolEvent } from '../../src/workers/slot/worker-
 import { createTestDatabase } from '../support/postgres.ts';
 import type { TestDatabase } from '../support/postgres.ts';
 import { writeChange } from '../support/write-change.ts';
-import { askRaw, checkViewer, reasonOf, scopeOf, viewer } from './pool-fixture.ts';
+import { askList, askRaw, checkViewer, reasonOf, scopeOf, viewer } from './pool-fixture.ts';
 
 let database: TestDatabase;
 let pool: WorkerPool;
@@ -98,9 +98,11 @@ test('raw bodies, lists and expansions cross the thread', async () => {
     '{"object_ids":["x","y","z"]}',
   );
   const query = { namespace: 'doc', relation: 'viewer', userId: 'u' };
-  expect(await pool.listObjects(scope, query)).toEqual(['x', 'y', 'z']);
+  expect(await askList(pool, scope, query)).toEqual(['x', 'y', 'z']);
   const target = { namespace: 'doc', objectId: 'x', relation: 'viewer' };
-  expect(await pool.expand(scope, target)).toMatchObject({ type: 'leaf', userIds: ['u'] });
+  const args = { ...target, contextual: [], context: '' };
+  const { result } = await pool.ask(scope, 'expand', args);
+  expect(result).toMatchObject({ type: 'leaf', userIds: ['u'] });
   const misrouted = await askRaw(
     pool,
     scope,
@@ -112,7 +114,10 @@ test('raw bodies, lists and expansions cross the thread', async () => {
       token: '',
     },
   );
-  expect(misrouted.kind).toBe('fallback');
+  expect(misrouted).toEqual({
+    kind: 'error',
+    error: { reason: 'INTERNAL', message: 'internal error', metadata: {} },
+  });
 });
 
 test('a list of many thousands comes in parts', async () => {
@@ -123,7 +128,7 @@ test('a list of many thousands comes in parts', async () => {
   );
   const revision = await writeChange(database.pool, shard);
   const scope = scopeOf(shard, revision, { epoch, readBudget: 1_000_000 });
-  const ids = await pool.listObjects(scope, { namespace: 'doc', relation: 'viewer', userId: 'u' });
+  const ids = await askList(pool, scope, { namespace: 'doc', relation: 'viewer', userId: 'u' });
   expect(ids.length).toBe(20_000);
   expect(ids).toEqual([...new Set(ids)].sort());
 });

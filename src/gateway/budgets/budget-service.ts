@@ -1,6 +1,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import { assertNoUnknownFields } from '../../decoding/unknown-fields.ts';
 import {
   type BudgetService,
   type MeasuredQuestionSchema,
@@ -17,7 +18,6 @@ import type { ProjectService } from '../../services/project-service.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { type CallDefaults, readTimeOf, originOf } from '../connect/call-context.ts';
 import type { ReadScopes } from '../reads/read-scopes.ts';
-import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
 import { type ReadLedger, type ReadUsage, readsAt, type RememberedRefusal } from './read-ledger.ts';
 
 export type BudgetOptions = CallDefaults & {

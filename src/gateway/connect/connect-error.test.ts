@@ -1,5 +1,6 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { expect, test } from 'vitest';
+import { malformedJson } from '../../decoding/malformed-message.ts';
 import {
   CheckRequestSchema,
   WriteRelationTuplesRequestSchema,
@@ -12,7 +13,7 @@ import {
   errorBody,
   httpStatusOfReason,
 } from './connect-error.ts';
-import { malformedJson, malformedMessage } from './malformed-message.ts';
+import { malformedMessage } from './malformed-message.ts';
 
 const limits = { readMaxBytes: 10, malformed: malformedMessage };
 
@@ -78,7 +79,7 @@ test('a ConnectError that somebody chose stays as it is', () => {
 
 test('malformed JSON names the field, the key, or the only field of the type', () => {
   const field = (text: string): string | undefined =>
-    malformedJson(new Error(text), CheckRequestSchema).metadata['field'];
+    malformedJson(text, new Error(text), CheckRequestSchema).metadata['field'];
   expect(field('cannot decode field workspace.v1.CheckRequest.namespace from JSON: x')).toBe(
     'namespace',
   );
@@ -87,5 +88,7 @@ test('malformed JSON names the field, the key, or the only field of the type', (
   expect(field('cannot decode google.protobuf.Value from JSON: maximum depth')).toBe('context');
   expect(field('cannot decode message a.B from JSON: Unexpected end')).toBeUndefined();
   const op = new Error('cannot decode enum workspace.v1.TupleUpdate.Op from JSON: "OP_NOPE"');
-  expect(malformedJson(op, WriteRelationTuplesRequestSchema).message).toMatch(/^updates\.op: /);
+  expect(malformedJson(op.message, op, WriteRelationTuplesRequestSchema).message).toMatch(
+    /^updates\.op: /,
+  );
 });

@@ -16,12 +16,13 @@ import type {
 import { AppError, errorFromData } from '../../shared/app-error.ts';
 import type { CallStages } from '../../shared/stage-times.ts';
 import type { Credential } from '../callers/caller.ts';
-import type { DecisionMeter } from '../reads/decision-meter.ts';
+import type { DecisionMeter, DecisionRpc } from '../reads/decision-meter.ts';
 import type { ParkedCall } from '../reads/parked-read.ts';
 import type { QueryRecorder } from '../reads/query-recorder.ts';
 import type { ReadScopes } from '../reads/read-scopes.ts';
 import { type DecisionAnswer, framedAnswer, isSentPlain, preparedAnswer } from './answer-frames.ts';
 import type { PlainHead } from './call-head.ts';
+import type { DecisionReader } from './decision-reader.ts';
 import { isCompressedMessage, messageOf } from './envelope.ts';
 import { type HotMethod, LARGE_BODY_BYTES } from './hot-methods.ts';
 import { scanJsonScope } from './json-scope.ts';
@@ -41,6 +42,10 @@ export type DecisionCallOptions = {
   readonly compressMinBytes: number;
   /** Absent where no queries are recorded: those that are go the general path, which reads them. */
   readonly recorder?: Pick<QueryRecorder, 'isNext'> | undefined;
+  /** Reads what is refused before a worker has. */
+  readonly reader: Pick<DecisionReader, 'isPlain' | 'read'>;
+  /** Notified of the reason of each error of a worker. */
+  readonly onRefused?: ((reason: string) => void) | undefined;
   /** Where stages are measured. */
   readonly stages?: CallStages | undefined;
 };
@@ -53,8 +58,8 @@ const { timeOrigin } = performance;
 
 /**
  * One call on the hot path, from its headers to its one answer, whatever carries it: no message objects, no promises,
- * one message to a worker per tick for all calls of it. It decides nothing but the plain case; whatever is unusual,
- * refused or not known yet goes to the general path with the same body, so that both answer alike. Its carrier (`ExchangeCall`
+ * one message to a worker per tick for all calls of it. It reads the scope alone of a body, and the worker decodes the rest. A call whose
+ * scope it cannot read, does not know or may not reach goes to the general path with the same body. Its carrier (`ExchangeCall`
  * over HTTP/1.1, `StreamCall` over HTTP/2) says how an answer, an error and the general path look, and says when
  * the caller has gone.
  */
@@ -74,6 +79,8 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
   #timer: NodeJS.Timeout | null = null;
   #isEnded = false;
   #issuedId = '';
+  /** As it is counted. */
+  #rpc: DecisionRpc;
 
   constructor(
     options: DecisionCallOptions,
@@ -83,6 +90,7 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
   ) {
     this.#options = options;
     this.hot = hot;
+    this.#rpc = hot.rpc;
     this.head = head;
     this.credential = credential;
     // The time that a caller states runs from its headers on, whatever becomes of the body.
@@ -196,7 +204,6 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
 
   #route(message: Uint8Array): void {
     this.#message = message;
-    if (message.length > this.hot.bytesMax) return this.fallBack();
     const bytes = Buffer.from(message.buffer, message.byteOffset, message.byteLength);
     const isPlain =
       this.head.format === 'json'
@@ -204,6 +211,7 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
         : scanProtoScope(bytes, this.hot.numbers, scan);
     if (!isPlain || !isTenantId(scan.tenantId)) return this.fallBack();
     const { projectId, tenantId, token } = scan;
+    if (scan.namesSet && this.hot.rpc === 'Check') this.#rpc = 'CheckSet';
     if (!this.reaches(projectId, tenantId)) return this.fallBack();
     this.#expected = { projectId, tenantId, token };
     const scope = this.#peek(this.#expected);
@@ -265,7 +273,24 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
   }
 
   scopeFailed(error: AppError): void {
-    this.fail(error);
+    this.#refuseUnread(error);
+  }
+
+  /** Nobody has read the body yet: one that is wrong is refused for that, whatever else speaks against it. */
+  #refuseUnread(error: AppError): void {
+    const { reader } = this.#options;
+    const { method } = this.hot;
+    const { format } = this.head;
+    if (reader.isPlain(method, format, this.#message)) return this.fail(error);
+    this.watchCaller();
+    reader.read(method, format, this.#message).then(
+      () => this.#failIfOpen(error),
+      (problem: unknown) => this.#failIfOpen(internalError(problem)),
+    );
+  }
+
+  #failIfOpen(error: AppError): void {
+    if (!this.#isEnded) this.fail(error);
   }
 
   #answered(answer: RawAnswer): void {
@@ -275,8 +300,6 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
         return this.#answer(answer.kind);
       case 'body':
         return this.#answer(answer.body);
-      case 'fallback':
-        return this.fallBack();
       case 'error':
         return this.#failed(errorFromData(answer.error));
     }
@@ -301,6 +324,10 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
   }
 
   #failed(error: AppError): void {
+    this.#options.onRefused?.(error.reason);
+    // A long one is refused before it comes where the queue is full: then it is not read for it either.
+    const isShort = this.#message.length <= LARGE_BODY_BYTES;
+    if (error.reason === 'QUEUE_FULL' && isShort) return this.#refuseUnread(error);
     if (!this.#options.scopes.isMoved(this.#expected.projectId, error)) return this.fail(error);
     // Nothing was answered yet. Once: the next one is left to the general path, which counts.
     if (error.reason === 'SHARD_BEHIND') this.#park();
@@ -320,13 +347,13 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
   fail(error: AppError): void {
     this.#end();
     this.refuse(error);
-    this.#options.meter.failed(this.hot.rpc, error);
+    this.#options.meter.failed(this.#rpc, error);
     this.counted();
   }
 
   /** Counts the time of the call; once, when its answer has been given. */
   protected counted(): void {
-    this.#options.meter.ended(this.hot.rpc, this.#startedMs);
+    this.#options.meter.ended(this.#rpc, this.#startedMs);
   }
 
   #end(): void {

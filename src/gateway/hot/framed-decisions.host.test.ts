@@ -5,6 +5,7 @@ import { BodyBudget } from '../../http/bodies/body-budget.ts';
 import { UNREAD_BYTES_MAX, UnreadAnswers } from '../../http/exchange/unread-answers.ts';
 import { createHttpServer } from '../../http/listener/http-server.ts';
 import type { ReadScope, ShardClient } from '../../protocol/shard-client.ts';
+import { DecisionReader } from './decision-reader.ts';
 import { FramedDecisions } from './framed-decisions.ts';
 
 const LIST_BYTES = 1_048_576;
@@ -51,6 +52,7 @@ async function serve(): Promise<{
     general: { handleHttp2: unexpected, handleBufferedStream: unexpected },
     bodyBytesMax: 1_000_000,
     bodyBudget: new BodyBudget(),
+    reader: new DecisionReader({}),
     compressMinBytes: 1_024,
     timeoutMsMax: 30_000,
     unread: new UnreadAnswers({

@@ -11,6 +11,7 @@ const TENANT = 2;
 const TOKEN = 4;
 const ITEMS = 8;
 const OTHERS = 16;
+const SUBJECT_SET = OTHERS << 4;
 const NAMES = fieldNames([
   ['project_id', PROJECT],
   ['tenant_id', TENANT],
@@ -20,14 +21,14 @@ const NAMES = fieldNames([
   ['object_id', OTHERS << 1],
   ['relation', OTHERS << 2],
   ['subject_user_id', OTHERS << 3],
-  ['subject_set', OTHERS << 4],
+  ['subject_set', SUBJECT_SET],
   ['context', OTHERS << 5],
 ]);
 const NULL = Buffer.from('null');
 /** A character takes at most six bytes, as `\u0041`; the longest name has 26. */
 const RAW_VALUE_BYTES_MAX = SCOPE_VALUE_LENGTH_MAX * 6;
 const RAW_NAME_BYTES_MAX = 26 * 6;
-/** A longer body has no value but the scope and the items, which are not looked at. */
+/** A longer body has no value but the scope and the items, which are not looked at, and no more before them nor behind them. */
 const SKIPPED_BYTES_MAX = 65_536;
 const tokens = new JsonTokens();
 
@@ -50,7 +51,7 @@ function scanMembers(body: Buffer, out: ScopeScan, isQuick: boolean): boolean {
   out.projectId = '';
   out.tenantId = '';
   out.token = '';
-  tokens.open(body, 0, body.length);
+  tokens.open(body, 0, Math.min(body.length, SKIPPED_BYTES_MAX));
   tokens.skipMark();
   if (tokens.next() !== OPENING_BRACE) return false;
   let seen = 0;
@@ -64,13 +65,17 @@ function scanMembers(body: Buffer, out: ScopeScan, isQuick: boolean): boolean {
       if (!readValue(body, field, byte, out)) return false;
     } else if (isQuick && field === ITEMS && byte === OPENING_BRACKET) {
       tokens.at = body.lastIndexOf(CLOSING_BRACKET) + 1;
+      if (body.length - tokens.at > SKIPPED_BYTES_MAX) return false;
+      tokens.end = body.length;
     } else if (isQuick && (body.length > SKIPPED_BYTES_MAX || (seen & ITEMS) !== 0)) {
       return false;
     } else if (!tokens.skip()) return false;
     seen |= field;
     next = tokens.next();
   }
-  return next === CLOSING_BRACE && tokens.peek() === JSON_END;
+  out.namesSet = (seen & SUBJECT_SET) !== 0;
+  const isWhole = tokens.end === body.length;
+  return next === CLOSING_BRACE && tokens.peek() === JSON_END && isWhole;
 }
 
 function readValue(body: Buffer, field: number, byte: number, out: ScopeScan): boolean {

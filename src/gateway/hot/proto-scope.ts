@@ -7,11 +7,15 @@ import { SCOPE_VALUE_LENGTH_MAX, type ScopeScan } from './scope-scan.ts';
  * texts and messages.
  */
 export type ScopeFieldNumbers = {
+  /** 0 where the message has none. */
+  readonly subjectSet: number;
   readonly projectId: number;
   readonly tenantId: number;
   readonly token: number;
 };
 
+/** Fields of the top level that are looked at: by default no batch has as many items. */
+const FIELDS_MAX = 65_536;
 const tokens = new WireTokens();
 /** Where the last values of project, tenant and token start and end. */
 const found = new Uint32Array(6);
@@ -19,18 +23,20 @@ const found = new Uint32Array(6);
 /**
  * Hot. Reads the scope fields of a binary body as `fromBinary` decodes them: the last one of each counts, and a field that the
  * message has is read by its length, whatever its wire type. False: `fromBinary` refuses the body, it has fields that the message has not, or
- * a value has more than SCOPE_VALUE_LENGTH_MAX bytes. Goes by the lengths of messages within: one that runs past its own end reads on behind
- * it in the library alone, and the worker refuses it. O(fields of the top level); allocates only the strings found.
+ * a value has more than SCOPE_VALUE_LENGTH_MAX bytes, or they are more than FIELDS_MAX. Goes by the lengths of messages within: one that runs past its own end reads on behind
+ * it in the library alone, and is refused where it is decoded. O(fields of the top level); allocates only the strings found.
  */
 export function scanProtoScope(body: Buffer, numbers: ScopeFieldNumbers, out: ScopeScan): boolean {
   const { length } = body;
-  const { projectId, tenantId, token } = numbers;
+  const { projectId, tenantId, token, subjectSet } = numbers;
   found.fill(0);
+  out.namesSet = false;
   tokens.open(body, 0, length);
-  while (tokens.at < length) {
+  for (let fields = 0; tokens.at < length; fields++) {
     const tag = tokens.tag();
     const number = tag >>> 3;
-    if (tag < 0 || number > token) return false;
+    if (tag < 0 || number > token || fields === FIELDS_MAX) return false;
+    if (number === subjectSet) out.namesSet = true;
     const end = tokens.valueEnd(length);
     if (end < 0) return false;
     const slot = number === projectId ? 0 : number === tenantId ? 2 : number === token ? 4 : -1;

@@ -1,13 +1,14 @@
 import { request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { gunzipSync } from 'node:zlib';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { callersOf } from '../../../test/support/callers.ts';
 import { BodyBudget } from '../../http/bodies/body-budget.ts';
 import { createHttpServer } from '../../http/listener/http-server.ts';
 import type { RawAnswer } from '../../protocol/shard-client.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { ReadScopes } from '../reads/read-scopes.ts';
+import { DecisionReader } from './decision-reader.ts';
 import { HOT_METHODS } from './hot-methods.ts';
 import { RawDecisions } from './raw-decisions.ts';
 
@@ -54,6 +55,7 @@ test('what the general path gets stays as it came, however long it is kept', asy
     },
     bodyBytesMax: 1024 * 1024,
     bodyBudget: new BodyBudget(),
+    reader: new DecisionReader({}),
     compressMinBytes: 1024,
     timeoutMsMax: 1000,
   });
@@ -104,6 +106,7 @@ test('a large body waits for what its tenant lacks instead of being parsed besid
     },
     bodyBytesMax: 8 * 1024 * 1024,
     bodyBudget: new BodyBudget(),
+    reader: new DecisionReader({}),
     compressMinBytes: 1024,
     timeoutMsMax: 1000,
   });
@@ -178,6 +181,7 @@ test('what finds no room is refused before its body comes, and the connection go
     },
     bodyBytesMax: 1024 * 1024,
     bodyBudget: new BodyBudget(),
+    reader: new DecisionReader({}),
     compressMinBytes: 1024,
     timeoutMsMax: 1000,
   });
@@ -219,7 +223,7 @@ type Sent = {
 /** A service that answers as reported, and who was asked for what. */
 async function serve(
   answer: RawAnswer,
-  options: { timeoutMsMax?: number; answersFrom?: number } = {},
+  options: { timeoutMsMax?: number; answersFrom?: number; bodyBytesMax?: number } = {},
 ) {
   const asked: Asked[] = [];
   const peeked: unknown[][] = [];
@@ -267,8 +271,9 @@ async function serve(
         exchange.sendEmpty(418);
       },
     },
-    bodyBytesMax: 10_000,
+    bodyBytesMax: options.bodyBytesMax ?? 10_000,
     bodyBudget: new BodyBudget(),
+    reader: new DecisionReader({}),
     compressMinBytes: 1024,
     timeoutMsMax: options.timeoutMsMax ?? 5000,
   });
@@ -468,19 +473,50 @@ test('a tenant with escapes is the one that they say', async () => {
   expect(asked[0]?.[4].tenantId).toBe('t');
 });
 
-test('what the worker reads otherwise is for the general path, too', async () => {
-  const { send, asked, general } = await serve({ kind: 'fallback' });
-  const proto = Buffer.from([0x3a, 1, 0x70, 0x42, 1, 0x74]);
-  expect((await send(proto, { 'content-type': 'application/proto' })).status).toBe(418);
-  expect(asked.length).toBe(1);
-  expect(general).toEqual([
-    {
-      path: '/workspace.v1.AuthzService/Check',
-      how: 'buffered',
-      headers: { 'content-type': 'application/proto' },
-      body: proto.toString(),
-    },
-  ]);
+const RIGHT =
+  '{"namespace":"doc","object_id":"d","relation":"viewer","subject_user_id":"u","project_id":"p","tenant_id":"t"}';
+const FULL: RawAnswer = {
+  kind: 'error',
+  error: { reason: 'QUEUE_FULL', message: 'full', metadata: {} },
+};
+/** Its context ends behind the fields that follow it. */
+const RUNS_ON = [0x32, 2, 0x0a, 9, 0x3a, 1, 0x70, 0x42, 1, 0x74, 0x4a, 1, 0x78];
+
+test.each([
+  ['a value of another type', RIGHT.replace('"doc"', '7'), 'json', 'BODY_MALFORMED'],
+  ['a field that is not valid', RIGHT.replace('doc', 'Doc'), 'json', 'FIELD_INVALID'],
+  ['a field that is missing', RIGHT.replace('"u"', '""'), 'json', 'FIELD_REQUIRED'],
+  ['a message that runs past its end', Buffer.from(RUNS_ON), 'proto', 'BODY_MALFORMED'],
+  ['nothing', RIGHT, 'json', 'QUEUE_FULL'],
+] as const)(
+  'a full queue says first what is wrong with a body: %s',
+  async (_what, body, type, why) => {
+    const { send, asked, general, metered } = await serve(FULL);
+    const answer = await send(body, { 'content-type': `application/${type}` });
+    expect(answer.body.toString()).toContain(`"reason":"${why}"`);
+    expect([asked.length, general.length]).toEqual([1, 0]);
+    expect(metered).toEqual([
+      ['failed', 'Check', why],
+      ['ended', 'Check'],
+    ]);
+  },
+);
+
+test('a plain body is not decoded where the queue is full: there are many of them', async () => {
+  const decoded = vi.spyOn(DecisionReader.prototype, 'read');
+  const { send } = await serve(FULL);
+  for (let i = 0; i < 3; i++) await send(RIGHT);
+  await send(JSON.stringify({ project_id: 'p', tenant_id: 't', items: [] }), {}, 'batchCheck');
+  expect(decoded).toHaveBeenCalledOnce();
+  decoded.mockRestore();
+});
+
+test('a long body is not read where the queue is full, as none is before it has come', async () => {
+  const { send } = await serve(FULL, { bodyBytesMax: 100_000 });
+  const items = Array.from({ length: 400 }, () => ({ namespace: 'D'.repeat(80) }));
+  const body = JSON.stringify({ project_id: 'p', tenant_id: 't', items });
+  const answer = await send(body, {}, 'batchCheck');
+  expect(answer.body.toString()).toContain('"reason":"QUEUE_FULL"');
 });
 
 test('an error is an error: its code, its reason, counted', async () => {
@@ -525,11 +561,10 @@ const placesOf = (asked: readonly Asked[]): readonly [number, number] => {
 };
 
 test('memory of bodies is used again once they are answered', async () => {
-  for (const kind of ['allowed', 'fallback'] as const) {
-    const { send, asked, general } = await serve({ kind });
+  for (const answer of [{ kind: 'allowed' }, FULL] as const) {
+    const { send, asked } = await serve(answer);
     for (let i = 0; i < 4; i++) await send(LONG_CHECK);
     expect([asked.length, placesOf(asked)]).toEqual([4, [1, 1]]);
-    if (kind === 'fallback') expect(general.map(({ body }) => body)).toContain(LONG_CHECK);
   }
 });
 

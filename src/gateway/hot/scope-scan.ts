@@ -1,9 +1,15 @@
 /** Where a scan leaves what it found; reused between requests, so copy what must be kept. */
-export type ScopeScan = { projectId: string; tenantId: string; token: string };
+export type ScopeScan = {
+  projectId: string;
+  tenantId: string;
+  token: string;
+  /** Whether a Check asks for a userset. */
+  namesSet: boolean;
+};
 
 /** An empty result to scan into. */
 export function createScopeScan(): ScopeScan {
-  return { projectId: '', tenantId: '', token: '' };
+  return { projectId: '', tenantId: '', token: '', namesSet: false };
 }
 
 /** Characters of a value at most, bytes in protobuf; a tenant id has 128, a token fewer than 200. */

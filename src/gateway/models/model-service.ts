@@ -1,6 +1,6 @@
 import type { ServiceImpl } from '@connectrpc/connect';
+import { assertNoUnknownFields } from '../../decoding/unknown-fields.ts';
 import type { ModelService } from '../../gen/gatehouse/v1/model_service_pb.ts';
-import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
 import { type ModelOptions, authorOf } from './model-options.ts';
 import { activationToProto } from './model-to-proto.ts';
 import { previewMethods } from './preview-methods.ts';

@@ -1,11 +1,11 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { ServiceImpl } from '@connectrpc/connect';
+import { assertNoUnknownFields } from '../../decoding/unknown-fields.ts';
 import type {
   ModelService,
   PreviewModelResponseSchema,
 } from '../../gen/gatehouse/v1/model_service_pb.ts';
 import { fieldError } from '../../model/field-error.ts';
-import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
 import type { ModelOptions } from './model-options.ts';
 import type { PreviewProgress } from './model-previews.ts';
 import { sourcedModel } from './model-source.ts';

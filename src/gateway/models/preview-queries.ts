@@ -13,8 +13,8 @@ import {
   checkTenantId,
   checkUserId,
 } from '../../model/names.ts';
+import { structText } from '../../requests/check-request.ts';
 import type { RecordedQuery } from '../reads/query-recorder.ts';
-import { structText } from '../rpc/query-from-proto.ts';
 
 /** Queries that a preview asks, validated. */
 export type AskedQueries = {

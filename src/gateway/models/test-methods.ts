@@ -1,8 +1,8 @@
 import type { ServiceImpl } from '@connectrpc/connect';
+import { assertNoUnknownFields } from '../../decoding/unknown-fields.ts';
 import type { ModelService } from '../../gen/gatehouse/v1/model_service_pb.ts';
 import { requiredError } from '../../model/names.ts';
 import { deadlineOf } from '../connect/call-context.ts';
-import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
 import type { ModelOptions } from './model-options.ts';
 import { sourcedModel } from './model-source.ts';
 

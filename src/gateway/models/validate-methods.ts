@@ -1,5 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { ServiceImpl } from '@connectrpc/connect';
+import { assertNoUnknownFields } from '../../decoding/unknown-fields.ts';
 import type {
   ModelProblemSchema,
   ModelService,
@@ -10,7 +11,6 @@ import { gateProblems, parseGate } from '../../language/gate/parse-gate.ts';
 import { isTyped } from '../../model/model-references.ts';
 import { checkText, requiredError } from '../../model/names.ts';
 import { inspectModel } from '../../model/namespace-model.ts';
-import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
 import { gateOf } from './version-methods.ts';
 
 type Problem = MessageInitShape<typeof ModelProblemSchema>;

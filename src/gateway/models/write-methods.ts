@@ -1,4 +1,5 @@
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import { assertNoUnknownFields } from '../../decoding/unknown-fields.ts';
 import type {
   ModelService,
   PreviewGuard,
@@ -9,7 +10,6 @@ import type { ModelWriteRequest } from '../../services/models/model-history.ts';
 import type { ServicesReason } from '../../services/services-reason.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { deadlineOf } from '../connect/call-context.ts';
-import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
 import { authorOf, type ModelOptions } from './model-options.ts';
 import type { AnswerChange, PreviewProgress } from './model-previews.ts';
 import { type SourcedModel, sourcedModel } from './model-source.ts';

@@ -1,9 +1,9 @@
 import type { ServiceImpl } from '@connectrpc/connect';
+import { assertNoUnknownFields } from '../../decoding/unknown-fields.ts';
 import type { BatchCheckItem, QueryService } from '../../gen/gatehouse/v1/query_service_pb.ts';
 import type { BatchedQuery } from '../../protocol/queries.ts';
+import { structText } from '../../requests/check-request.ts';
 import type { AppError } from '../../shared/app-error.ts';
-import { structText } from '../rpc/query-from-proto.ts';
-import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
 import { checkItems } from './checked-items.ts';
 import { queryFromProto } from './query-from-proto.ts';
 import { askQuery, type QueryOptions, scopedQuery } from './query-scope.ts';

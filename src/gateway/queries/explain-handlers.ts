@@ -1,5 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { ServiceImpl } from '@connectrpc/connect';
+import { assertNoUnknownFields } from '../../decoding/unknown-fields.ts';
 import {
   type DerivationNodeSchema,
   DerivationStep as ProtoStep,
@@ -17,7 +18,6 @@ import type {
 import { fieldError } from '../../model/field-error.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { timestampFromMicroseconds, tupleToProto } from '../rpc/tuple-to-proto.ts';
-import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
 import { queryFromProto } from './query-from-proto.ts';
 import { askQuery, type QueryOptions, scopedQuery } from './query-scope.ts';
 

@@ -1,4 +1,5 @@
 import type { ServiceImpl } from '@connectrpc/connect';
+import { assertNoUnknownFields } from '../../decoding/unknown-fields.ts';
 import {
   ListObjectsResponseSchema,
   type QueryService,
@@ -9,7 +10,6 @@ import type { ObjectsOf } from '../../protocol/queries.ts';
 import { ServedProject } from '../../services/served-project.ts';
 import { sharedNowMs } from '../connect/call-context.ts';
 import { listAnswerWith } from '../rpc/list-answer.ts';
-import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
 import { HeldParts, HeldCapacity } from './held-parts.ts';
 import { askPage, closePage, openPage } from './list-page.ts';
 import { askedSubject } from './query-from-proto.ts';

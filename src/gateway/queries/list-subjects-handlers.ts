@@ -1,4 +1,5 @@
 import type { ServiceImpl } from '@connectrpc/connect';
+import { assertNoUnknownFields } from '../../decoding/unknown-fields.ts';
 import {
   ListSubjectsResponseSchema,
   type QueryService,
@@ -6,9 +7,8 @@ import {
 import { fieldError } from '../../model/field-error.ts';
 import { checkNamespace, checkRelation } from '../../model/names.ts';
 import type { SubjectList } from '../../model/subject-list.ts';
+import { checkObjectRelation } from '../../requests/check-request.ts';
 import { listAnswerWith } from '../rpc/list-answer.ts';
-import { checkObjectRelation } from '../rpc/query-from-proto.ts';
-import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
 import { askPage, closePage, openPage } from './list-page.ts';
 import { type QueryOptions, scopedQuery } from './query-scope.ts';
 

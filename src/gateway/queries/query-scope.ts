@@ -5,12 +5,12 @@ import { checkTenantId } from '../../model/names.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import type { QueryAnswer, QueryArgs, QueryStart, QueryKind } from '../../protocol/queries.ts';
 import type { ShardClient } from '../../protocol/shard-client.ts';
+import { structText } from '../../requests/check-request.ts';
 import { checkContextualTuples } from '../../services/tuple-input.ts';
 import type { WriteRules } from '../../services/write-rules.ts';
 import { type CallDefaults, readTimeOf, originOf } from '../connect/call-context.ts';
 import type { DecisionMeter } from '../reads/decision-meter.ts';
 import type { ReadScopes } from '../reads/read-scopes.ts';
-import { structText } from '../rpc/query-from-proto.ts';
 
 /** Contextual tuples of one request at most. */
 export const CONTEXTUAL_TUPLES_MAX = 100;

@@ -1,9 +1,9 @@
 import type { ServiceImpl } from '@connectrpc/connect';
+import { assertNoUnknownFields } from '../../decoding/unknown-fields.ts';
 import type { QueryService } from '../../gen/gatehouse/v1/query_service_pb.ts';
 import { checkNamespace, checkObjectId, checkRelation } from '../../model/names.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { RpcReason } from '../rpc/rpc-reason.ts';
-import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
 import { askedSubject } from './query-from-proto.ts';
 import { askQuery, type QueryOptions, scopedQuery } from './query-scope.ts';
 

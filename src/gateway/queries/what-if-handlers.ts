@@ -1,11 +1,11 @@
 import type { ServiceImpl } from '@connectrpc/connect';
+import { assertNoUnknownFields } from '../../decoding/unknown-fields.ts';
 import type {
   Question as ProtoQuestion,
   QueryService,
 } from '../../gen/gatehouse/v1/query_service_pb.ts';
 import { checkUpdates } from '../../services/tuple-input.ts';
 import { certainRefusal } from '../../services/write-rules.ts';
-import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
 import { checkItems } from './checked-items.ts';
 import { queryFromProto } from './query-from-proto.ts';
 import { askQuery, type QueryOptions, scopedQuery } from './query-scope.ts';

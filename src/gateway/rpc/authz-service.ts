@@ -1,24 +1,28 @@
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import { assertNoUnknownFields } from '../../decoding/unknown-fields.ts';
 import {
   type AuthzService,
+  type BatchCheckRequest,
+  BatchCheckResponseSchema,
   ExportSubjectGrantsResponseSchema,
   ListObjectsResponseSchema,
   ReadRelationTuplesResponseSchema,
 } from '../../gen/workspace/v1/authz_service_pb.ts';
 import type { CheckQuery } from '../../model/check-query.ts';
-import { checkNamespace, checkRelation, checkTenantId, checkUserId } from '../../model/names.ts';
-import type { BatchItem, ReadScope, ShardClient } from '../../protocol/shard-client.ts';
+import { checkTenantId } from '../../model/names.ts';
+import type { ReadScope, ShardClient } from '../../protocol/shard-client.ts';
+import { checkObjectRelation, checkQueryFromProto } from '../../requests/check-request.ts';
+import { assertBatch, checkedItem, listedObjects } from '../../requests/decision-request.ts';
 import type { WriteMeta } from '../../services/ports.ts';
 import type { TupleService } from '../../services/tuple-service.ts';
+import { AppError } from '../../shared/app-error.ts';
 import { deadlineOf, originOf, readTimeOf, type CallDefaults } from '../connect/call-context.ts';
 import type { DecisionMeter } from '../reads/decision-meter.ts';
 import type { QueryRecorder, RecordedQuery } from '../reads/query-recorder.ts';
 import type { ReadScopes } from '../reads/read-scopes.ts';
-import { batchItemsFromProto } from './batch-items.ts';
+import { decisionAsk, messageOfAnswer } from './ask-decision.ts';
 import { listAnswer } from './list-answer.ts';
-import { checkObjectRelation, checkQueryFromProto } from './query-from-proto.ts';
 import { treeToProto, tupleToProto } from './tuple-to-proto.ts';
-import { assertNoUnknownFields } from './unknown-fields.ts';
 import { writeMetaOf } from './write-meta.ts';
 
 export type AuthzServiceOptions = CallDefaults & {
@@ -73,26 +77,19 @@ function decisionHandlers(
         assertNoUnknownFields(request);
         const query = checkQueryFromProto(request);
         options.recorder?.offer(() => recordedCheck(scopes, request, query));
-        const allowed = await decide(request, context, (scope) =>
-          shards.check(scope, query, context.signal),
-        );
-        return { allowed };
+        const ask = await decisionAsk(shards, 'check', request, context);
+        const { kind } = await decide(request, context, ask);
+        return { allowed: kind === 'allowed' };
       }),
 
     batchCheck: (request, context) =>
       meter.measure('BatchCheck', async () => {
         assertNoUnknownFields(request);
-        meter.batchOf(request.items.length);
-        const batch = batchItemsFromProto(request.items, options.batchItemsMax);
-        checkTenantId('tenant_id', request.tenantId);
-        const { valid } = batch;
-        options.recorder?.offer(() => recordedItem(scopes, request, valid));
-        const results = await decide(request, context, async (scope) =>
-          valid.length === 0 ? [] : shards.batchCheck(scope, valid, context.signal),
-        );
-        // Not before: of a batch that fails as a whole the call is what failed.
-        for (const problem of batch.problems) meter.itemFailed(problem);
-        return { results: batch.resultsOf(results) };
+        assertBatch(request, options.batchItemsMax);
+        options.recorder?.offer(() => recordedItem(scopes, request));
+        const ask = await decisionAsk(shards, 'batchCheck', request, context);
+        const answer = await decide(request, context, ask);
+        return messageOfAnswer(BatchCheckResponseSchema, answer, context);
       }),
 
     expand: (request, context) =>
@@ -101,28 +98,20 @@ function decisionHandlers(
         checkObjectRelation(request);
         checkTenantId('tenant_id', request.tenantId);
         const { namespace, objectId, relation } = request;
-        const query = { namespace, objectId, relation };
-        const tree = await decide(request, context, (scope) =>
-          shards.expand(scope, query, context.signal),
+        const args = { namespace, objectId, relation, contextual: [], context: '' };
+        const { result } = await decide(request, context, (scope) =>
+          shards.ask(scope, 'expand', args, context.signal),
         );
-        return { tree: treeToProto(tree) };
+        return { tree: treeToProto(result) };
       }),
 
     listObjects: (request, context) =>
       meter.measure('ListObjects', async () => {
         assertNoUnknownFields(request);
-        const { namespace, relation, subjectUserId: userId } = request;
-        checkNamespace('namespace', namespace);
-        checkRelation('relation', relation);
-        checkUserId('subject_user_id', userId);
-        checkTenantId('tenant_id', request.tenantId);
-        const query = { namespace, relation, userId };
-        const items = await decide(request, context, (scope) =>
-          shards.listObjects(scope, query, context.signal),
-        );
-        return listAnswer(context, ListObjectsResponseSchema, items, (ids) => ({
-          objectIds: [...ids],
-        }));
+        listedObjects(request);
+        const ask = await decisionAsk(shards, 'listObjects', request, context);
+        const answer = await decide(request, context, ask);
+        return messageOfAnswer(ListObjectsResponseSchema, answer, context);
       }),
   };
 }
@@ -140,12 +129,13 @@ function recordedCheck(
 /** Any one item: that of a batch which is recorded says as much as a check does. */
 function recordedItem(
   scopes: ReadScopes,
-  { projectId, tenantId }: ScopedRead,
-  items: readonly BatchItem[],
+  { projectId, tenantId, items }: BatchCheckRequest,
 ): RecordedQuery | undefined {
   const item = items[Math.floor(Math.random() * items.length)];
+  const checked = item && checkedItem(item);
+  if (checked === undefined || checked instanceof AppError) return undefined;
   const shard = { projectId: scopes.projectIdOf(projectId), tenantId };
-  return item && { ...item, ...shard, contextJson: '' };
+  return { ...checked, ...shard, contextJson: '' };
 }
 
 function tupleHandlers(

@@ -1,5 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import { assertNoUnknownFields } from '../../decoding/unknown-fields.ts';
 import {
   type EnrollmentSchema,
   type EnrollmentState,
@@ -21,7 +22,6 @@ import type { CallDefaults } from '../connect/call-context.ts';
 import { pagedAnswer } from './list-answer.ts';
 import { managementCallOf } from './management-call.ts';
 import { timestampFromMicroseconds } from './tuple-to-proto.ts';
-import { assertNoUnknownFields } from './unknown-fields.ts';
 
 export type GroupHandlersOptions = CallDefaults & {
   readonly groups: Groups;

@@ -82,14 +82,16 @@ async function* joined<Item>(
   }
 }
 
-type Content = {
+/** What a caller gets. */
+export type Content = {
   /** Connect with JSON messages. */
   readonly isJson: boolean;
   /** gRPC with JSON messages is encoded by the protocol's own handler, from the message itself. */
   readonly isForeignJson: boolean;
 };
 
-function contentOf(context: HandlerContext): Content {
+/** What the caller of `context` gets. */
+export function contentOf(context: HandlerContext): Content {
   const contentType = context.responseHeader.get('content-type') ?? '';
   const isJson = contentType === 'application/json';
   return { isJson, isForeignJson: !isJson && contentType.includes('json') };

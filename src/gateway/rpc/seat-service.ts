@@ -1,4 +1,5 @@
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import { assertNoUnknownFields } from '../../decoding/unknown-fields.ts';
 import {
   ListSeatsResponseSchema,
   type SeatService,
@@ -8,7 +9,6 @@ import type { SeatService as Seats } from '../../services/seats/seat-service.ts'
 import { type CallDefaults, deadlineOf } from '../connect/call-context.ts';
 import { pagedAnswer } from './list-answer.ts';
 import { timestampFromMicroseconds } from './tuple-to-proto.ts';
-import { assertNoUnknownFields } from './unknown-fields.ts';
 import { writeMetaOf } from './write-meta.ts';
 
 export type SeatHandlersOptions = CallDefaults & { readonly seats: Seats };

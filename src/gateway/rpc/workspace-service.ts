@@ -1,5 +1,6 @@
 import type { Message, MessageInitShape } from '@bufbuild/protobuf';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import { assertNoUnknownFields } from '../../decoding/unknown-fields.ts';
 import {
   type InvitationSchema,
   ListInvitationsResponseSchema,
@@ -22,7 +23,6 @@ import type { CallDefaults } from '../connect/call-context.ts';
 import { pagedAnswer } from './list-answer.ts';
 import { managementCallOf } from './management-call.ts';
 import { timestampFromMicroseconds } from './tuple-to-proto.ts';
-import { assertNoUnknownFields } from './unknown-fields.ts';
 
 export type WorkspaceServiceOptions = CallDefaults & {
   readonly workspaces: WorkspaceUseCases;

@@ -1,6 +1,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { WireType } from '@bufbuild/protobuf/wire';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import { assertNoUnknownFields } from '../../decoding/unknown-fields.ts';
 import {
   type ImportTuplesRequest,
   type ImportTuplesResponseSchema,
@@ -21,7 +22,6 @@ import type { TupleWatch } from '../../services/watch/tuple-watch.ts';
 import { DECODE_TURNS } from '../../shared/slice-queue.ts';
 import { type CallDefaults, deadlineOf, sharedNowMs } from '../connect/call-context.ts';
 import { timestampFromMicroseconds, tupleToProto } from '../rpc/tuple-to-proto.ts';
-import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
 import { writeMetaOf } from '../rpc/write-meta.ts';
 import { tupleOfRow, tuplesToBinary, writtenAtOf } from './tuple-bytes.ts';
 import { watchEventToProto } from './watch-event.ts';

@@ -1,9 +1,6 @@
 import type { DescMessage } from '@bufbuild/protobuf';
-import {
-  type MalformedMessage,
-  namedInJson,
-  problemTextOf,
-} from '../../http/connect/protocol/call-errors.ts';
+import { namedInJson } from '../../decoding/malformed-message.ts';
+import { type MalformedMessage, problemTextOf } from '../../http/connect/protocol/call-errors.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { invalidField } from '../core/invalid-field.ts';
 import { unknownEnumIn } from './unknown-enum.ts';

@@ -51,7 +51,7 @@ export class AnswerWriter {
     );
   }
 
-  /** An answer of ANSWER_ALLOWED, ANSWER_DENIED or ANSWER_FALLBACK. */
+  /** An answer of ANSWER_ALLOWED or ANSWER_DENIED. */
   kind(requestId: number, kind: number): void {
     if (this.#count === this.#ids.length) this.#growAnswers();
     this.#ids[this.#count] = requestId;

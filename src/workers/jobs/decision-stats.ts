@@ -13,7 +13,7 @@ import { UnknownCounts } from './unknown-counts.ts';
 const PAIRS_MAX = 200;
 const OTHER = 'other';
 /** Batches between two reports whose sizes are reported. */
-const RAW_BATCHES_MAX = 16_384;
+const BATCHES_MAX = 16_384;
 
 /** Values of the label `rpc`. */
 export type EvaluatedRpc = keyof WorkerStats['evalReads'];
@@ -53,7 +53,8 @@ export class DecisionStats {
   readonly #errors = new Map<string, { rpc: string; reason: string; count: number }>();
   /** Reads of evaluations by RPC. */
   readonly reads: Readonly<Record<EvaluatedRpc, ReadCounts>> = byRpc(() => new ReadCounts());
-  #rawBatchItems: number[] = [];
+  #batchItems: number[] = [];
+  #scopeMismatches = 0;
   #backstops: Backstops = { depth: 0, cycle: 0, budget: 0 };
   readonly #projects = new ReadsByProject();
   readonly #onRefused: (refusal: BudgetRefusal) => void;
@@ -138,9 +139,14 @@ export class DecisionStats {
     });
   }
 
-  /** A BatchCheck whose body was parsed here, so that only the worker knows its size. */
-  rawBatch(items: number): void {
-    if (this.#rawBatchItems.length < RAW_BATCHES_MAX) this.#rawBatchItems.push(items);
+  /** A request named another scope than the gateway had read. */
+  scopeMismatch(): void {
+    this.#scopeMismatches += 1;
+  }
+
+  /** The size of a BatchCheck. */
+  batchOf(items: number): void {
+    if (this.#batchItems.length < BATCHES_MAX) this.#batchItems.push(items);
   }
 
   /** A failed item of a BatchCheck; failed calls are counted by the gateway. */
@@ -154,7 +160,14 @@ export class DecisionStats {
   /** Everything counted since the last call. */
   take(): Pick<
     WorkerStats,
-    'decisions' | 'unknown' | 'backstops' | 'errors' | 'evalReads' | 'projects' | 'rawBatchItems'
+    | 'decisions'
+    | 'unknown'
+    | 'backstops'
+    | 'errors'
+    | 'evalReads'
+    | 'projects'
+    | 'batchItems'
+    | 'scopeMismatches'
   > {
     const unknown = this.#unknown.take();
     const decisions: DecisionCount[] = [];
@@ -168,14 +181,17 @@ export class DecisionStats {
     }
     const errors = [...this.#errors.values()];
     const backstops = this.#backstops;
-    const rawBatchItems = this.#rawBatchItems;
-    this.#rawBatchItems = [];
+    const batchItems = this.#batchItems;
+    this.#batchItems = [];
+    const scopeMismatches = this.#scopeMismatches;
+    this.#scopeMismatches = 0;
     this.#errors.clear();
     this.#backstops = { depth: 0, cycle: 0, budget: 0 };
     const { reads } = this;
     const evalReads = byRpc((rpc) => reads[rpc].take());
     const projects = this.#projects.take();
-    return { decisions, unknown, backstops, errors, evalReads, projects, rawBatchItems };
+    const counts = { batchItems, scopeMismatches };
+    return { decisions, unknown, backstops, errors, evalReads, projects, ...counts };
   }
 }
 

@@ -18,19 +18,21 @@ export type JobHead = {
   readonly isDeadlineStated: boolean;
 };
 
-/** What one method does in its job, for a request that was parsed or one that is raw. */
+/** What one method does in its job. */
 export interface JobWork {
   /** Whether it is expected to take more than a slice. */
   readonly isLong: boolean;
+  /** Whether it takes long to read: then it is read before it begins, over no index. Absent: not. */
+  readonly isReadFirst?: boolean;
   /** Whether the evaluator of the first slice is needed until the end. */
   readonly keepsEvaluator: boolean;
   /** Whether a part of the answer was sent, so that what was evaluated stays the answer. */
   readonly isPartlySent: boolean;
   /**
-   * Reads the request; false if it was answered without an evaluation, null if the monotonic clock passed `sliceEndMs`
-   * and there is more to read. Absent where it was read before.
+   * Reads the request, anew where it was read before; false if the monotonic clock passed `sliceEndMs` and there is more to read.
+   * Errors refuse it. Absent where it came parsed.
    */
-  read?(sliceEndMs: number): boolean | null;
+  read?(sliceEndMs: number): boolean;
   /** Begins to evaluate, anew if it had begun on an index that has gone. */
   start(bound: BoundEngine, reader: TupleReader, revision: Revision): void;
   /** Evaluates until answered or until the monotonic clock passed `sliceEndMs`. Errors fail the request. */
@@ -77,9 +79,7 @@ export class EvaluationJob implements Job, CountedRequest {
     const work = this.#work;
     this.#context.stats.turnTo(this);
     if (!this.#isStarted) {
-      const isRead = work.read?.(sliceEndMs);
-      if (isRead === null) return 'more';
-      if (isRead === false) return this.#ended();
+      if (!this.read(sliceEndMs)) return 'more';
       const { model } = this;
       if (model === null) throw new Error('a job that was submitted without its model');
       const bound = this.#context.boundOf(shard.index, model);
@@ -97,6 +97,14 @@ export class EvaluationJob implements Job, CountedRequest {
     return progress === 'done' ? this.#ended() : 'more';
   }
 
+  get isReadFirst(): boolean {
+    return this.#work.isReadFirst === true;
+  }
+
+  read(sliceEndMs: number): boolean {
+    return this.#work.read?.(sliceEndMs) ?? true;
+  }
+
   restart(): void {
     if (!this.#work.isPartlySent) this.#isStarted = false;
   }
@@ -104,6 +112,10 @@ export class EvaluationJob implements Job, CountedRequest {
   fail(error: AppError): void {
     this.#ended();
     this.#context.writer.error(this.requestId, errorToData(error));
+  }
+
+  drop(): void {
+    this.#ended();
   }
 
   #ended(): 'done' {

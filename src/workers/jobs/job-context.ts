@@ -1,3 +1,4 @@
+import { MessageDecoder } from '../../decoding/message-decoder.ts';
 import type { EvaluatorOptions } from '../../engine/bound/evaluator-api.ts';
 import { Evaluator } from '../../engine/evaluator.ts';
 import type { HotEvaluator } from '../../engine/hot/hot-evaluator.ts';
@@ -5,6 +6,7 @@ import { HotScratch } from '../../engine/hot/hot-scratch.ts';
 import { isTyped } from '../../model/model-references.ts';
 import type { NamespaceModel } from '../../model/namespace-model.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
+import { BATCH_ITEMS } from '../../requests/decode-decision.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { BatchScan } from '../raw/batch-scan.ts';
 import { JsonScanner } from '../raw/json-scanner.ts';
@@ -13,6 +15,7 @@ import { createRawFields } from '../raw/raw-fields.ts';
 import type { RawFields } from '../raw/raw-fields.ts';
 import type { AnswerWriter } from './answer-writer.ts';
 import type { DecisionStats } from './decision-stats.ts';
+import { DecodingMemory } from './decoding-memory.ts';
 import type { JobIndex } from './job.ts';
 import type { PairCounter } from './pair-counter.ts';
 
@@ -114,7 +117,10 @@ export class JobContext {
   readonly fields: RawFields;
   readonly json: JsonScanner;
   readonly proto: ProtoScanner;
-  readonly #batchItemsMax: number;
+  /** Decodes what the scanners do not take. */
+  readonly decoder: MessageDecoder;
+  readonly decodingMemory = new DecodingMemory();
+  readonly batchItemsMax: number;
   readonly #freeScans: BatchScan[] = [];
   readonly #evaluatorOptions: EvaluatorOptions;
   /** Of all evaluators of this thread. */
@@ -129,13 +135,15 @@ export class JobContext {
     this.fields = createRawFields();
     this.json = new JsonScanner(this.fields, options.batchItemsMax);
     this.proto = new ProtoScanner(this.fields, options.batchItemsMax);
-    this.#batchItemsMax = options.batchItemsMax;
+    this.batchItemsMax = options.batchItemsMax;
+    const items = { max: options.batchItemsMax };
+    this.decoder = new MessageDecoder({ items: new Map([[BATCH_ITEMS, items]]) });
     this.#evaluatorOptions = options.evaluator;
   }
 
   /** Lends scanners to one batch, until `giveScan`. */
   takeScan(): BatchScan {
-    return this.#freeScans.pop() ?? new BatchScan(this.#batchItemsMax);
+    return this.#freeScans.pop() ?? new BatchScan(this.batchItemsMax);
   }
 
   /** Nobody reads what `scan` found any more. */

@@ -39,10 +39,17 @@ export interface Job {
   readonly isCancelled: boolean;
   /** Whether it is expected to take more than a slice: short jobs are served before it begins. */
   readonly isLong: boolean;
+  /** Whether it takes long to read. */
+  readonly isReadFirst: boolean;
   /** The model that the scope names; set before the job is submitted. */
   model: NamespaceModel | null;
   /** Whether an index was dropped for this one already: it names another history. Kept by the actor. */
   hasDropped: boolean;
+  /**
+   * Reads what is asked, without an index; true once it is read, false if the monotonic clock passed `sliceEndMs` before. Does
+   * nothing long where that is over already. Errors: whatever is thrown fails the request.
+   */
+  read(sliceEndMs: number): boolean;
   /**
    * Works until answered or until the monotonic clock passed `sliceEndMs`. Errors: whatever is
    * thrown fails the request; 'more' keeps the revision until the next call.
@@ -52,4 +59,6 @@ export interface Job {
   restart(): void;
   /** Answers with an error. */
   fail(error: AppError): void;
+  /** Its caller has gone: nobody is answered. */
+  drop(): void;
 }

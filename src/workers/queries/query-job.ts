@@ -21,17 +21,17 @@ import { contextualChanges } from './contextual-changes.ts';
 import { QUERIES } from './query-kinds.ts';
 import type { QuerySpec } from './query-spec.ts';
 
-/** The job of a query of gatehouse.v1, which the gateway parsed and validated. */
+/** The job of a query, which the gateway parsed and validated. */
 export function queryJob(
   context: JobContext,
-  request: WorkerRequest<'query'>,
+  request: WorkerRequest,
   scope: ScopeEntry,
   waitUntilMsMax: number,
 ): Job {
-  const { requestId, minRevision, deadlineMs, args: call } = request;
+  const { requestId, minRevision, deadlineMs, query } = request;
   const isDeadlineStated = request.isDeadlineStated === true;
   const head = { requestId, scope, minRevision, deadlineMs, isDeadlineStated };
-  const work = workOf(context, requestId, call, scope.readBudget);
+  const work = workOf(context, requestId, query, scope.readBudget);
   return new EvaluationJob(context, head, waitUntilMsMax, work);
 }
 
@@ -91,6 +91,7 @@ class QueryWork<K extends QueryKind> implements JobWork, Asked {
     const evaluator = over(contextualChanges(bound.model, this.#args.contextual));
     const ground = {
       evaluator,
+      stored: bound.evaluator,
       decider: evaluator === bound.evaluator.general ? bound.evaluator : evaluator,
       model: bound.model,
       refusesUnknown: this.#args.refusesUnknown === true,
@@ -124,7 +125,7 @@ class QueryWork<K extends QueryKind> implements JobWork, Asked {
     const isPart = this.#sent < this.#parts.length;
     // Kind and result are of the same member.
     const result = { result: part, revision: this.#revision } as QueryAnswer;
-    writer.response({ requestId: this.#requestId, method: 'query', result, isPart });
+    writer.response({ requestId: this.#requestId, result, isPart });
     return isPart ? 'more' : 'done';
   }
 

@@ -1,9 +1,11 @@
 import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
+import type { Evaluator } from '../../engine/evaluator.ts';
 import type { GeneralEvaluator } from '../../engine/general-evaluator.ts';
 import type { NamespaceModel } from '../../model/namespace-model.ts';
 import type { TupleChange } from '../../model/relation-tuple.ts';
-import type { QueryArgs, QueryKind, QueryResults, QueryRpc } from '../../protocol/queries.ts';
+import type { QueryArgs, QueryKind, QueryResults } from '../../protocol/queries.ts';
 import type { RefusedQuery } from '../../protocol/read-figures.ts';
+import type { EvaluatedRpc } from '../jobs/decision-stats.ts';
 import type { JobContext } from '../jobs/job-context.ts';
 
 /** Decides one query at a time. */
@@ -13,6 +15,8 @@ export type Decider = Pick<GeneralEvaluator, 'startCheck' | 'startDecision'>;
 export type QueryGround = {
   /** Over the reader that has the request's tuples, which is `evaluator.reader`. */
   readonly evaluator: GeneralEvaluator;
+  /** Over what is stored alone. */
+  readonly stored: Pick<Evaluator, 'startExpand'>;
   /** Decides as `evaluator` does; where the request has no tuples the hot path decides what it can. */
   readonly decider: Decider;
   readonly model: NamespaceModel;
@@ -31,7 +35,7 @@ export type QueryGround = {
 /** How one kind of query is evaluated. */
 export type QuerySpec<K extends QueryKind> = {
   /** Under which its reads and backstops are counted; absent: they are not. */
-  readonly rpc?: QueryRpc | undefined;
+  readonly rpc?: EvaluatedRpc | undefined;
   /** Its evaluation counts each item of its own. */
   readonly countsItems?: boolean | undefined;
   /** The query, where it can be asked again by itself once it ran out of its budget. */

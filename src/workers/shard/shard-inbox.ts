@@ -6,8 +6,7 @@ import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
 import type { BatchBodies } from '../jobs/batch-bodies.ts';
 import type { JobContext } from '../jobs/job-context.ts';
 import type { Job } from '../jobs/job.ts';
-import { parsedJob } from '../jobs/parsed-jobs.ts';
-import { rawJob } from '../jobs/raw-jobs.ts';
+import { rawJob } from '../jobs/raw-job.ts';
 import { queryJob } from '../queries/query-job.ts';
 import type { HostModels } from './host-models.ts';
 import type { ShardActor } from './shard-actor.ts';
@@ -74,10 +73,6 @@ export class ShardInbox {
       context.writer.error(request.requestId, errorToData(new Error('a request without scope')));
       return;
     }
-    this.accept(
-      request.method === 'query'
-        ? queryJob(context, request, scope, waitUntilMs)
-        : parsedJob(context, request, scope, waitUntilMs),
-    );
+    this.accept(queryJob(context, request, scope, waitUntilMs));
   }
 }

@@ -9,7 +9,7 @@ const NO_JOBS: readonly Job[] = [];
 const NONE: Job[] = [];
 
 /**
- * The jobs of one shard: short ones and long ones that may begin, those begun and suspended between two
+ * The jobs of one shard: those that are to be read, short ones and long ones that may begin, those begun and suspended between two
  * slices, and those that wait for a newer state of the shard. Each in arrival order. Keeps no index and
  * runs nothing; O(1) but where stated.
  */
@@ -18,21 +18,24 @@ export class ShardJobs {
   #shortHeadRevision = 0;
   #long = NONE;
   #waiting = NONE;
+  #unread = NONE;
   #suspended = NONE;
   #isTurnOfSuspended = false;
+  #isTurnOfUnread = false;
 
   /** Jobs of all kinds. */
   get count(): number {
-    return this.#shortCount + this.#long.length + this.#waiting.length + this.#suspended.length;
+    const running = this.#shortCount + this.#long.length + this.#suspended.length;
+    return running + this.#waiting.length + this.#unread.length;
   }
 
   get hasShort(): boolean {
     return this.#shortCount > 0;
   }
 
-  /** Whether there are begun ones, or long ones that may begin. */
+  /** Whether there are begun ones, long ones that may begin, or some to be read. */
   get hasLong(): boolean {
-    return this.#suspended.length > 0 || this.#long.length > 0;
+    return this.#suspended.length > 0 || this.#long.length > 0 || this.#unread.length > 0;
   }
 
   get hasWaiting(): boolean {
@@ -62,6 +65,18 @@ export class ShardJobs {
   /** Takes one that needs a newer state. */
   wait(job: Job): void {
     this.#waiting = added(this.#waiting, job);
+  }
+
+  /** Takes one that is to be read before it is known what becomes of it. */
+  readLater(job: Job): void {
+    this.#unread = added(this.#unread, job);
+  }
+
+  /** The next one to be read; null when there is none, and in every other slice while there is other long work. */
+  takeUnread(): Job | null {
+    const isAlone = this.#suspended.length === 0 && this.#long.length === 0;
+    this.#isTurnOfUnread = isAlone || !this.#isTurnOfUnread;
+    return this.#isTurnOfUnread ? (this.#unread.shift() ?? null) : null;
   }
 
   /** Takes back one that was begun and goes on in a later slice. */
@@ -108,7 +123,10 @@ export class ShardJobs {
     const ready: Job[] = [];
     const kept: Job[] = [];
     for (const job of this.#waiting) {
-      if (job.isCancelled) continue;
+      if (job.isCancelled) {
+        job.drop();
+        continue;
+      }
       (canBegin(job) ? ready : kept).push(job);
     }
     this.#waiting = kept.length === 0 ? NONE : kept;

@@ -56,9 +56,40 @@ export class ShardMailbox {
     this.#revision = revision;
   }
 
-  /** Takes a job: it runs soon, waits for a newer state of the shard, or fails. */
+  /**
+   * Takes a job: it runs soon, waits for a newer state of the shard, or fails. What cannot run yet is read before: what cannot be read
+   * fails for that, and waits for nothing.
+   */
   submit(job: Job): void {
-    const verdict = this.#revision.judge(job);
+    if (job.isReadFirst) this.#readLater(job);
+    else if (this.#revision.judge(job) === 'serve') this.#admit(job);
+    else {
+      this.#read(job, 0, ignoreMark);
+      // A shard that nobody waits for any more goes after its turn.
+      if (this.#jobs.count === 0) this.#shard.longWork();
+    }
+  }
+
+  /** Reads a job for as long as it may, and finds where it belongs once it is read. */
+  #read(job: Job, sliceEndMs: number, mark: (requestId: number) => void): void {
+    if (job.isCancelled) return job.drop();
+    mark(job.requestId);
+    try {
+      if (!job.read(sliceEndMs)) return this.#readLater(job);
+    } catch (error) {
+      return this.#failed(job, error);
+    } finally {
+      mark(0);
+    }
+    this.#place(job, this.#revision.judge(job));
+  }
+
+  #readLater(job: Job): void {
+    this.#jobs.readLater(job);
+    this.#shard.longWork();
+  }
+
+  #place(job: Job, verdict: Verdict): void {
     if (verdict === 'serve') this.#admit(job);
     else if (job.scope.isHeldOnly && verdict !== 'settingsOld') job.fail(behind());
     else if (verdict === 'wait') {
@@ -109,7 +140,13 @@ export class ShardMailbox {
   runLong(sliceEndMs: number, mark: (requestId: number) => void): boolean {
     const { clock } = this.#host;
     let nowMs = clock.monotonicMs();
-    for (let isFirst = true; ; isFirst = false) {
+    const unread = this.#jobs.takeUnread();
+    if (unread !== null) {
+      if (unread.deadlineMs <= performance.timeOrigin + nowMs) unread.fail(deadlineExceeded());
+      else this.#read(unread, sliceEndMs, mark);
+      nowMs = clock.monotonicMs();
+    }
+    for (let isFirst = true; unread === null || nowMs < sliceEndMs; isFirst = false) {
       const job = this.#jobs.takeLong(isFirst, this.#mayBegin);
       if (job === null) break;
       this.#runOne(job, nowMs, sliceEndMs, mark);
@@ -159,10 +196,13 @@ export class ShardMailbox {
   readonly #mayBegin = (): boolean => this.#mayStart;
 
   #runOne(job: Job, nowMs: number, sliceEndMs: number, mark: (requestId: number) => void): void {
-    if (!job.isCancelled && this.#runJob(job, nowMs, sliceEndMs, mark) === 'more') {
+    if (job.isCancelled) job.drop();
+    else if (this.#runJob(job, nowMs, sliceEndMs, mark) === 'more') {
       this.#jobs.suspend(job);
       this.#shard.longWork();
-    } else if (!this.#jobs.hasBegun) this.#shard.resumed();
+      return;
+    }
+    if (!this.#jobs.hasBegun) this.#shard.resumed();
   }
 
   #runJob(
@@ -186,14 +226,23 @@ export class ShardMailbox {
       assert(this.#revision.canServe(job), 'a job runs over a revision that serves it');
       return job.run(this.#shard, sliceEndMs);
     } catch (error) {
-      const { key } = this.#shard;
-      if (!(error instanceof AppError)) this.#host.report('evaluation_failed', key, error);
-      const { reason, message, metadata } = errorToData(error);
-      job.fail(new AppError<string>(reason, message, metadata, error));
+      this.#failed(job, error);
       if (error instanceof IndexDamage) this.#shard.damaged(error);
       return 'done';
     } finally {
       mark(0);
     }
   }
+
+  #failed(job: Job, error: unknown): void {
+    if (!(error instanceof AppError)) {
+      this.#host.report('evaluation_failed', this.#shard.key, error);
+    }
+    const { reason, message, metadata } = errorToData(error);
+    job.fail(new AppError<string>(reason, message, metadata, error));
+  }
+}
+
+function ignoreMark(): void {
+  // Only scanners run then, which no request ends.
 }

@@ -157,10 +157,13 @@ describe('ShardJobs', () => {
     waitUntilMs: requestId,
     isCancelled: false,
     isLong,
+    isReadFirst: false,
     model: null,
     hasDropped: false,
     failed: 0,
     restarts: 0,
+    read: () => true,
+    drop: () => undefined,
     run: () => 'done',
     restart() {
       this.restarts++;

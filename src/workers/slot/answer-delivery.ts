@@ -3,7 +3,6 @@ import {
   ANSWER_ALLOWED,
   ANSWER_BODY,
   ANSWER_DENIED,
-  ANSWER_FALLBACK,
   ANSWER_LARGE_BODY,
 } from '../../protocol/messages.ts';
 import type { RawAnswer } from '../../protocol/shard-client.ts';
@@ -15,7 +14,6 @@ import type { SlotReason } from './slot-reason.ts';
 
 const ALLOWED: RawAnswer = { kind: 'allowed' };
 const DENIED: RawAnswer = { kind: 'denied' };
-const FALLBACK: RawAnswer = { kind: 'fallback' };
 
 /** Gives the answers of a batch to the callers of raw requests; `finish` counts each as answered before. Hot. */
 export function deliverRaw(
@@ -44,13 +42,12 @@ export function deliverRaw(
     finish(request);
     if (kind === ANSWER_ALLOWED) request.onAnswer(ALLOWED);
     else if (kind === ANSWER_DENIED) request.onAnswer(DENIED);
-    else if (kind === ANSWER_FALLBACK) request.onAnswer(FALLBACK);
     else if (body !== undefined) request.onAnswer({ kind: 'body', body });
     else request.fail(new AppError<SlotReason>('INTERNAL', 'internal error'));
   }
 }
 
-/** Gives an answer, or a part of one, to the caller of a parsed request; `finish` counts it as answered before. */
+/** Gives an error, or an answer or a part of one to the caller of a query; `finish` counts it as answered before. */
 export function deliverParsed(
   response: WorkerResponse,
   sent: SentRequests,
@@ -58,12 +55,14 @@ export function deliverParsed(
 ): void {
   const request = sent.get(response.requestId);
   if (request === undefined) return; // cancelled meanwhile
-  if (response.error === undefined && response.isPart) {
-    if (request instanceof ParsedRequest) request.onResponse(response);
-    return;
+  if (response.error !== undefined) {
+    finish(request);
+    request.fail(errorFromData(response.error));
+  } else if (request instanceof ParsedRequest) {
+    if (!response.isPart) finish(request);
+    request.onAnswer(response.result, response.isPart);
+  } else {
+    finish(request);
+    request.fail(new AppError<SlotReason>('INTERNAL', 'internal error'));
   }
-  finish(request);
-  if (response.error !== undefined) request.fail(errorFromData(response.error));
-  else if (request instanceof ParsedRequest) request.onResponse(response);
-  else request.fail(new AppError<SlotReason>('INTERNAL', 'internal error'));
 }

@@ -1,5 +1,5 @@
-import type { ArgsMap, Method, WorkerResponse } from '../../protocol/messages.ts';
 import { rawMethodOf, wireFormatOf } from '../../protocol/messages.ts';
+import type { QueryAnswer, QueryCall } from '../../protocol/queries.ts';
 import type { RawAnswer, RawScope, ReadScope } from '../../protocol/shard-client.ts';
 import type { AppError } from '../../shared/app-error.ts';
 import { errorToData } from '../../shared/app-error.ts';
@@ -51,15 +51,14 @@ export class RawRequest implements PendingRequest {
   }
 }
 
-/** A parsed request: its caller holds a promise. */
-export class ParsedRequest<M extends Method = Method> implements PendingRequest {
+/** A query that the gateway parsed: its caller holds a promise. */
+export class ParsedRequest implements PendingRequest {
   readonly id: number;
   readonly shard: ShardQueue;
   readonly scope: ReadScope;
-  readonly method: M;
-  readonly args: ArgsMap[M];
+  readonly query: QueryCall;
   readonly bytes: number;
-  readonly onResponse: (response: WorkerResponse) => void;
+  readonly onAnswer: (answer: QueryAnswer, isPart: boolean) => void;
   readonly onError: (error: AppError) => void;
   state: PendingState = 'queued';
 
@@ -67,18 +66,16 @@ export class ParsedRequest<M extends Method = Method> implements PendingRequest 
     id: number,
     shard: ShardQueue,
     scope: ReadScope,
-    method: M,
-    args: ArgsMap[M],
-    onResponse: (response: WorkerResponse) => void,
+    query: QueryCall,
+    onAnswer: (answer: QueryAnswer, isPart: boolean) => void,
     onError: (error: AppError) => void,
   ) {
     this.id = id;
     this.shard = shard;
     this.scope = scope;
-    this.method = method;
-    this.args = args;
-    this.bytes = method === 'query' ? 256 + bytesOf(args) : bytesOfQuery(args);
-    this.onResponse = onResponse;
+    this.query = query;
+    this.bytes = 256 + bytesOf(query);
+    this.onAnswer = onAnswer;
     this.onError = onError;
   }
 
@@ -87,16 +84,12 @@ export class ParsedRequest<M extends Method = Method> implements PendingRequest 
   }
 
   label(): string {
-    return labelOf(this.shard, this.method);
+    return labelOf(this.shard, this.query.kind);
   }
 
   bodyBytes(): Uint8Array {
-    return Buffer.from(JSON.stringify(this.args, plainValue));
+    return Buffer.from(JSON.stringify(this.query.args, plainValue));
   }
-}
-
-function bytesOfQuery(args: ArgsMap[Method]): number {
-  return Array.isArray(args) ? 64 + args.length * 96 : 256;
 }
 
 const VALUE_BYTES = 16;

@@ -1,7 +1,6 @@
 import type { BatchSpace } from '../../protocol/batch-memory.ts';
 import type {
   ControlMessage,
-  Method,
   RequestBatch,
   ScopeEntry,
   WorkerRequest,
@@ -75,26 +74,15 @@ function ownSpace(rawCount: number, bodyBytes: number): BatchSpace {
   };
 }
 
-function wireOfParsed(request: ParsedRequest, scopes: ScopeTable): WorkerRequest {
-  const wire: {
-    readonly requestId: number;
-    readonly method: Method;
-    readonly scope: number;
-    readonly minRevision: number;
-    readonly deadlineMs: number;
-    readonly isDeadlineStated: boolean;
-    readonly args: unknown;
-  } = {
-    requestId: request.id,
-    method: request.method,
-    scope: scopes.indexOf(request.scope, '', ''),
-    minRevision: request.scope.minRevision,
-    deadlineMs: request.scope.deadlineMs,
-    isDeadlineStated: request.scope.isDeadlineStated === true,
-    args: request.args,
+function wireOfParsed({ id, scope, query }: ParsedRequest, scopes: ScopeTable): WorkerRequest {
+  return {
+    requestId: id,
+    scope: scopes.indexOf(scope, '', ''),
+    minRevision: scope.minRevision,
+    deadlineMs: scope.deadlineMs,
+    isDeadlineStated: scope.isDeadlineStated === true,
+    query,
   };
-  // Method and args were correlated by the constructor of ParsedRequest<M>; the union loses that.
-  return wire as WorkerRequest;
 }
 
 /** Interns scopes of one batch; the last one is compared first, since requests of a shard come in runs. */

@@ -1,22 +1,12 @@
 import type { CarriedChanges } from '../../model/carried-changes.ts';
-import type { CheckQuery } from '../../model/check-query.ts';
 import type { CommittedChange } from '../../model/committed-change.ts';
-import type { ExpandTree } from '../../model/expand-tree.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
-import type {
-  ArgsMap,
-  Method,
-  ResultMap,
-  WorkerReport,
-  WorkerStats,
-} from '../../protocol/messages.ts';
+import type { WorkerReport, WorkerStats } from '../../protocol/messages.ts';
 import { rawOpcode } from '../../protocol/messages.ts';
 import { ModelStore } from '../../protocol/model-store.ts';
 import type { QueryAnswer, QueryArgs, QueryCall, QueryKind } from '../../protocol/queries.ts';
 import type { BudgetRefusal } from '../../protocol/read-figures.ts';
 import type {
-  BatchItem,
-  BatchItemResult,
   CallOrigin,
   Cancellable,
   RawAnswer,
@@ -283,30 +273,6 @@ class SlotPool implements WorkerPool {
     return this.#admission.refusalBefore(shard, bytes, deadlineMs);
   }
 
-  check(scope: ReadScope, query: CheckQuery, signal?: AbortSignal): Promise<boolean> {
-    return this.#call(scope, 'check', query, signal);
-  }
-
-  batchCheck(
-    scope: ReadScope,
-    items: readonly BatchItem[],
-    signal?: AbortSignal,
-  ): Promise<readonly BatchItemResult[]> {
-    return this.#call(scope, 'batchCheck', items, signal);
-  }
-
-  expand(scope: ReadScope, query: ArgsMap['expand'], signal?: AbortSignal): Promise<ExpandTree> {
-    return this.#call(scope, 'expand', query, signal);
-  }
-
-  listObjects(
-    scope: ReadScope,
-    query: ArgsMap['listObjects'],
-    signal?: AbortSignal,
-  ): Promise<readonly string[]> {
-    return this.#call(scope, 'listObjects', query, signal);
-  }
-
   async ask<K extends QueryKind>(
     scope: ReadScope,
     kind: K,
@@ -321,7 +287,7 @@ class SlotPool implements WorkerPool {
       this.#replication.localReplicaOf(this.#queues.of(scope)),
     );
     if (typeof here === 'object' && 'result' in here) return here as QueryAnswer<K>;
-    const answer = await this.#call(scope, 'query', call, signal, toPart);
+    const answer = await this.#call(scope, call, signal, toPart);
     if (typeof here === 'object') here.isProven = true;
     return answer as QueryAnswer<K>;
   }
@@ -378,13 +344,12 @@ class SlotPool implements WorkerPool {
     return this.#replicas === null ? this.#slots : [...this.#slots, this.#replicas.slot];
   }
 
-  #call<M extends Method>(
+  #call(
     scope: ReadScope,
-    method: M,
-    args: ArgsMap[M],
+    query: QueryCall,
     signal: AbortSignal | undefined,
     onPart?: (part: QueryAnswer) => void,
-  ): Promise<ResultMap[M]> {
+  ): Promise<QueryAnswer> {
     if (signal?.aborted === true) return Promise.reject(cancelled());
     this.#requestId += 1;
     const owner = this.#queues.of(scope);
@@ -393,12 +358,11 @@ class SlotPool implements WorkerPool {
       requestId: this.#requestId,
       queue: way?.queue ?? owner,
       scope: way?.scope ?? scope,
-      method,
-      args,
+      query,
       signal,
       onPart,
     };
-    return callWorker<M>(call, (request) => this.#submit(request));
+    return callWorker(call, (request) => this.#submit(request));
   }
 
   #submit(request: RawRequest | ParsedRequest): Cancellable {

@@ -7,7 +7,9 @@ import {
   type MessageShape,
   toBinary,
   toJsonString,
+  type UnknownField,
 } from '@bufbuild/protobuf';
+import { WireType } from '@bufbuild/protobuf/wire';
 import { ANSWER_JSON } from '../protocol/answer-json.ts';
 
 /** Encoding stops for other work after this long. */
@@ -17,12 +19,31 @@ const ITEMS_PER_CHUNK = 64;
 /** Shorter lists are left to the adapter, which encodes at once. */
 export const SLICED_ITEMS_MIN = 256;
 
-const WIRE_LENGTH_DELIMITED = 2;
 const encodedJson = new WeakMap<Message, Uint8Array>();
 
 /** The JSON text of an answer that was encoded before, or undefined. O(1). */
 export function encodedJsonOf(message: Message): Uint8Array | undefined {
   return encodedJson.get(message);
+}
+
+/**
+ * The message that stands for an answer whose `bytes` are known, in JSON or in binary; there its first field must be number 1, with a
+ * length. O(1).
+ */
+export function encodedAnswer<Desc extends DescMessage>(
+  desc: Desc,
+  bytes: Uint8Array,
+  isJson: boolean,
+): MessageShape<Desc> {
+  const message = create(desc);
+  if (isJson) encodedJson.set(message, bytes);
+  else if (bytes.length > 0) message.$unknown = [afterTag(bytes)];
+  return message;
+}
+
+/** The first byte is the tag, which the writer of unknown fields adds. */
+function afterTag(bytes: Uint8Array): UnknownField {
+  return { no: 1, wireType: WireType.LengthDelimited, data: bytes.subarray(1) };
 }
 
 /** How an answer with one long repeated field is put together from chunks of that field. */
@@ -105,12 +126,7 @@ class ListEncoder<Desc extends DescMessage, Item> {
       });
       encodedJson.set(whole, Buffer.concat([...parts, Buffer.from(end)]));
     } else {
-      // The first byte of each chunk is the tag, which the writer of unknown fields adds.
-      whole.$unknown = this.#chunks.map((chunk) => ({
-        no: 1,
-        wireType: WIRE_LENGTH_DELIMITED,
-        data: chunk.subarray(1),
-      }));
+      whole.$unknown = this.#chunks.map(afterTag);
     }
     return whole;
   }

@@ -1,5 +1,5 @@
 import { create, type DescMethod, type JsonReadOptions, type Message } from '@bufbuild/protobuf';
-import type { DecodeLimits } from '../../../decoding/decode-limits.ts';
+import { type DecodeLimits, isRefusedMessage } from '../../../decoding/decode-limits.ts';
 import { MessageDecoder } from '../../../decoding/message-decoder.ts';
 import { AppError } from '../../../shared/app-error.ts';
 import type { MalformedError, MalformedMessage } from '../protocol/call-errors.ts';
@@ -56,10 +56,7 @@ export class MessageDecoding {
 
   #shown(error: unknown, message: MalformedMessage): AppError {
     if (!(error instanceof AppError)) return this.#options.malformed(error as Error, message);
-    if (REFUSALS.has(error.reason)) this.#options.onRefused?.(error.reason);
+    if (isRefusedMessage(error.reason)) this.#options.onRefused?.(error.reason);
     return error;
   }
 }
-
-/** Of limits that only the decoder has; what is malformed is no news. */
-const REFUSALS: ReadonlySet<string> = new Set(['BATCH_TOO_LARGE', 'FIELD_TOO_LARGE']);

@@ -76,22 +76,3 @@ export function problemTextOf(thrown: Error): string {
   const text = thrown instanceof ConnectError ? thrown.rawMessage : thrown.message;
   return text.startsWith(PARSE_BINARY) ? text.slice(PARSE_BINARY.length) : text;
 }
-
-/** What the text of protobuf's JSON reader names. */
-export type NamedInJson = {
-  /** The field that has a wrong value. */
-  readonly field: string | undefined;
-  /** A key that the message does not have. */
-  readonly unknownKey: string | undefined;
-  /** The type that was being read. */
-  readonly typeName: string | undefined;
-};
-
-/** Finds in the text of protobuf's JSON reader what it names. O(length). */
-export function namedInJson(text: string): NamedInJson {
-  return {
-    field: /^cannot decode (?:field|oneof) (?:\S+\.)?(\w+) from JSON/.exec(text)?.[1],
-    unknownKey: /: key "([^"]{1,100})" is unknown$/.exec(text)?.[1],
-    typeName: /^cannot decode (?:message |enum )?(\S+) from JSON/.exec(text)?.[1],
-  };
-}

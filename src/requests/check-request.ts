@@ -1,7 +1,7 @@
-import type { CheckRequest, SubjectSet } from '../../gen/workspace/v1/authz_service_pb.ts';
-import { canonicalJson, type JsonObject } from '../../model/canonical-json.ts';
-import type { CheckQuery } from '../../model/check-query.ts';
-import { fieldError } from '../../model/field-error.ts';
+import type { CheckRequest, SubjectSet } from '../gen/workspace/v1/authz_service_pb.ts';
+import { canonicalJson, type JsonObject } from '../model/canonical-json.ts';
+import type { CheckQuery } from '../model/check-query.ts';
+import { fieldError } from '../model/field-error.ts';
 import {
   checkJson,
   checkNamespace,
@@ -9,10 +9,10 @@ import {
   checkRelation,
   checkTenantId,
   checkUserId,
-} from '../../model/names.ts';
-import type { Subject } from '../../model/relation-tuple.ts';
-import { AppError } from '../../shared/app-error.ts';
-import type { RpcReason } from './rpc-reason.ts';
+} from '../model/names.ts';
+import type { Subject } from '../model/relation-tuple.ts';
+import { AppError } from '../shared/app-error.ts';
+import type { RequestsReason } from './requests-reason.ts';
 
 /** The fields that Check, Expand and BatchCheckItem share. */
 type ObjectRelation = {
@@ -58,7 +58,7 @@ function subjectFromProto(request: CheckRequest): Subject {
 /** FIELD_REQUIRED of a Check that names nobody; also the error of such an item of a batch. */
 export function subjectMissing(): AppError {
   const field = 'subject_user_id';
-  return new AppError<RpcReason>('FIELD_REQUIRED', `${field}: is required, or a subject_set`, {
+  return new AppError<RequestsReason>('FIELD_REQUIRED', `${field}: is required, or a subject_set`, {
     field,
   });
 }

@@ -1,7 +1,6 @@
 import type { Message } from '@bufbuild/protobuf';
-import { isWithoutUnknown } from '../../decoding/message-decoder.ts';
-import { AppError } from '../../shared/app-error.ts';
-import type { RpcReason } from './rpc-reason.ts';
+import { malformed } from './decode-limits.ts';
+import { isWithoutUnknown } from './message-decoder.ts';
 
 /** The deepest of our messages is far below. */
 const DEPTH_MAX = 8;
@@ -17,10 +16,7 @@ export function assertNoUnknownFields(message: Message, depth = 0): void {
   if (depth === 0 && isWithoutUnknown(message)) return;
   const { $unknown: unknown } = message;
   if (unknown !== undefined && unknown.length > 0) {
-    throw new AppError<RpcReason>(
-      'BODY_MALFORMED',
-      `${message.$typeName}: unknown field number ${unknown[0]?.no ?? 0}`,
-    );
+    throw malformed(`${message.$typeName}: unknown field number ${unknown[0]?.no ?? 0}`);
   }
   if (depth === DEPTH_MAX) return;
   for (const [name, value] of Object.entries(message) as [string, unknown][]) {

@@ -1,0 +1,65 @@
+import type { DescMessage } from '@bufbuild/protobuf';
+import { AppError } from '../shared/app-error.ts';
+import type { DecodingReason } from './decoding-reason.ts';
+
+/** What the text of protobuf's JSON reader names. */
+export type NamedInJson = {
+  /** The field that has a wrong value. */
+  readonly field: string | undefined;
+  /** A key that the message does not have. */
+  readonly unknownKey: string | undefined;
+  /** The type that was being read. */
+  readonly typeName: string | undefined;
+};
+
+/** Finds in the text of protobuf's JSON reader what it names. O(length). */
+export function namedInJson(text: string): NamedInJson {
+  return {
+    field: /^cannot decode (?:field|oneof) (?:\S+\.)?(\w+) from JSON/.exec(text)?.[1],
+    unknownKey: /: key "([^"]{1,100})" is unknown$/.exec(text)?.[1],
+    typeName: /^cannot decode (?:message |enum )?(\S+) from JSON/.exec(text)?.[1],
+  };
+}
+
+/** BODY_MALFORMED for a `text` of protobuf's binary reader. */
+export function malformedBinary(text: string, cause: Error): AppError {
+  const problem = `the message cannot be decoded: ${text}`;
+  return new AppError<DecodingReason>('BODY_MALFORMED', problem, {}, cause);
+}
+
+/**
+ * BODY_MALFORMED for a `text` of protobuf's JSON reader while it read a `desc`. Names the field:
+ * the one that the reader names, the unknown key, or else the only one of the type that it names.
+ */
+export function malformedJson(text: string, cause: Error, desc?: DescMessage): AppError {
+  const named = namedInJson(text);
+  const { typeName } = named;
+  const field =
+    named.field ?? named.unknownKey ?? (desc && typeName && onlyFieldOfType(desc, typeName));
+  if (!field) return new AppError<DecodingReason>('BODY_MALFORMED', text, {}, cause);
+  const message = text.includes(field) ? text : `${field}: ${text}`;
+  return new AppError<DecodingReason>('BODY_MALFORMED', message, { field }, cause);
+}
+
+const STRUCT_TYPE = 'google.protobuf.Struct';
+/** What lies within a Struct, under keys that the reader does not say. */
+const IN_STRUCTS = new Set(['google.protobuf.Value', 'google.protobuf.ListValue']);
+
+function onlyFieldOfType(desc: DescMessage, typeName: string): string | undefined {
+  const found = new Set<string>();
+  const visited = new Set<DescMessage>();
+  const visit = (message: DescMessage, prefix: string): void => {
+    if (visited.has(message)) return;
+    visited.add(message);
+    for (const field of message.fields) {
+      const isStruct = field.message?.typeName === STRUCT_TYPE;
+      const isOfType = (field.message ?? field.enum)?.typeName === typeName;
+      if (isOfType || (isStruct && IN_STRUCTS.has(typeName))) found.add(prefix + field.name);
+      else if (field.message !== undefined && !isStruct)
+        visit(field.message, `${prefix}${field.name}.`);
+    }
+  };
+  visit(desc, '');
+  const [only] = found;
+  return found.size === 1 ? only : undefined;
+}

@@ -1,0 +1,63 @@
+import type {
+  BatchCheckItem,
+  BatchCheckRequest,
+  ListObjectsRequest,
+} from '../gen/workspace/v1/authz_service_pb.ts';
+import { checkNamespace, checkRelation, checkTenantId, checkUserId } from '../model/names.ts';
+import type { BatchItem, UserObjects } from '../protocol/shard-client.ts';
+import { AppError } from '../shared/app-error.ts';
+import { checkObjectRelation, subjectMissing } from './check-request.ts';
+import type { RequestsReason } from './requests-reason.ts';
+
+/** An item of a BatchCheck, or the error that Check would have given. */
+export type CheckedItem = BatchItem | AppError;
+
+/** Items checked in one step. */
+const ITEMS_PER_STEP = 64;
+
+/** Refuses what a BatchCheck is refused for as a whole. Errors: BATCH_TOO_LARGE, FIELD_INVALID of the tenant. */
+export function assertBatch({ items, tenantId }: BatchCheckRequest, itemsMax: number): void {
+  const { length } = items;
+  if (length > itemsMax) {
+    const metadata = { field: 'items', limit: String(itemsMax) };
+    const problem = `items: ${length} items, at most ${itemsMax}`;
+    throw new AppError<RequestsReason>('BATCH_TOO_LARGE', problem, metadata);
+  }
+  checkTenantId('tenant_id', tenantId);
+}
+
+/** The items of a BatchCheck, each checked, in steps to be run to their end. O(items). */
+export function* checkedItems(
+  items: readonly BatchCheckItem[],
+): Generator<void, readonly CheckedItem[]> {
+  const checked: CheckedItem[] = [];
+  for (const item of items) {
+    checked.push(checkedItem(item));
+    if (checked.length % ITEMS_PER_STEP === 0) yield;
+  }
+  return checked;
+}
+
+/** One item of a BatchCheck, or what is wrong with it. */
+export function checkedItem(item: BatchCheckItem): CheckedItem {
+  try {
+    checkObjectRelation(item);
+    if (item.subjectUserId === '') throw subjectMissing();
+    checkUserId('subject_user_id', item.subjectUserId);
+  } catch (error) {
+    if (error instanceof AppError) return error;
+    throw error;
+  }
+  const { namespace, objectId, relation, subjectUserId: userId } = item;
+  return { namespace, objectId, relation, userId };
+}
+
+/** What a ListObjects asks for. Errors: FIELD_REQUIRED, FIELD_INVALID naming the first bad field. */
+export function listedObjects(request: ListObjectsRequest): UserObjects {
+  const { namespace, relation, subjectUserId: userId } = request;
+  checkNamespace('namespace', namespace);
+  checkRelation('relation', relation);
+  checkUserId('subject_user_id', userId);
+  checkTenantId('tenant_id', request.tenantId);
+  return { namespace, relation, userId };
+}

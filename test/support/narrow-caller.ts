@@ -1,0 +1,27 @@
+import { type DescMessage, fromBinary, fromJsonString } from '@bufbuild/protobuf';
+
+/** The token of a caller that reaches the tenant '' of the default project, and nothing else. */
+export const NARROW_TOKEN = 'narrow-token';
+
+const scopes = [{ projects: ['default'], tenants: [''], services: '*', methods: '*' }];
+/** The setting that has it. */
+export const NARROW_CALLERS = {
+  GATEWAY_CALLERS: JSON.stringify({
+    callers: [{ name: 'narrow', tokens: [NARROW_TOKEN], scopes }],
+  }),
+};
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/** Whether a request, as the library decodes it, is of another tenant; false where the library refuses it. */
+export function isOutOfReach(desc: DescMessage, isJson: boolean, bytes: Uint8Array): boolean {
+  try {
+    const request = isJson
+      ? fromJsonString(desc, utf8.decode(bytes))
+      : fromBinary(desc, new Uint8Array(bytes));
+    const { projectId, tenantId } = request as unknown as Record<string, string>;
+    return tenantId !== '' || (projectId !== '' && projectId !== 'default');
+  } catch {
+    return false;
+  }
+}
