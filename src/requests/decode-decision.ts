@@ -17,7 +17,8 @@ import { checkQueryFromProto } from './check-request.ts';
 import { assertBatch, type CheckedItem, checkedItems, listedObjects } from './decision-request.ts';
 
 const JSON_OPTIONS = { ignoreUnknownFields: false };
-const SCHEMAS = {
+/** The request of each method. */
+export const DECISION_REQUESTS = {
   check: CheckRequestSchema,
   batchCheck: BatchCheckRequestSchema,
   listObjects: ListObjectsRequestSchema,
@@ -71,7 +72,7 @@ function* messageOf(
   format: WireFormat,
   bytes: Uint8Array,
 ): Generator<void, Message> {
-  const schema = SCHEMAS[method];
+  const schema = DECISION_REQUESTS[method];
   const isBinary = format === 'proto';
   try {
     const begun = decoder.begin(schema, isBinary, bytes, JSON_OPTIONS);

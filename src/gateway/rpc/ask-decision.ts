@@ -11,9 +11,7 @@ import {
   type BatchCheckRequest,
   BatchCheckRequestSchema,
   type CheckRequest,
-  CheckRequestSchema,
   type ListObjectsRequest,
-  ListObjectsRequestSchema,
 } from '../../gen/workspace/v1/authz_service_pb.ts';
 import { encodedAnswer } from '../../http/connect/messages/encoded-answer.ts';
 import type {
@@ -24,16 +22,12 @@ import type {
   ShardClient,
   WireFormat,
 } from '../../protocol/shard-client.ts';
+import { DECISION_REQUESTS } from '../../requests/decode-decision.ts';
 import { AppError, errorFromData } from '../../shared/app-error.ts';
 import { DECODE_TURNS, runInSlices } from '../../shared/slice-queue.ts';
 import { contentOf } from './list-answer.ts';
 import type { RpcReason } from './rpc-reason.ts';
 
-const SCHEMAS = {
-  check: CheckRequestSchema,
-  batchCheck: BatchCheckRequestSchema,
-  listObjects: ListObjectsRequestSchema,
-} as const;
 /** Items that are encoded in one step. */
 const ITEMS_PER_STEP = 256;
 
@@ -60,7 +54,7 @@ export async function decisionAsk<M extends RawMethod>(
   context: HandlerContext,
 ): Promise<Ask> {
   const format = formatOf(context);
-  const body = await encodedRequest(SCHEMAS[method], request, format);
+  const body = await encodedRequest(DECISION_REQUESTS[method], request, format);
   const { projectId, tenantId, atLeastConsistencyToken: token } = request;
   const expected = { projectId, tenantId, token };
   return (scope) => askRaw(shards, { method, format, body, expected }, scope, context.signal);
