@@ -1,5 +1,6 @@
 import type { Pool, PoolClient } from 'pg';
 import type { ShardKey } from '../model/relation-tuple.ts';
+import { LARGE_UPDATES } from '../model/tuple-input.ts';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
 import { DECODE_TURNS, runInSlices } from '../shared/slice-queue.ts';
@@ -13,7 +14,6 @@ import { selectCommits } from '../store/sql/select-commits.ts';
 import { selectHeadRevisions } from '../store/sql/select-head-revisions.ts';
 import { writeGroup } from '../store/sql/write-group.ts';
 import type { ServicesReason } from './services-reason.ts';
-import { LARGE_UPDATES } from './tuple-input.ts';
 import type { WriteAdmission } from './write-admission.ts';
 import {
   type PlannedGroup,

@@ -1,12 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestDatabase, createTestDatabase } from '../../test/support/postgres.ts';
 import { type TestServices, createTestServices } from '../../test/support/services.ts';
+import type { RawSubject, RawTuple, RawUpdate } from '../model/raw-tuple.ts';
 import { systemClock } from '../shared/clock.ts';
 import { silentReport } from '../shared/loop-report.ts';
 import { SharedWork } from '../store/shared-work.ts';
 import { ExpiredTuplePurge } from './expired-tuple-purge.ts';
 import type { WriteMeta } from './ports.ts';
-import type { RawSubject, RawTuple, RawUpdate, ReadRequest } from './tuple-requests.ts';
+import type { ReadRequest } from './tuple-requests.ts';
 
 let database: TestDatabase;
 let services: TestServices;

@@ -15,6 +15,7 @@ import {
   subjectFromColumns,
   type TupleChange,
 } from '../model/relation-tuple.ts';
+import { checkUpdatesInSlices } from '../model/tuple-input.ts';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
 import type { Clock } from '../shared/clock.ts';
@@ -35,7 +36,6 @@ import type { ProjectService } from './project-service.ts';
 import { type ProjectSettings, refusalOf } from './project-settings.ts';
 import type { ReadPositions } from './read-positions.ts';
 import type { ServicesReason } from './services-reason.ts';
-import { checkUpdatesInSlices } from './tuple-input.ts';
 import type {
   DeprovisionRequest,
   ExportRequest,

@@ -1,12 +1,7 @@
 import { fieldNames, type JsonNames } from '../../decoding/json-names.ts';
 import { ASCII_STOPS, JSON_END, JsonTokens } from '../../decoding/json-tokens.ts';
-import type {
-  RawSubject,
-  RawSubjectSet,
-  RawTuple,
-  RawUpdate,
-  WriteRequest,
-} from '../../services/tuple-requests.ts';
+import type { RawSubject, RawSubjectSet, RawTuple, RawUpdate } from '../../model/raw-tuple.ts';
+import type { WriteRequest } from '../../services/tuple-requests.ts';
 import { JSON_BYTES } from '../../shared/json-bytes.ts';
 
 const { COMMA, OPENING_BRACE, CLOSING_BRACE, OPENING_BRACKET, CLOSING_BRACKET } = JSON_BYTES;

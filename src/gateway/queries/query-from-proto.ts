@@ -3,8 +3,8 @@ import type { Subject as ProtoSubject } from '../../gen/workspace/v1/authz_servi
 import { fieldError } from '../../model/field-error.ts';
 import { checkNamespace, checkObjectId, checkRelation, requiredError } from '../../model/names.ts';
 import type { Subject } from '../../model/relation-tuple.ts';
+import { checkSubject } from '../../model/tuple-input.ts';
 import type { Query } from '../../protocol/queries.ts';
-import { checkSubject } from '../../services/tuple-input.ts';
 
 /** A query; `field` is its place in the request. Errors: FIELD_REQUIRED, FIELD_INVALID naming the first bad field. */
 export function queryFromProto(field: string, query: ProtoQuestion | undefined): Query {

@@ -3,10 +3,10 @@ import { type QueryScope, UsersetMode } from '../../gen/gatehouse/v1/query_servi
 import { fieldError } from '../../model/field-error.ts';
 import { checkTenantId } from '../../model/names.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
+import { checkContextualTuples } from '../../model/tuple-input.ts';
 import type { QueryAnswer, QueryArgs, QueryStart, QueryKind } from '../../protocol/queries.ts';
 import type { ShardClient } from '../../protocol/shard-client.ts';
 import { structText } from '../../requests/check-request.ts';
-import { checkContextualTuples } from '../../services/tuple-input.ts';
 import type { WriteRules } from '../../services/write-rules.ts';
 import { type CallDefaults, readTimeOf, originOf } from '../connect/call-context.ts';
 import type { DecisionMeter } from '../reads/decision-meter.ts';

@@ -4,7 +4,7 @@ import type {
   Question as ProtoQuestion,
   QueryService,
 } from '../../gen/gatehouse/v1/query_service_pb.ts';
-import { checkUpdates } from '../../services/tuple-input.ts';
+import { checkUpdates } from '../../model/tuple-input.ts';
 import { certainRefusal } from '../../services/write-rules.ts';
 import { checkItems } from './checked-items.ts';
 import { queryFromProto } from './query-from-proto.ts';

@@ -5,12 +5,8 @@ import { assertJsonBounds, type JsonBounds } from '../../decoding/json-bounds.ts
 import { messageOfJson } from '../../decoding/json-values.ts';
 import { RelationTupleSchema } from '../../gen/workspace/v1/authz_service_pb.ts';
 import { fieldError } from '../../model/field-error.ts';
-import type {
-  ImportedTuple,
-  RawSubject,
-  RawTimestamp,
-  RawTuple,
-} from '../../services/tuple-requests.ts';
+import type { RawSubject, RawTimestamp, RawTuple } from '../../model/raw-tuple.ts';
+import type { ImportedTuple } from '../../services/tuple-requests.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { nanosOf, parseTimestamp } from '../../shared/instant.ts';
 import { DECODE_TURNS } from '../../shared/slice-queue.ts';

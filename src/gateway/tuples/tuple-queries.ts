@@ -1,7 +1,7 @@
 import { fieldError } from '../../model/field-error.ts';
+import type { RawSubject } from '../../model/raw-tuple.ts';
 import type { ExportTuplesRequest } from '../../services/bulk/tuple-export.ts';
 import type { RawFilter } from '../../services/bulk/tuple-filter.ts';
-import type { RawSubject } from '../../services/tuple-requests.ts';
 import type { WatchTuplesRequest } from '../../services/watch/tuple-watch.ts';
 import type { AppError } from '../../shared/app-error.ts';
 

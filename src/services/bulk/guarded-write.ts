@@ -2,7 +2,9 @@ import { createHash } from 'node:crypto';
 import { fieldError } from '../../model/field-error.ts';
 import { checkTenantId, checkText, requiredError } from '../../model/names.ts';
 import { packChange } from '../../model/packed-changes.ts';
+import type { RawUpdate } from '../../model/raw-tuple.ts';
 import type { ShardKey, TupleChange } from '../../model/relation-tuple.ts';
+import { checkUpdatesInSlices } from '../../model/tuple-input.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { existMatches, type TupleMatch } from '../../store/sql/match-tuples.ts';
 import {
@@ -14,8 +16,6 @@ import type { WriteTransaction } from '../exclusive-writer.ts';
 import { openShard } from '../management-call.ts';
 import type { WriteMeta } from '../ports.ts';
 import type { ServicesReason } from '../services-reason.ts';
-import { checkUpdatesInSlices } from '../tuple-input.ts';
-import type { RawUpdate } from '../tuple-requests.ts';
 import { certainlyUnknown } from '../unknown-inserts.ts';
 import type { UpdateMode } from '../update-modes.ts';
 import { certainRefusal } from '../write-rules.ts';

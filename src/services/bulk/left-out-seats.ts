@@ -1,5 +1,5 @@
 import { SEAT_NAMESPACE } from '../../model/names.ts';
-import type { RawTuple } from '../tuple-requests.ts';
+import type { RawTuple } from '../../model/raw-tuple.ts';
 
 const EXAMPLES_MAX = 3;
 const TEXT_MAX = 100;

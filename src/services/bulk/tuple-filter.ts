@@ -1,9 +1,9 @@
 import { fieldError } from '../../model/field-error.ts';
 import { checkNamespace, checkObjectId, checkRelation } from '../../model/names.ts';
+import type { RawSubject } from '../../model/raw-tuple.ts';
 import { subjectToColumns } from '../../model/relation-tuple.ts';
+import { checkSubject } from '../../model/tuple-input.ts';
 import type { TupleMatch } from '../../store/sql/match-tuples.ts';
-import { checkSubject } from '../tuple-input.ts';
-import type { RawSubject } from '../tuple-requests.ts';
 
 /** A filter as it was sent: '' and an absent subject match everything. */
 export type RawFilter = {

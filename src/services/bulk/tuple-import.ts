@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { checkTenantId } from '../../model/names.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
+import { checkTuple, microseconds } from '../../model/tuple-input.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { IdSource } from '../../shared/ids.ts';
 import { isAdopted } from '../../store/pg-errors.ts';
@@ -18,7 +19,6 @@ import { storeError } from '../../store/store-error.ts';
 import { openShard } from '../management-call.ts';
 import type { WriteMeta } from '../ports.ts';
 import type { ServicesReason } from '../services-reason.ts';
-import { checkTuple, microseconds } from '../tuple-input.ts';
 import type { ImportedTuple } from '../tuple-requests.ts';
 import { type BulkParts, tokenAt } from './bulk-ports.ts';
 import { checkName } from './guarded-write.ts';

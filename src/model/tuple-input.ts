@@ -1,5 +1,9 @@
-import { type JsonObject, canonicalJson } from '../model/canonical-json.ts';
-import { fieldError } from '../model/field-error.ts';
+import { AppError } from '../shared/app-error.ts';
+import { isTimestamp } from '../shared/instant.ts';
+import { DECODE_TURNS, runInSlices } from '../shared/slice-queue.ts';
+import { type JsonObject, canonicalJson } from './canonical-json.ts';
+import { fieldError } from './field-error.ts';
+import type { ModelReason } from './model-reason.ts';
 import {
   SEAT_NAMESPACE,
   checkConditionName,
@@ -11,7 +15,8 @@ import {
   isName,
   isShortId,
   requiredError,
-} from '../model/names.ts';
+} from './names.ts';
+import type { RawSubject, RawTimestamp, RawTuple, RawUpdate } from './raw-tuple.ts';
 import {
   type RelationTuple,
   type ShardKey,
@@ -20,12 +25,7 @@ import {
   type TupleKey,
   type TuplePayload,
   tupleIdentity,
-} from '../model/relation-tuple.ts';
-import { AppError } from '../shared/app-error.ts';
-import { isTimestamp } from '../shared/instant.ts';
-import { DECODE_TURNS, runInSlices } from '../shared/slice-queue.ts';
-import type { ServicesReason } from './services-reason.ts';
-import type { RawSubject, RawTimestamp, RawTuple, RawUpdate } from './tuple-requests.ts';
+} from './relation-tuple.ts';
 
 const OP_INSERT = 1;
 const OP_DELETE = 2;
@@ -71,7 +71,7 @@ function* checkSteps(
 ): Generator<undefined, TupleChange[]> {
   if (updates.length === 0) throw requiredError('updates');
   if (updates.length > updatesMax) {
-    throw new AppError<ServicesReason>(
+    throw new AppError<ModelReason>(
       'BATCH_TOO_LARGE',
       `updates: at most ${updatesMax} in one request`,
       {
@@ -101,7 +101,7 @@ export function checkContextualTuples(
   tuplesMax: number,
 ): RelationTuple[] {
   if (tuples.length > tuplesMax) {
-    throw new AppError<ServicesReason>(
+    throw new AppError<ModelReason>(
       'BATCH_TOO_LARGE',
       `${field}: at most ${tuplesMax} in one request`,
       { field, limit: String(tuplesMax) },
@@ -181,7 +181,7 @@ export function checkTuple(at: string, tuple: RawTuple, shard: ShardKey): Relati
   checkScope(at, tuple, shard);
   checkNamespace(`${at}.namespace`, tuple.namespace);
   if (tuple.namespace === SEAT_NAMESPACE) {
-    throw new AppError<ServicesReason>(
+    throw new AppError<ModelReason>(
       'NAMESPACE_RESERVED',
       `${at}.namespace: tuples of the seat namespace are written by AssignSeat and RevokeSeat only`,
       { field: `${at}.namespace` },

@@ -1,0 +1,35 @@
+import type { JsonObject } from './canonical-json.ts';
+
+/** A userset of a request: as these all, close to the wire, so that each error can name its field. */
+export type RawSubjectSet = {
+  readonly namespace: string;
+  readonly objectId: string;
+  readonly relation: string;
+};
+
+/** The oneof `Subject.kind`; undefined where none is set. */
+export type RawSubject =
+  | { readonly case: 'userId'; readonly value: string }
+  | { readonly case: 'set'; readonly value: RawSubjectSet }
+  | { readonly case: 'wildcard'; readonly value: boolean }
+  | { readonly case: 'wildcardOf'; readonly value: string }
+  | { readonly case: undefined; readonly value?: undefined };
+
+/** google.protobuf.Timestamp. */
+export type RawTimestamp = { readonly seconds: bigint; readonly nanos: number };
+
+export type RawTuple = {
+  readonly projectId: string;
+  readonly tenantId: string;
+  readonly namespace: string;
+  readonly objectId: string;
+  readonly relation: string;
+  readonly subject?: { readonly kind: RawSubject } | undefined;
+  readonly expiresAt?: RawTimestamp | undefined;
+  /** undefined or '' is unconditional. */
+  readonly conditionName?: string | undefined;
+  readonly conditionParams?: JsonObject | undefined;
+};
+
+/** `op` as the proto enum numbers it: 1 inserts, 2 deletes, anything else is refused. */
+export type RawUpdate = { readonly op: number; readonly tuple?: RawTuple | undefined };
