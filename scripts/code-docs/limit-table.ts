@@ -19,7 +19,7 @@ export const LIMITS: readonly LimitRow[] = [
   { what: 'items in a batch', limit: '{GATEWAY_MAX_BATCH_ITEMS}', beyond: EXHAUSTED },
   {
     what: 'contextual tuples of a query; updates of a WhatIf',
-    limit: '{query-scope.CONTEXTUAL_TUPLES_MAX}; {what-if-handlers.WHAT_IF_UPDATES_MAX}',
+    limit: '{scoped-query.CONTEXTUAL_TUPLES_MAX}; {what-if-handlers.WHAT_IF_UPDATES_MAX}',
     beyond: EXHAUSTED,
   },
   {

@@ -1,10 +1,10 @@
 import type { DecodeLimits, ItemsLimit } from '../decoding/decode-limits.ts';
 import { FILES_MAX } from '../gateway/models/assertion-tests.ts';
 import { GIVEN_MAX } from '../gateway/models/preview-queries.ts';
-import { CONTEXTUAL_TUPLES_MAX } from '../gateway/queries/query-scope.ts';
-import { RELATIONS_MAX } from '../gateway/queries/relation-handlers.ts';
 import { WHAT_IF_UPDATES_MAX } from '../gateway/queries/what-if-handlers.ts';
 import { fieldError } from '../model/field-error.ts';
+import { RELATIONS_MAX } from '../requests/query-methods.ts';
+import { CONTEXTUAL_TUPLES_MAX } from '../requests/scoped-query.ts';
 import { PRECONDITIONS_MAX } from '../services/bulk/guarded-write.ts';
 import type { ServicesReason } from '../services/services-reason.ts';
 import { AppError } from '../shared/app-error.ts';

@@ -179,6 +179,16 @@ export type QueryResults = {
 
 export type QueryKind = keyof QueryArgs;
 
+/** The methods of QueryService that a worker decodes and answers in their own format, and what each asks. */
+export type QueryMethodKinds = {
+  readonly queryCheck: 'check';
+  readonly queryBatchCheck: 'batchCheck';
+  readonly listRelations: 'listRelations';
+  readonly filterObjects: 'filterObjects';
+  readonly explain: 'explain';
+};
+export type QueryMethod = keyof QueryMethodKinds;
+
 /** A query with its arguments: a correlated union. */
 export type QueryCall<K extends QueryKind = QueryKind> = {
   [Kind in K]: { readonly kind: Kind; readonly args: QueryArgs[Kind] };

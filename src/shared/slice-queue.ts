@@ -46,3 +46,9 @@ export async function runInSlices<T>(steps: Iterator<unknown, T>, queue: SliceQu
     } while (performance.now() < untilMs);
   }
 }
+
+/** Does what `runInSlices` does, but the first step at once: what is short waits for no turn. */
+export async function runSoon<T>(steps: Iterator<unknown, T>, queue: SliceQueue): Promise<T> {
+  const first = steps.next();
+  return first.done === true ? first.value : await runInSlices(steps, queue);
+}

@@ -1,12 +1,12 @@
 import { create, fromBinary, toBinary, toJsonString } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
-import { tupleToProto } from '../../src/gateway/rpc/tuple-to-proto.ts';
 import {
   ListObjectsResponseSchema,
   ReadRelationTuplesResponseSchema,
 } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import { encodedJsonOf, encodeList } from '../../src/http/connect/messages/encoded-answer.ts';
 import type { RelationTuple } from '../../src/model/relation-tuple.ts';
+import { tupleToProto } from '../../src/requests/tuple-to-proto.ts';
 
 const JSON_WRITE = { useProtoFieldName: true, alwaysEmitImplicit: true };
 const shard = { projectId: 'p', tenantId: 't' };

@@ -125,7 +125,7 @@ export const GLOSSARY: readonly Term[] = [
     comments: /\bquestions?\b/i,
     except: [
       [/^src\/(runner|notify)\//, 'a question to a person or to a host'],
-      [/^src\/(authz|cli|config)\//, WIRE_QUESTIONS],
+      [/^src\/(authz|cli|config|requests)\//, WIRE_QUESTIONS],
       [/^src\/gateway\/(budgets|callers|models|openfga|queries|rpc|reads)\//, WIRE_QUESTIONS],
     ],
   },

@@ -7,13 +7,13 @@ import {
 } from '../../gen/gatehouse/v1/query_service_pb.ts';
 import { checkNamespace, checkRelation } from '../../model/names.ts';
 import type { ObjectsOf } from '../../protocol/queries.ts';
+import { askedSubject } from '../../requests/asked-query.ts';
 import { ServedProject } from '../../services/served-project.ts';
 import { sharedNowMs } from '../connect/call-context.ts';
 import { listAnswerWith } from '../rpc/list-answer.ts';
 import { HeldParts, HeldCapacity } from './held-parts.ts';
 import { askPage, closePage, openPage } from './list-page.ts';
-import { askedSubject } from './query-from-proto.ts';
-import { askQuery, type QueryOptions, type QueryReply, scopedQuery } from './query-scope.ts';
+import { askQuery, type QueryOptions, type QueryReply, resolvedScope } from './query-scope.ts';
 
 /** Ids of a page whose request does not say. */
 const PAGE_SIZE_DEFAULT = 1_000;
@@ -29,7 +29,7 @@ export function listObjectsHandlers(
       meter.measure('QueryListObjects', async () => {
         assertNoUnknownFields(request);
         const of = objectsFromProto(request);
-        const query = scopedQuery(options, request.scope);
+        const query = resolvedScope(options, request.scope);
         const wanted = ['listObjects', of];
         const open = openPage(options, query, wanted, request, PAGE_SIZE_DEFAULT);
         const args = { ...query.head, ...of, page: open.page };
@@ -52,7 +52,7 @@ export function listObjectsHandlers(
       const asking = meter.measure('StreamObjects', async () => {
         assertNoUnknownFields(request);
         const of = objectsFromProto(request);
-        const query = scopedQuery(options, request.scope);
+        const query = resolvedScope(options, request.scope);
         const args = { ...query.head, ...of };
         const onPart = (part: QueryReply<'streamObjects'>): void => parts.add(part);
         parts.add(await askQuery(options, call, query, 'streamObjects', args, onPart));
@@ -83,7 +83,7 @@ function servedProject(
   scope: StreamObjectsRequest['scope'],
   signal: AbortSignal,
 ): ServedProject {
-  const { projectId, tenantId } = scopedQuery(options, scope);
+  const { projectId, tenantId } = resolvedScope(options, scope);
   const request = { projectId, tenantId, token: '', deadlineMs: Infinity };
   const open = (): Promise<void> => options.scopes.decide(request, signal, () => Promise.resolve());
   return new ServedProject(sharedNowMs, open);

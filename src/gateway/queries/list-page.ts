@@ -3,9 +3,10 @@ import { fieldError } from '../../model/field-error.ts';
 import type { ModelReason } from '../../model/model-reason.ts';
 import type { ListPage } from '../../model/subject-list.ts';
 import type { QueryArgs, Revision } from '../../protocol/queries.ts';
+import type { ScopedQuery } from '../../requests/scoped-query.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { decodePageToken, encodePageToken, type PageToken, queryDigest } from './page-token.ts';
-import { askQuery, type QueryOptions, type QueryReply, type ScopedQuery } from './query-scope.ts';
+import { askQuery, type QueryOptions, type QueryReply } from './query-scope.ts';
 
 /** Ids of one page at most. */
 const PAGE_SIZE_MAX = 10_000;

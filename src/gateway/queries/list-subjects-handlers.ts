@@ -10,7 +10,7 @@ import type { SubjectList } from '../../model/subject-list.ts';
 import { checkObjectRelation } from '../../requests/check-request.ts';
 import { listAnswerWith } from '../rpc/list-answer.ts';
 import { askPage, closePage, openPage } from './list-page.ts';
-import { type QueryOptions, scopedQuery } from './query-scope.ts';
+import { type QueryOptions, resolvedScope } from './query-scope.ts';
 
 /** Who holds a relation on an object. */
 export function listSubjectsHandlers(
@@ -23,7 +23,7 @@ export function listSubjectsHandlers(
         checkObjectRelation(request);
         const { namespace, objectId, relation, subjectNamespace, subjectRelation } = request;
         checkKind(subjectNamespace, subjectRelation);
-        const query = scopedQuery(options, request.scope);
+        const query = resolvedScope(options, request.scope);
         const kind = { subjectNamespace, subjectRelation };
         const wanted = ['listSubjects', namespace, objectId, relation, ...Object.values(kind)];
         const open = openPage(options, query, wanted, request, Infinity);

@@ -1,19 +1,12 @@
 import type { HandlerContext } from '@connectrpc/connect';
-import { type QueryScope, UsersetMode } from '../../gen/gatehouse/v1/query_service_pb.ts';
-import { fieldError } from '../../model/field-error.ts';
-import { checkTenantId } from '../../model/names.ts';
-import type { ShardKey } from '../../model/relation-tuple.ts';
-import { checkContextualTuples } from '../../model/tuple-input.ts';
-import type { QueryAnswer, QueryArgs, QueryStart, QueryKind } from '../../protocol/queries.ts';
+import type { QueryScope } from '../../gen/gatehouse/v1/query_service_pb.ts';
+import type { QueryAnswer, QueryArgs, QueryKind } from '../../protocol/queries.ts';
 import type { ShardClient } from '../../protocol/shard-client.ts';
-import { structText } from '../../requests/check-request.ts';
+import { type ScopedQuery, scopedQuery } from '../../requests/scoped-query.ts';
 import type { WriteRules } from '../../services/write-rules.ts';
 import { type CallDefaults, readTimeOf, originOf } from '../connect/call-context.ts';
 import type { DecisionMeter } from '../reads/decision-meter.ts';
 import type { ReadScopes } from '../reads/read-scopes.ts';
-
-/** Contextual tuples of one request at most. */
-export const CONTEXTUAL_TUPLES_MAX = 100;
 
 /** What the methods of QueryService work with. */
 export type QueryOptions = CallDefaults & {
@@ -30,17 +23,6 @@ export type QueryOptions = CallDefaults & {
   readonly versions: { distribute(projectId: string, version: number): Promise<number> };
 };
 
-/** A validated QueryScope: where a query is asked, and what it carries. */
-export type ScopedQuery = {
-  /** As the request addresses it; '' is the default project. */
-  readonly projectId: string;
-  readonly tenantId: string;
-  readonly token: string;
-  /** What that resolves to. */
-  readonly shard: ShardKey;
-  readonly head: QueryStart;
-};
-
 /** A result, or a part of it, with the token of the revision that it was computed at. */
 export type QueryReply<K extends QueryKind> = QueryAnswer<K> & {
   readonly consistencyToken: string;
@@ -48,54 +30,12 @@ export type QueryReply<K extends QueryKind> = QueryAnswer<K> & {
   readonly settingsVersion: number;
 };
 
-const EMPTY = { projectId: '', tenantId: '', atLeastConsistencyToken: '' };
-
-/**
- * The scope of a query; an absent one is empty: default project and tenant. Contextual tuples are held to the
- * rules of tuples that are written. Errors: FIELD_*, NAMESPACE_RESERVED, BATCH_TOO_LARGE, naming the field.
- */
-export function scopedQuery(
+/** The scope of a query. Errors: as of `scopedQuery`. */
+export function resolvedScope(
   { scopes }: Pick<QueryOptions, 'scopes'>,
   scope: QueryScope | undefined,
 ): ScopedQuery {
-  const { projectId, tenantId, atLeastConsistencyToken: token } = scope ?? EMPTY;
-  checkTenantId('scope.tenant_id', tenantId);
-  const shard = { projectId: scopes.projectIdOf(projectId), tenantId };
-  if (scope === undefined) {
-    return { projectId, tenantId, token, shard, head: { contextual: [], context: '' } };
-  }
-  const context = scope.context === undefined ? '' : structText('scope.context', scope.context);
-  const field = 'scope.contextual_tuples';
-  const isExact = isExactMode('scope.userset_mode', scope.usersetMode);
-  const modelVersion = versionOf('scope.model_version', scope.modelVersion);
-  const tuples = scope.contextualTuples;
-  const contextual = checkContextualTuples(field, tuples, shard, CONTEXTUAL_TUPLES_MAX);
-  const head = {
-    contextual,
-    context,
-    ...(isExact ? { isExact } : {}),
-    ...(modelVersion === 0 ? {} : { modelVersion }),
-  };
-  return { projectId, tenantId, token, shard, head };
-}
-
-/** Errors: FIELD_INVALID, for what is no number of a version. */
-function versionOf(field: string, version: bigint): number {
-  if (version >= 0n && version <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(version);
-  throw fieldError(field, 'must be 0 or the number of a version');
-}
-
-/** Whether usersets are asked about as such. Errors: FIELD_INVALID, for a number that is no mode. */
-function isExactMode(field: string, mode: UsersetMode): boolean {
-  switch (mode) {
-    case UsersetMode.UNSPECIFIED:
-    case UsersetMode.MEMBERS_TOO:
-      return false;
-    case UsersetMode.EXACT:
-      return true;
-  }
-  // What came as a number may be any.
-  throw fieldError(field, `${String(mode)} is no mode`);
+  return scopedQuery((projectId) => scopes.projectIdOf(projectId), scope);
 }
 
 /**

@@ -5,10 +5,12 @@ import type {
   QueryService,
 } from '../../gen/gatehouse/v1/query_service_pb.ts';
 import { checkUpdates } from '../../model/tuple-input.ts';
+import type { ItemChange } from '../../protocol/queries.ts';
+import { queryFromProto } from '../../requests/asked-query.ts';
+import { checkItems } from '../../requests/checked-items.ts';
 import { certainRefusal } from '../../services/write-rules.ts';
-import { checkItems } from './checked-items.ts';
-import { queryFromProto } from './query-from-proto.ts';
-import { askQuery, type QueryOptions, scopedQuery } from './query-scope.ts';
+import { DECODE_TURNS, runSoon } from '../../shared/slice-queue.ts';
+import { askQuery, type QueryOptions, resolvedScope } from './query-scope.ts';
 
 /** Updates of one query at most, however many a write may have: they are laid over the index in one step. */
 export const WHAT_IF_UPDATES_MAX = 1_000;
@@ -24,8 +26,9 @@ export function whatIfHandlers(
     whatIf: (request, call) =>
       meter.measure('WhatIf', async () => {
         assertNoUnknownFields(request);
-        const batch = checkItems('questions', request.questions, batchItemsMax, check);
-        const query = scopedQuery(options, request.scope);
+        const asked = checkItems('questions', request.questions, batchItemsMax, check);
+        const batch = await runSoon(asked, DECODE_TURNS);
+        const query = resolvedScope(options, request.scope);
         const updates = checkUpdates(request.updates, query.shard, updatesMax);
         const args = { ...query.head, updates, queries: batch.valid };
         const reply = await askQuery(options, call, query, 'whatIf', args);
@@ -35,7 +38,9 @@ export function whatIfHandlers(
         for (const problem of batch.problems) meter.itemFailed(problem, 'WhatIf');
         const none = { allowedBefore: false, allowedAfter: false, unknownRelation: false };
         const failed = ({ message }: Error) => ({ ...none, error: message });
-        const results = batch.resultsOf(reply.result, failed);
+        const placed = (change: ItemChange): ItemChange => change;
+        const answers = batch.resultsOf(reply.result, placed, failed);
+        const results = await runSoon(answers, DECODE_TURNS);
         const changedCount = results.filter((one) => one.allowedBefore !== one.allowedAfter).length;
         return { results, changedCount, consistencyToken: reply.consistencyToken };
       }),

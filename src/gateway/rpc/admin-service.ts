@@ -2,11 +2,11 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import { assertNoUnknownFields } from '../../decoding/unknown-fields.ts';
 import type { AdminService, ProjectSchema } from '../../gen/workspace/v1/admin_service_pb.ts';
+import { timestampFromMicroseconds } from '../../requests/tuple-to-proto.ts';
 import type { ProjectService } from '../../services/project-service.ts';
 import type { Project } from '../../services/project-settings.ts';
 import { mustRule } from '../callers/method-rules.ts';
 import { callerOfCall, credentialOfCall, requestIdOfCall } from '../connect/call-context.ts';
-import { timestampFromMicroseconds } from './tuple-to-proto.ts';
 
 const LIST_PROJECTS = mustRule('/workspace.v1.AdminService/ListProjects');
 

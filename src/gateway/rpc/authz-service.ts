@@ -13,6 +13,7 @@ import { checkTenantId } from '../../model/names.ts';
 import type { ReadScope, ShardClient } from '../../protocol/shard-client.ts';
 import { checkObjectRelation, checkQueryFromProto } from '../../requests/check-request.ts';
 import { assertBatch, checkedItem, listedObjects } from '../../requests/decision-request.ts';
+import { treeToProto, tupleToProto } from '../../requests/tuple-to-proto.ts';
 import type { WriteMeta } from '../../services/ports.ts';
 import type { TupleService } from '../../services/tuple-service.ts';
 import { AppError } from '../../shared/app-error.ts';
@@ -22,7 +23,6 @@ import type { QueryRecorder, RecordedQuery } from '../reads/query-recorder.ts';
 import type { ReadScopes } from '../reads/read-scopes.ts';
 import { decisionAsk, messageOfAnswer } from './ask-decision.ts';
 import { listAnswer } from './list-answer.ts';
-import { treeToProto, tupleToProto } from './tuple-to-proto.ts';
 import { writeMetaOf } from './write-meta.ts';
 
 export type AuthzServiceOptions = CallDefaults & {

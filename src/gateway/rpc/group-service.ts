@@ -11,6 +11,7 @@ import {
   ListGroupMembersResponseSchema,
   ListGroupsResponseSchema,
 } from '../../gen/workspace/v1/group_service_pb.ts';
+import { timestampFromMicroseconds } from '../../requests/tuple-to-proto.ts';
 import type {
   Enrollment,
   GroupMember,
@@ -21,7 +22,6 @@ import type { WriteMeta } from '../../services/ports.ts';
 import type { CallDefaults } from '../connect/call-context.ts';
 import { pagedAnswer } from './list-answer.ts';
 import { managementCallOf } from './management-call.ts';
-import { timestampFromMicroseconds } from './tuple-to-proto.ts';
 
 export type GroupHandlersOptions = CallDefaults & {
   readonly groups: Groups;

@@ -4,11 +4,11 @@ import {
   ListSeatsResponseSchema,
   type SeatService,
 } from '../../gen/workspace/v1/seat_service_pb.ts';
+import { timestampFromMicroseconds } from '../../requests/tuple-to-proto.ts';
 import type { WriteMeta } from '../../services/ports.ts';
 import type { SeatService as Seats } from '../../services/seats/seat-service.ts';
 import { type CallDefaults, deadlineOf } from '../connect/call-context.ts';
 import { pagedAnswer } from './list-answer.ts';
-import { timestampFromMicroseconds } from './tuple-to-proto.ts';
 import { writeMetaOf } from './write-meta.ts';
 
 export type SeatHandlersOptions = CallDefaults & { readonly seats: Seats };

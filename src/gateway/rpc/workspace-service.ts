@@ -10,6 +10,7 @@ import {
   type WorkspaceSchema,
   type WorkspaceService,
 } from '../../gen/workspace/v1/workspace_service_pb.ts';
+import { timestampFromMicroseconds } from '../../requests/tuple-to-proto.ts';
 import type { ManagementCall } from '../../services/management-call.ts';
 import type { InvitationUseCases } from '../../services/workspaces/invitation-use-cases.ts';
 import type { MemberUseCases } from '../../services/workspaces/member-use-cases.ts';
@@ -22,7 +23,6 @@ import type { WorkspaceUseCases } from '../../services/workspaces/workspace-use-
 import type { CallDefaults } from '../connect/call-context.ts';
 import { pagedAnswer } from './list-answer.ts';
 import { managementCallOf } from './management-call.ts';
-import { timestampFromMicroseconds } from './tuple-to-proto.ts';
 
 export type WorkspaceServiceOptions = CallDefaults & {
   readonly workspaces: WorkspaceUseCases;

@@ -7,8 +7,8 @@ import {
   subjectFromColumns,
   WILDCARD_NAMESPACE,
 } from '../../model/relation-tuple.ts';
+import { timestampFromMicroseconds, tupleToProto } from '../../requests/tuple-to-proto.ts';
 import type { ExportedPart } from '../../services/bulk/tuple-export.ts';
-import { timestampFromMicroseconds, tupleToProto } from '../rpc/tuple-to-proto.ts';
 
 /*
  * Pages of stored tuples as they leave the process. The columns are UTF-8 already, so that what callers get is put together

@@ -12,6 +12,7 @@ import {
 } from '../../gen/gatehouse/v1/tuple_service_pb.ts';
 import { fieldError } from '../../model/field-error.ts';
 import { requiredError } from '../../model/names.ts';
+import { timestampFromMicroseconds, tupleToProto } from '../../requests/tuple-to-proto.ts';
 import type { GuardedWrites } from '../../services/bulk/guarded-write.ts';
 import type { TupleDelete } from '../../services/bulk/tuple-delete.ts';
 import type { TupleExport } from '../../services/bulk/tuple-export.ts';
@@ -21,7 +22,6 @@ import type { ImportedTuple } from '../../services/tuple-requests.ts';
 import type { TupleWatch } from '../../services/watch/tuple-watch.ts';
 import { DECODE_TURNS } from '../../shared/slice-queue.ts';
 import { type CallDefaults, deadlineOf, sharedNowMs } from '../connect/call-context.ts';
-import { timestampFromMicroseconds, tupleToProto } from '../rpc/tuple-to-proto.ts';
 import { writeMetaOf } from '../rpc/write-meta.ts';
 import { tupleOfRow, tuplesToBinary, writtenAtOf } from './tuple-bytes.ts';
 import { watchEventToProto } from './watch-event.ts';

@@ -4,8 +4,8 @@ import {
   WatchResponseSchema,
 } from '../../gen/gatehouse/v1/tuple_service_pb.ts';
 import { TupleUpdate_Op } from '../../gen/workspace/v1/authz_service_pb.ts';
+import { timestampFromMicroseconds, tupleToProto } from '../../requests/tuple-to-proto.ts';
 import type { WatchEvent } from '../../services/watch/tuple-watch.ts';
-import { timestampFromMicroseconds, tupleToProto } from '../rpc/tuple-to-proto.ts';
 
 /** The method of the service that deletes what has expired. */
 const PURGE = 'PurgeExpired';

@@ -6,9 +6,9 @@ import {
   SubjectSchema,
   UsersetTree_NodeType,
   type UsersetTreeSchema,
-} from '../../gen/workspace/v1/authz_service_pb.ts';
-import type { ExpandTree } from '../../model/expand-tree.ts';
-import type { RelationTuple, ShardKey, Subject } from '../../model/relation-tuple.ts';
+} from '../gen/workspace/v1/authz_service_pb.ts';
+import type { ExpandTree } from '../model/expand-tree.ts';
+import type { RelationTuple, ShardKey, Subject } from '../model/relation-tuple.ts';
 
 /** The response form of a stored tuple of `shard`. Cost: a few objects; condition params are parsed. */
 export function tupleToProto(shard: ShardKey, tuple: RelationTuple): ProtoTuple {

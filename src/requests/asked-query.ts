@@ -1,10 +1,10 @@
-import type { Question as ProtoQuestion } from '../../gen/gatehouse/v1/query_service_pb.ts';
-import type { Subject as ProtoSubject } from '../../gen/workspace/v1/authz_service_pb.ts';
-import { fieldError } from '../../model/field-error.ts';
-import { checkNamespace, checkObjectId, checkRelation, requiredError } from '../../model/names.ts';
-import type { Subject } from '../../model/relation-tuple.ts';
-import { checkSubject } from '../../model/tuple-input.ts';
-import type { Query } from '../../protocol/queries.ts';
+import type { Question as ProtoQuestion } from '../gen/gatehouse/v1/query_service_pb.ts';
+import type { Subject as ProtoSubject } from '../gen/workspace/v1/authz_service_pb.ts';
+import { fieldError } from '../model/field-error.ts';
+import { checkNamespace, checkObjectId, checkRelation, requiredError } from '../model/names.ts';
+import type { Subject } from '../model/relation-tuple.ts';
+import { checkSubject } from '../model/tuple-input.ts';
+import type { Query } from '../protocol/queries.ts';
 
 /** A query; `field` is its place in the request. Errors: FIELD_REQUIRED, FIELD_INVALID naming the first bad field. */
 export function queryFromProto(field: string, query: ProtoQuestion | undefined): Query {
