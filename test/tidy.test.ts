@@ -128,6 +128,14 @@ test('no file is too long', () => {
   expect(errors).toEqual([]);
 });
 
+/** V8 makes a dictionary of each (findings/v8-literal-with-accessors-is-a-dictionary.sh). A class has its members two columns in. */
+test('no object literal of what evaluates has an accessor', () => {
+  const files = globSync('src/{cache,engine,model,workers}/**/*.ts');
+  expect(files.length).toBeGreaterThan(100);
+  const found = files.filter((path) => /^ {4,}get \w+\(\)/m.test(readFileSync(path, 'utf8')));
+  expect(found).toEqual([]);
+});
+
 test('no file says what none may say', () => {
   const files = filesOf(TEXT_FILES);
   expect(files.length).toBeGreaterThan(100);

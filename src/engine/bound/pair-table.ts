@@ -1,96 +1,102 @@
 import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
 
+/** The slots of all tables that have no pair yet: none is taken. */
+const NO_PAIRS = new Uint32Array(1);
+
 /**
  * Insert-only hash table from pairs of unsigned 32-bit numbers to their insertion index
- * (0, 1, 2…). Open addressing, load at most 1/2, no heap object per entry.
+ * (0, 1, 2…). Open addressing, load at most 1/2, no heap object per entry, no memory before the first one.
  */
 export class PairTable {
   size = 0;
-  #mask: number;
-  #slots: Int32Array;
-  #first: Uint32Array;
-  #second: Uint32Array;
+  #mask = 0;
+  /** Slots, each with an index plus 1, and behind them the pairs in the order of their indexes. */
+  #words = NO_PAIRS;
+  #pairsAt = 0;
+  readonly #slotsFirst: number;
 
   constructor(capacity = 16) {
     let slots = 16;
     while (slots < capacity * 2) slots *= 2;
-    this.#mask = slots - 1;
-    this.#slots = new Int32Array(slots);
-    this.#first = new Uint32Array(slots / 2);
-    this.#second = new Uint32Array(slots / 2);
+    this.#slotsFirst = slots;
   }
 
   firstOf(index: number): number {
-    return this.#first[index] as number;
+    return this.#words[this.#pairsAt + index * 2] as number;
   }
 
   secondOf(index: number): number {
-    return this.#second[index] as number;
+    return this.#words[this.#pairsAt + index * 2 + 1] as number;
   }
 
   /** Index of the pair, or -1. Hot. */
   find(first: number, second: number): number {
+    const words = this.#words;
+    const pairsAt = this.#pairsAt;
     let slot = hashPair(first, second) & this.#mask;
     for (;;) {
-      const index = (this.#slots[slot] as number) - 1;
+      const index = (words[slot] as number) - 1;
       if (index < 0) return -1;
-      if (this.#first[index] === first && this.#second[index] === second) return index;
+      const at = pairsAt + index * 2;
+      if (words[at] === first && words[at + 1] === second) return index;
       slot = (slot + 1) & this.#mask;
     }
   }
 
   /** Index of the pair, which is added if absent: then the index equals the size before. */
   insert(first: number, second: number): number {
-    if (this.size * 2 >= this.#slots.length) this.#grow(this.#slots.length * 2);
+    if (this.size * 2 >= this.#pairsAt) this.#grow(this.#pairsAt * 2 || this.#slotsFirst);
+    const words = this.#words;
+    const pairsAt = this.#pairsAt;
     let slot = hashPair(first, second) & this.#mask;
     for (;;) {
-      const index = (this.#slots[slot] as number) - 1;
+      const index = (words[slot] as number) - 1;
       if (index < 0) break;
-      if (this.#first[index] === first && this.#second[index] === second) return index;
+      const at = pairsAt + index * 2;
+      if (words[at] === first && words[at + 1] === second) return index;
       slot = (slot + 1) & this.#mask;
     }
     if (DEBUG_ASSERTIONS) this.#assertCapacity();
-    this.#first[this.size] = first;
-    this.#second[this.size] = second;
-    this.#slots[slot] = this.size + 1;
+    const at = pairsAt + this.size * 2;
+    words[at] = first;
+    words[at + 1] = second;
+    words[slot] = this.size + 1;
     return this.size++;
   }
 
   /** Room for `count` more, so that a long scan rehashes once. O(size + count). */
   reserve(count: number): void {
-    let length = this.#slots.length;
-    while ((this.size + count) * 2 > length) length *= 2;
-    if (length > this.#slots.length) this.#grow(length);
+    let slots = this.#pairsAt || this.#slotsFirst;
+    while ((this.size + count) * 2 > slots) slots *= 2;
+    if (slots > this.#pairsAt) this.#grow(slots);
   }
 
   /** Pairs that fit before it grows. */
   get capacity(): number {
-    return this.#first.length;
+    return (this.#pairsAt || this.#slotsFirst) / 2;
   }
 
   /** Forgets all pairs and keeps the memory. O(room). */
   clear(): void {
     this.size = 0;
-    this.#slots.fill(0);
+    if (this.#pairsAt > 0) this.#words.fill(0, 0, this.#pairsAt);
   }
 
   #assertCapacity(): void {
-    assert(this.size >= 0 && this.size < this.#first.length, 'a pair has its place');
+    assert(this.size >= 0 && this.size < this.capacity, 'a pair has its place');
   }
 
-  #grow(length: number): void {
-    this.#mask = length - 1;
-    this.#slots = new Int32Array(length);
-    const first = new Uint32Array(length / 2);
-    const second = new Uint32Array(length / 2);
-    first.set(this.#first);
-    second.set(this.#second);
-    this.#first = first;
-    this.#second = second;
+  #grow(slots: number): void {
+    const words = new Uint32Array(slots * 2);
+    const pairs = this.#words.subarray(this.#pairsAt, this.#pairsAt + this.size * 2);
+    words.set(pairs, slots);
+    this.#words = words;
+    this.#pairsAt = slots;
+    this.#mask = slots - 1;
     for (let index = 0; index < this.size; index++) {
-      let slot = hashPair(first[index] as number, second[index] as number) & this.#mask;
-      while (this.#slots[slot] !== 0) slot = (slot + 1) & this.#mask;
-      this.#slots[slot] = index + 1;
+      let slot = hashPair(pairs[index * 2] as number, pairs[index * 2 + 1] as number) & this.#mask;
+      while (words[slot] !== 0) slot = (slot + 1) & this.#mask;
+      words[slot] = index + 1;
     }
   }
 }

@@ -1,6 +1,7 @@
 import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
-import { UNDETERMINED, TRUE } from '../../engine/bound/scope.ts';
+import { TRUE, UNDETERMINED, type Value } from '../../engine/bound/scope.ts';
 import type { Decision, QueryArgs } from '../../protocol/queries.ts';
+import type { PairCounter } from '../jobs/pair-counter.ts';
 import { countedUnknown } from './known-relation.ts';
 import type { QueryGround, QuerySpec } from './query-spec.ts';
 
@@ -23,27 +24,44 @@ function startCheckQuery(
   const counter = context.stats.counter(model, namespace, relation);
   const unknownRelation = countedUnknown(ground, counter, 'question.', namespace, relation);
   const task = decider.startDecision(query, nowMs, readBudget);
-  return {
-    run(sliceEndMs) {
-      try {
-        if (task.run(sliceEndMs) === 'more') return 'more';
-      } catch (error) {
-        counter.error += 1;
-        throw error;
-      }
-      if (task.result() === TRUE) counter.allowed += 1;
-      else counter.denied += 1;
-      return 'done';
-    },
-    result: () => {
-      const value = task.result();
-      return { allowed: value === TRUE, undecided: value === UNDETERMINED, unknownRelation };
-    },
-    get backstops() {
-      return task.backstops;
-    },
-    get reads() {
-      return task.reads;
-    },
-  };
+  return new CheckDecision(task, counter, unknownRelation);
+}
+
+class CheckDecision implements EvaluationTask<Decision> {
+  readonly #task: EvaluationTask<Value>;
+  readonly #counter: PairCounter;
+  readonly #unknownRelation: boolean;
+
+  constructor(task: EvaluationTask<Value>, counter: PairCounter, unknownRelation: boolean) {
+    this.#task = task;
+    this.#counter = counter;
+    this.#unknownRelation = unknownRelation;
+  }
+
+  run(sliceEndMs: number): 'done' | 'more' {
+    const counter = this.#counter;
+    try {
+      if (this.#task.run(sliceEndMs) === 'more') return 'more';
+    } catch (error) {
+      counter.error += 1;
+      throw error;
+    }
+    if (this.#task.result() === TRUE) counter.allowed += 1;
+    else counter.denied += 1;
+    return 'done';
+  }
+
+  result(): Decision {
+    const value = this.#task.result();
+    const unknownRelation = this.#unknownRelation;
+    return { allowed: value === TRUE, undecided: value === UNDETERMINED, unknownRelation };
+  }
+
+  get backstops(): number {
+    return this.#task.backstops;
+  }
+
+  get reads(): number | undefined {
+    return this.#task.reads;
+  }
 }

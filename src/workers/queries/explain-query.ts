@@ -32,14 +32,31 @@ function startExplainQuery(
     readBudget,
   };
   const run = new ExplainRun(explained, query, remediesMax, context.clock);
-  return {
-    run: (sliceEndMs) => run.run(sliceEndMs),
-    result: () => ({ ...run.result(), unknownRelation }),
-    get backstops() {
-      return run.backstops;
-    },
-    get reads() {
-      return run.reads;
-    },
-  };
+  return new ExplainTask(run, unknownRelation);
+}
+
+class ExplainTask implements EvaluationTask<QueryResults['explain']> {
+  readonly #run: ExplainRun;
+  readonly #unknownRelation: boolean;
+
+  constructor(run: ExplainRun, unknownRelation: boolean) {
+    this.#run = run;
+    this.#unknownRelation = unknownRelation;
+  }
+
+  run(sliceEndMs: number): 'done' | 'more' {
+    return this.#run.run(sliceEndMs);
+  }
+
+  result(): QueryResults['explain'] {
+    return { ...this.#run.result(), unknownRelation: this.#unknownRelation };
+  }
+
+  get backstops(): number {
+    return this.#run.backstops;
+  }
+
+  get reads(): number {
+    return this.#run.reads;
+  }
 }
