@@ -1,5 +1,4 @@
 import { CHECK_ALLOWED, CHECK_GENERAL } from '../../engine/bound/evaluator-api.ts';
-import type { CheckQuery } from '../../model/check-query.ts';
 import type { NamespaceModel } from '../../model/namespace-model.ts';
 import type { RawScope, ReadScope, WireFormat } from '../../protocol/shard-client.ts';
 import { equalsText } from '../raw/raw-fields.ts';
@@ -45,8 +44,6 @@ class StepBucket {
 /** What is remembered of one index under one model. */
 type InstantAccount = {
   readonly shapes: Map<number, CheckShape>;
-  /** The same of exact queries about sets. */
-  readonly exactShapes: Map<number, CheckShape>;
   readonly bucket: StepBucket;
 };
 
@@ -146,50 +143,6 @@ export class InstantChecks {
     return code === CHECK_ALLOWED ? 'allowed' : 'denied';
   }
 
-  /**
-   * The answer to an exact query about a set, without a context. As of `answer`; what is counted is what a
-   * worker counts of QueryCheck.
-   */
-  exact(
-    index: JobIndex,
-    model: NamespaceModel,
-    query: CheckQuery,
-    scope: ReadScope,
-  ): InstantAnswer {
-    const { stats, clock } = this.#context;
-    const bound = this.#context.boundOf(index, model);
-    const { reader } = index;
-    const { exactShapes, bucket } = this.#accountOf(bound);
-    const isAffordable = bucket.refill();
-    const [namespace, relation] = [reader.nameId(query.namespace), reader.nameId(query.relation)];
-    const shape = shapeOf(exactShapes, namespace, relation);
-    if (shape === undefined) return 'left';
-    if (!shape.isProven) return shape;
-    if (!isAffordable) return 'left';
-    if (shape.left > 0) {
-      shape.left -= 1;
-      return 'left';
-    }
-    const { evaluator } = bound;
-    evaluator.boundSteps(STEPS_MAX);
-    const code = evaluator.checkExact(query, clock.nowMs(), Math.min(scope.readBudget, READS_MAX));
-    const reads = evaluator.lastReads;
-    bucket.spend(evaluator.lastSteps + reads);
-    if (code === CHECK_GENERAL) {
-      shape.failed();
-      return 'left';
-    }
-    shape.answered();
-    stats.turnTo({ requestId: 0, scope });
-    stats.reads.QueryCheck.add(reads);
-    stats.project.answered(reads);
-    if (evaluator.lastBackstops !== 0) stats.backstops(evaluator.lastBackstops);
-    const counter = stats.counter(model, query.namespace, query.relation);
-    if (code === CHECK_ALLOWED) counter.allowed += 1;
-    else counter.denied += 1;
-    return code === CHECK_ALLOWED ? 'allowed' : 'denied';
-  }
-
   #isAsExpected(body: Uint8Array, { projectId, tenantId, token }: RawScope): boolean {
     const at = this.#context.fields.scope;
     return (
@@ -204,7 +157,6 @@ export class InstantChecks {
     if (known !== undefined) return known;
     const made = {
       shapes: new Map<number, CheckShape>(),
-      exactShapes: new Map<number, CheckShape>(),
       bucket: new StepBucket(),
     };
     this.#accounts.set(bound, made);

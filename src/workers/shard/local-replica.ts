@@ -1,8 +1,5 @@
-import type { CheckQuery } from '../../model/check-query.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
-import { missingPart } from '../../model/unknown-relation.ts';
 import type { AnswerBatch, ControlMessage, RequestBatch } from '../../protocol/messages.ts';
-import type { QueryAnswer } from '../../protocol/queries.ts';
 import type { RawScope, ReadScope, WireFormat } from '../../protocol/shard-client.ts';
 import { assert } from '../../shared/assert.ts';
 import type { ChangePage } from '../../store/changes.ts';
@@ -30,9 +27,6 @@ const FSCK_SLICE_MS = 0.25;
 const LOOK_AGAIN_MS = 5;
 
 export type LocalReplicaAnswer = InstantAnswer;
-/** A decision; `left` and a shape as of InstantAnswer. */
-export type LocalDecision = QueryAnswer<'check'> | Exclude<InstantAnswer, 'allowed' | 'denied'>;
-
 export type LocalReplicaOptions = Pick<
   ShardHostOptions,
   'settings' | 'clock' | 'source' | 'post'
@@ -109,19 +103,6 @@ export class LocalReplica {
     const model = this.#host.modelOf(scope);
     if (model === undefined) return 'left';
     return this.#checks.answer(actor.index, model, format, body, scope, expected);
-  }
-
-  /** The answer to an exact query about a set, if it can be given at once. Errors: those of damaged replicas. */
-  exact(query: CheckQuery, scope: ReadScope): LocalDecision {
-    const actor = this.#actorFor(scope);
-    const model = actor && this.#host.modelOf(scope);
-    if (actor === undefined || model === undefined) return 'left';
-    const answer = this.#checks.exact(actor.index, model, query, scope);
-    if (answer !== 'allowed' && answer !== 'denied') return answer;
-    const { epoch, revision } = actor.position;
-    const unknownRelation = missingPart(model, query.namespace, query.relation) !== undefined;
-    const result = { allowed: answer === 'allowed', undecided: false, unknownRelation };
-    return { result, revision: { epoch, revision } };
   }
 
   /** The actor whose index may answer for a scope now. Hot. */

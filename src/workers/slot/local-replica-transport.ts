@@ -1,8 +1,5 @@
-import type { CheckQuery } from '../../model/check-query.ts';
 import type { AnswerBatch, RequestBatch } from '../../protocol/messages.ts';
-import type { ReadScope } from '../../protocol/shard-client.ts';
 import {
-  type LocalDecision,
   type LocalReplicaAnswer,
   type LocalReplicaCheck,
   LocalReplica,
@@ -58,16 +55,6 @@ export class LocalReplicaTransport implements SlotTransport {
   check(check: LocalReplicaCheck): LocalReplicaAnswer {
     try {
       return this.#localReplicas === null ? 'left' : this.#localReplicas.check(check);
-    } catch (error) {
-      this.#fail(error);
-      return 'left';
-    }
-  }
-
-  /** The same of an exact query about a set. Never throws. */
-  exact(query: CheckQuery, scope: ReadScope): LocalDecision {
-    try {
-      return this.#localReplicas === null ? 'left' : this.#localReplicas.exact(query, scope);
     } catch (error) {
       this.#fail(error);
       return 'left';

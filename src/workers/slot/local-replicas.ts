@@ -1,14 +1,8 @@
-import type { CheckQuery } from '../../model/check-query.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
-import type { QueryCall } from '../../protocol/queries.ts';
 import type { ReadScope } from '../../protocol/shard-client.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { BatchStages } from '../../shared/stage-times.ts';
-import type {
-  LocalDecision,
-  LocalReplicaAnswer,
-  LocalReplicaCheck,
-} from '../shard/local-replica.ts';
+import type { LocalReplicaAnswer, LocalReplicaCheck } from '../shard/local-replica.ts';
 import type { LocalReplicaTransport } from './local-replica-transport.ts';
 import { labelOfRaw } from './pending-request.ts';
 import type { PoolAdmission } from './pool-admission.ts';
@@ -43,19 +37,6 @@ export type LocalReplicasOptions = {
 
 /** A longer model is not parsed for the replicas on this thread, on which it would take milliseconds. */
 const MODEL_LENGTH_MAX = 128 * 1024;
-/** What replicas on this thread know of a query: whatever else one carries is for workers. */
-const EXACT_MEMBERS: ReadonlySet<string> = new Set(['query', 'contextual', 'context', 'isExact']);
-
-/** The exact query about a set that a call asks, and nothing else; undefined of all others. */
-function exactQueryOf({ kind, args }: QueryCall): CheckQuery | undefined {
-  if (kind !== 'check' || args.isExact !== true || args.query.subject.kind !== 'set') {
-    return undefined;
-  }
-  if (args.contextual.length > 0 || args.context !== '') return undefined;
-  const isPlain = Object.keys(args).every((member) => EXACT_MEMBERS.has(member));
-  return isPlain ? { ...args.query, contextJson: '', isExact: true } : undefined;
-}
-
 /** The replicas of shards on this thread: their slot, and the single Checks that they answer in the call. */
 export class LocalReplicas {
   readonly slot: WorkerSlot;
@@ -99,28 +80,6 @@ export class LocalReplicas {
     const answer = this.#answer(replicated, opcode, check);
     stages?.tried(sinceMs);
     if (answer === 'allowed' || answer === 'denied') {
-      replicated.answered += 1;
-      this.#answered += 1;
-    } else this.#left += 1;
-    return answer;
-  }
-
-  /**
-   * The answer to an exact query about a set that carries nothing else, if it can be given in the call; undefined of any other
-   * query. A shape is to be marked as proven once a worker has answered.
-   */
-  decide(
-    scope: ReadScope,
-    call: QueryCall,
-    replicaOf: () => ReplicatedShard | null,
-  ): LocalDecision | undefined {
-    const query = exactQueryOf(call);
-    const replicated = query && replicaOf();
-    if (query === undefined || replicated === null || replicated === undefined) return undefined;
-    const isOpen = this.#options.refused.size === 0 && this.#isOpen(replicated, scope);
-    const raised = isOpen ? replicated.raised(scope) : null;
-    const answer = raised === null ? 'left' : (this.#transport?.exact(query, raised) ?? 'left');
-    if (typeof answer === 'object' && 'result' in answer) {
       replicated.answered += 1;
       this.#answered += 1;
     } else this.#left += 1;

@@ -283,13 +283,7 @@ class SlotPool implements WorkerPool {
     // Kind and args are correlated by the parameters, and the worker answers a query with the result of its kind.
     const call = { kind, args } as QueryCall;
     const toPart = onPart as ((part: QueryAnswer) => void) | undefined;
-    const here = this.#replicas?.decide(scope, call, () =>
-      this.#replication.localReplicaOf(this.#queues.of(scope)),
-    );
-    if (typeof here === 'object' && 'result' in here) return here as QueryAnswer<K>;
-    const answer = await this.#call(scope, call, signal, toPart);
-    if (typeof here === 'object') here.isProven = true;
-    return answer as QueryAnswer<K>;
+    return (await this.#call(scope, call, signal, toPart)) as QueryAnswer<K>;
   }
 
   async setModel(projectId: string, modelVersion: number, modelJson: string): Promise<void> {
