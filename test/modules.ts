@@ -98,6 +98,7 @@ export const ROOMS: ImportTable = {
     'engine/queries',
     'model',
     'protocol',
+    'requests',
     'workers/jobs',
   ],
   'workers/shard': ['cache', 'model', 'protocol', 'store', 'workers/jobs', 'workers/queries'],

@@ -3,11 +3,9 @@ import { FILES_MAX } from '../gateway/models/assertion-tests.ts';
 import { GIVEN_MAX } from '../gateway/models/preview-queries.ts';
 import { WHAT_IF_UPDATES_MAX } from '../gateway/queries/what-if-handlers.ts';
 import { fieldError } from '../model/field-error.ts';
-import { RELATIONS_MAX } from '../requests/query-methods.ts';
-import { CONTEXTUAL_TUPLES_MAX } from '../requests/scoped-query.ts';
+import { listLimits, tooManyInRequest } from '../requests/request-lists.ts';
 import { PRECONDITIONS_MAX } from '../services/bulk/guarded-write.ts';
-import type { ServicesReason } from '../services/services-reason.ts';
-import { AppError } from '../shared/app-error.ts';
+import type { AppError } from '../shared/app-error.ts';
 
 /** Bytes of the text of a model, in either form: it is read in one go, some 40 ms when the code is cold. */
 const MODEL_TEXT_BYTES_MAX = 65_536;
@@ -31,17 +29,10 @@ export function requestLimits(config: {
   const files: ItemsLimit = { max: FILES_MAX, error: holdsTooMany('files') };
   return {
     items: new Map([
-      [`${CONTRACT}.BatchCheckRequest.items`, batch],
+      ...listLimits(config.maxBatchItems),
       [`${CONTRACT}.WriteRelationTuplesRequest.updates`, updates],
-      [`${QUERIES}.BatchCheckRequest.items`, batch],
-      [`${QUERIES}.FilterObjectsRequest.object_ids`, batch],
-      [`${QUERIES}.ListRelationsRequest.relations`, { max: RELATIONS_MAX }],
       [`${QUERIES}.WhatIfRequest.questions`, batch],
       [`${QUERIES}.WhatIfRequest.updates`, { max: overlaid, error: tooManyInRequest }],
-      [
-        `${QUERIES}.QueryScope.contextual_tuples`,
-        { max: CONTEXTUAL_TUPLES_MAX, error: tooManyInRequest },
-      ],
       [`${QUERIES}.WriteTuplesRequest.updates`, updates],
       [
         `${QUERIES}.WriteTuplesRequest.preconditions`,
@@ -59,12 +50,6 @@ export function requestLimits(config: {
       [`${QUERIES}.AssertionFile.text`, ASSERTIONS_TEXT_BYTES_MAX],
     ]),
   };
-}
-
-function tooManyInRequest(field: string, max: number): AppError {
-  const metadata = { field, limit: String(max) };
-  const message = `${field}: at most ${max} in one request`;
-  return new AppError<ServicesReason>('BATCH_TOO_LARGE', message, metadata);
 }
 
 function holdsTooMany(what: string): (field: string, max: number) => AppError {

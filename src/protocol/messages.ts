@@ -18,9 +18,10 @@ import type { UnknownFigures } from './unknown-relations.ts';
  * that were found beside a head are carried. 5 - queries of gatehouse.v1 (queries.ts). 6 - reads by
  * project, and what ran out of its budget (read-figures.ts). 7 - a shard may have replicas in several workers (shown-revisions.ts).
  * 8 - requests say whether their deadline is the caller's own. 9 - the worker decodes what its scanners do not take:
- * no answer sends a request back, and every other request is a query.
+ * no answer sends a request back, and every other request is a query. 10 - queries of gatehouse.v1 may come as they are, and their answers leave
+ * with space for a token (token-space.ts); scopes say whether unknown relations are refused.
  */
-export const PROTOCOL_VERSION = 9;
+export const PROTOCOL_VERSION = 10;
 
 /** What many requests of a batch share. `expected*` is the scope as the gateway's scan read it. */
 export type ScopeEntry = ShardKey & {
@@ -31,6 +32,8 @@ export type ScopeEntry = ShardKey & {
   /** Of the minRevision of every request with this scope; '' is unknown. */
   readonly forkId: string;
   readonly isHeldOnly: boolean;
+  /** The project's setting: ReadScope. */
+  readonly refusesUnknown?: boolean | undefined;
   readonly expectedProjectId: string;
   readonly expectedTenantId: string;
 };
@@ -51,13 +54,21 @@ export const RAW_TOKEN = 7;
 export const RAW_DEADLINE_STATED = 8;
 export const RAW_FIELDS = 9;
 
-const RAW_METHODS = ['check', 'batchCheck', 'listObjects'] as const satisfies readonly RawMethod[];
+const RAW_METHODS = [
+  'check',
+  'batchCheck',
+  'listObjects',
+  'queryCheck',
+  'queryBatchCheck',
+  'listRelations',
+  'filterObjects',
+  'explain',
+] as const satisfies readonly RawMethod[];
 const WIRE_FORMATS = ['json', 'proto'] as const satisfies readonly WireFormat[];
 
 /** One number for method and format: methodIndex * 2 + formatIndex. */
 export function rawOpcode(method: RawMethod, format: WireFormat): number {
-  const methodIndex = method === 'check' ? 0 : method === 'batchCheck' ? 1 : 2;
-  return methodIndex * 2 + (format === 'json' ? 0 : 1);
+  return RAW_METHODS.indexOf(method) * 2 + (format === 'json' ? 0 : 1);
 }
 
 /** Inverse of `rawOpcode`. Errors: throws on a number that it never gave. */

@@ -93,7 +93,8 @@ function sameScope(a: ScopeEntry, b: ScopeEntry): boolean {
     a.settingsVersion === b.settingsVersion &&
     a.epoch === b.epoch &&
     a.forkId === b.forkId &&
-    a.isHeldOnly === b.isHeldOnly
+    a.isHeldOnly === b.isHeldOnly &&
+    a.refusesUnknown === b.refusesUnknown
   );
 }
 

@@ -31,8 +31,6 @@ export type QueryStart = {
   readonly contextual: readonly RelationTuple[];
   /** JSON text of the context object; '' when absent. */
   readonly context: string;
-  /** Whether it is refused where it names a relation that the typed model does not have. */
-  readonly refusesUnknown?: boolean | undefined;
   /** Whether usersets are asked about exactly: CheckQuery. */
   readonly isExact?: boolean | undefined;
   /** The version of the model that the query names; absent: the one in force. The scope that it travels with has it. */

@@ -3,7 +3,7 @@ import type { CommittedChange } from '../model/committed-change.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import type { AppError } from '../shared/app-error.ts';
 import type { ErrorData } from '../shared/app-error.ts';
-import type { QueryAnswer, QueryArgs, QueryKind } from './queries.ts';
+import type { QueryAnswer, QueryArgs, QueryKind, QueryMethod } from './queries.ts';
 
 /** Who asks, for the log of what is refused. It is looked at only then, and does not travel. */
 export interface CallOrigin {
@@ -51,9 +51,15 @@ export type UserObjects = {
 };
 
 export type WireFormat = 'json' | 'proto';
-export type RawMethod = 'check' | 'batchCheck' | 'listObjects';
+/** Methods of AuthzService. */
+export type DecisionMethod = 'check' | 'batchCheck' | 'listObjects';
+/** Requests that the worker decodes. */
+export type RawMethod = DecisionMethod | QueryMethod;
 
-/** Answer to a raw body: a yes or no to a Check, and a message in the format of the body to all else. */
+/**
+ * Answer to a raw body: a yes or no to a Check, and a message in the format of the body to all else; to a query of gatehouse.v1 it has space for
+ * its consistency token (token-space.ts).
+ */
 export type RawAnswer =
   | { readonly kind: 'body'; readonly body: Uint8Array }
   | { readonly kind: 'allowed' }
@@ -74,7 +80,7 @@ export interface Cancellable {
  */
 export interface ShardClient {
   /**
-   * A decision as it came: the worker decodes `body`, which is the client's until the answer, and verifies that its
+   * A request for a decision, or a query, as it came: the worker decodes `body`, which is the client's until the answer, and verifies that its
    * project, tenant and token are `expected`, the routed and guarded ones; else the answer is INTERNAL. null: it was answered
    * in the call.
    */

@@ -35,7 +35,6 @@ import {
 } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import { BodyBudget } from '../../src/http/bodies/body-budget.ts';
 import { createConnectAdapter } from '../../src/http/connect/adapter.ts';
-import { ANSWER_JSON } from '../../src/http/connect/protocol/answer-json.ts';
 import { UNREAD_BYTES_MAX, UnreadAnswers } from '../../src/http/exchange/unread-answers.ts';
 import { createHttpServer } from '../../src/http/listener/http-server.ts';
 import { TokenCodec } from '../../src/model/consistency-token.ts';
@@ -43,6 +42,7 @@ import type { RawAnswer, ShardClient } from '../../src/protocol/shard-client.ts'
 import type { ProjectSettings } from '../../src/services/project-settings.ts';
 import { ReadPositions } from '../../src/services/read-positions.ts';
 import type { TupleService } from '../../src/services/tuple-service.ts';
+import { ANSWER_JSON } from '../../src/shared/answer-json.ts';
 import type { IndexRow } from '../../src/store/sql/read-index.ts';
 import { callersOf } from '../support/callers.ts';
 import { callHttp2, envelope } from '../support/http2-calls.ts';

@@ -18,6 +18,11 @@ const VALID =
 const ITEM = `{${VALID.replace('object_id', 'object\\u005fid')}}`;
 const LIST = '"namespace":"resource","relation":"viewer"';
 
+const QUESTION =
+  '"question":{"namespace":"resource","object_id":"d1","relation":"viewer","subject":{"user_id":"alice"}}';
+/** Begins the names of methods of QueryService. */
+const QUERY = 'Query';
+
 /** Each as members of an object, to which a scope is added. */
 const WRONG = [
   ['Check', `${VALID},"nobody":1`],
@@ -31,6 +36,15 @@ const WRONG = [
   ['BatchCheck', `"items":[${'{},'.repeat(10_000)}{}]`],
   ['ListObjects', `${LIST},"subject_user_id":""`],
   ['ListObjects', `${LIST},"subject_user_id":["alice"]`],
+  ['QueryCheck', '"question":{}'],
+  ['QueryCheck', `${QUESTION},"nobody":1`],
+  ['QueryCheck', QUESTION.replace('"user_id":"alice"', '"wildcard":true')],
+  [
+    'QueryBatchCheck',
+    `"items":[${Array.from({ length: 600 }, () => `{${QUESTION}}`).join(',')},7]`,
+  ],
+  ['QueryBatchCheck', `"items":[${'{},'.repeat(10_000)}{}]`],
+  ['QueryExplain', `${QUESTION},"remedies_max":101`],
 ] as const;
 const ODD = [
   ['Check', VALID.replace('"d1"', '"\\u0064\\u0031"')],
@@ -45,6 +59,12 @@ const ODD = [
   ['BatchCheck', `"items":[${ITEM},{}]`],
   ['BatchCheck', `"items":[${Array.from({ length: 600 }, () => ITEM).join(',')}]`],
   ['ListObjects', `${LIST},"subject_user_id":"al\\u0069ce"`],
+  ['QueryCheck', QUESTION],
+  [
+    'QueryBatchCheck',
+    `"items":[{${QUESTION}},{${QUESTION.replace('"d1"', '"\\u0064"')},"context":null}]`,
+  ],
+  ['QueryFilterObjects', `${LIST},"subject":{"user_id":"alice"},"object_ids":["d1","d2"]`],
 ] as const;
 
 let database: TestDatabase;
@@ -82,7 +102,9 @@ async function reasonOf(
   method: string,
   text: string,
 ): Promise<string> {
-  const path = `/workspace.v1.AuthzService/${method}`;
+  const path = method.startsWith(QUERY)
+    ? `/gatehouse.v1.QueryService/${method.slice(QUERY.length)}`
+    : `/workspace.v1.AuthzService/${method}`;
   const message = Buffer.from(text);
   const authorization = `Bearer ${instance.token}`;
   if (carrier === 'Connect') {
@@ -127,6 +149,10 @@ async function settledLoads(instance: Instance): Promise<number> {
 
 let tenants = 0;
 
+function bodyOf(method: string, members: string, place: string): string {
+  return `{${members},${method.startsWith(QUERY) ? `"scope":{${place}}` : place}}`;
+}
+
 describe.each(['alone', 'beside others'] as const)('%s', (mode) => {
   describe.each(CARRIERS)('%s', (carrier) => {
     const places = [
@@ -137,11 +163,21 @@ describe.each(['alone', 'beside others'] as const)('%s', (mode) => {
     test.each(places)('of %s', async (_what, placeOf, wanted) => {
       const instance = instances[mode];
       for (const [method, members] of WRONG) {
-        const reason = await reasonOf(carrier, instance, method, `{${members},${placeOf()}}`);
+        const reason = await reasonOf(
+          carrier,
+          instance,
+          method,
+          bodyOf(method, members, placeOf()),
+        );
         expect(reason, `${method} ${members.slice(0, 200)}`).toMatch(INVALID);
       }
       for (const [method, members] of ODD) {
-        const reason = await reasonOf(carrier, instance, method, `{${members},${placeOf()}}`);
+        const reason = await reasonOf(
+          carrier,
+          instance,
+          method,
+          bodyOf(method, members, placeOf()),
+        );
         expect(reason, `${method} ${members.slice(0, 200)}`).toBe(wanted);
       }
     });
@@ -150,7 +186,12 @@ describe.each(['alone', 'beside others'] as const)('%s', (mode) => {
   test('what is wrong loads no shard', async () => {
     const instance = instances[mode];
     const ask = (method: string, members: string): Promise<string> =>
-      reasonOf('Connect', instance, method, `{${members},"tenant_id":"cold${tenants++}"}`);
+      reasonOf(
+        'Connect',
+        instance,
+        method,
+        bodyOf(method, members, `"tenant_id":"cold${tenants++}"`),
+      );
     await ask('Check', VALID);
     const before = await settledLoads(instance);
     for (const [method, members] of WRONG) await ask(method, members);
@@ -166,13 +207,23 @@ describe.each(['alone', 'beside others'] as const)('%s', (mode) => {
         const place = (): string => `"tenant_id":"away${tenants++}"`;
         await Promise.all(
           WRONG.map(async ([method, members]) => {
-            const reason = await reasonOf(carrier, instance, method, `{${members},${place()}}`);
+            const reason = await reasonOf(
+              carrier,
+              instance,
+              method,
+              bodyOf(method, members, place()),
+            );
             expect(reason, `${method} ${members.slice(0, 200)}`).toMatch(INVALID);
           }),
         );
         await Promise.all(
           ODD.map(async ([method, members]) => {
-            const reason = await reasonOf(carrier, instance, method, `{${members},${place()}}`);
+            const reason = await reasonOf(
+              carrier,
+              instance,
+              method,
+              bodyOf(method, members, place()),
+            );
             expect(reason, `${method} ${members.slice(0, 200)}`).toMatch(
               /^(STORE|SHARD)_UNAVAILABLE/,
             );

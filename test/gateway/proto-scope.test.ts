@@ -1,7 +1,7 @@
 import { ScalarType } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
-import { HOT_METHODS } from '../../src/gateway/hot/hot-methods.ts';
+import { DECISION_NUMBERS } from '../../src/gateway/hot/hot-methods.ts';
 import { scanProtoScope } from '../../src/gateway/hot/proto-scope.ts';
 import { createScopeScan } from '../../src/gateway/hot/scope-scan.ts';
 import { AuthzService } from '../../src/gen/workspace/v1/authz_service_pb.ts';
@@ -102,9 +102,9 @@ test('says of a Check whether it asks for a userset', () => {
   expect(scan.namesSet).toBe(false);
 });
 
-test.each(HOT_METHODS)(
-  'every field of $rpc up to its token is a text or a message, and none comes behind it',
-  ({ rpc, numbers: { projectId, tenantId, token } }) => {
+test.each(Object.entries(DECISION_NUMBERS))(
+  'every field of %s up to its token is a text or a message, and none comes behind it',
+  (rpc, { projectId, tenantId, token }) => {
     const { fields = [] } = AuthzService.methods.find(({ name }) => name === rpc)?.input ?? {};
     expect(fields.map(({ number }) => number).toSorted((a, b) => a - b)).toEqual(
       Array.from({ length: token }, (_, i) => i + 1),

@@ -11,6 +11,8 @@ export const NARROW_CALLERS = {
   }),
 };
 
+type Named = { readonly projectId?: string; readonly tenantId?: string };
+
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /** Whether a request, as the library decodes it, is of another tenant; false where the library refuses it. */
@@ -19,7 +21,9 @@ export function isOutOfReach(desc: DescMessage, isJson: boolean, bytes: Uint8Arr
     const request = isJson
       ? fromJsonString(desc, utf8.decode(bytes))
       : fromBinary(desc, new Uint8Array(bytes));
-    const { projectId, tenantId } = request as unknown as Record<string, string>;
+    // A question has them within.
+    const { scope, ...own } = request as unknown as Named & { readonly scope?: Named };
+    const { projectId = '', tenantId = '' } = 'projectId' in own ? own : (scope ?? {});
     return tenantId !== '' || (projectId !== '' && projectId !== 'default');
   } catch {
     return false;

@@ -112,11 +112,11 @@ const WAYS: Readonly<
     return undefined;
   },
   queryCheck: async ({ pool }, asked) => {
-    const { result } = await pool.ask(scopeOf(SHARD, 1), 'check', questionOf(asked));
+    const { result } = await pool.ask(scopeOf(SHARD, 1), 'check', queryOf(asked));
     return result.unknownRelation;
   },
   queryBatch: async ({ pool }, asked) => {
-    const items = [questionOf(asked).query];
+    const items = [queryOf(asked).query];
     const args = { ...NOTHING, items };
     return (await pool.ask(scopeOf(SHARD, 1), 'batchCheck', args)).result[0]?.unknownRelation;
   },
@@ -129,18 +129,18 @@ const WAYS: Readonly<
 /** Those that are no decisions: flagged, and not counted. */
 const UNCOUNTED: typeof WAYS = {
   explain: async ({ pool }, asked) => {
-    const args = { ...questionOf(asked), remediesMax: 1 };
+    const args = { ...queryOf(asked), remediesMax: 1 };
     return (await pool.ask(scopeOf(SHARD, 1), 'explain', args)).result.unknownRelation;
   },
   whatIf: async ({ pool }, asked) => {
-    const args = { ...NOTHING, updates: [], queries: [questionOf(asked).query] };
+    const args = { ...NOTHING, updates: [], queries: [queryOf(asked).query] };
     return (await pool.ask(scopeOf(SHARD, 1), 'whatIf', args)).result[0]?.unknownRelation;
   },
 };
 
 const ANN = { kind: 'user', userId: 'ann' } as const;
 
-function questionOf(asked: Asked) {
+function queryOf(asked: Asked) {
   return { ...NOTHING, query: { ...asked, objectId: 'd', subject: ANN } };
 }
 
@@ -258,22 +258,21 @@ test('where the project refuses such questions, each says what was likely meant'
   await using fixture = await startFixture({ workerCount: 1, modelJson: modelOf(true) });
   const { pool, source } = fixture;
   source.commit(SHARD, [viewer('insert', 'd', 'u')]);
-  const refusing = { ...NOTHING, refusesUnknown: true };
-  const scope = scopeOf(SHARD, 1);
+  const scope = { ...scopeOf(SHARD, 1), refusesUnknown: true };
   const slip = { namespace: 'doc', relation: 'viewr' };
-  const { query: question } = questionOf(slip);
+  const { query: question } = queryOf(slip);
   const page = { after: '', idsMax: 10 };
   const users = { subjectNamespace: '', subjectRelation: '' };
-  const of = { ...refusing, ...slip, subject: ANN };
+  const of = { ...NOTHING, ...slip, subject: ANN };
   const answers = [
-    pool.ask(scope, 'check', { ...refusing, query: question }),
-    pool.ask(scope, 'explain', { ...refusing, query: question, remediesMax: 1 }),
+    pool.ask(scope, 'check', { ...NOTHING, query: question }),
+    pool.ask(scope, 'explain', { ...NOTHING, query: question, remediesMax: 1 }),
     pool.ask(scope, 'filterObjects', { ...of, objectIds: ['d'] }),
     pool.ask(scope, 'listObjects', { ...of, page }),
     pool.ask(scope, 'streamObjects', of),
-    pool.ask(scope, 'listSubjects', { ...refusing, ...slip, ...users, objectId: 'd', page }),
+    pool.ask(scope, 'listSubjects', { ...NOTHING, ...slip, ...users, objectId: 'd', page }),
     pool.ask(scope, 'listRelations', {
-      ...refusing,
+      ...NOTHING,
       namespace: 'doc',
       objectId: 'd',
       subject: ANN,
@@ -287,10 +286,10 @@ test('where the project refuses such questions, each says what was likely meant'
       /relation "viewr" in the namespace "doc"; did you mean "viewer"\?/,
     );
   }
-  const other = questionOf({ namespace: 'docs', relation: 'viewer' }).query;
-  const known = questionOf({ namespace: 'doc', relation: 'viewer' }).query;
+  const other = queryOf({ namespace: 'docs', relation: 'viewer' }).query;
+  const known = queryOf({ namespace: 'doc', relation: 'viewer' }).query;
   const items = [question, other, known];
-  const batch = await pool.ask(scope, 'batchCheck', { ...refusing, items });
+  const batch = await pool.ask(scope, 'batchCheck', { ...NOTHING, items });
   expect(batch.result.map(({ error, unknownRelation }) => [error, unknownRelation])).toEqual([
     [
       'question.relation: the model has no relation "viewr" in the namespace "doc"; did you mean "viewer"?',
@@ -299,6 +298,6 @@ test('where the project refuses such questions, each says what was likely meant'
     ['question.namespace: the model has no namespace "docs"; did you mean "doc"?', true],
     ['', false],
   ]);
-  const whatIf = await pool.ask(scope, 'whatIf', { ...refusing, updates: [], queries: items });
+  const whatIf = await pool.ask(scope, 'whatIf', { ...NOTHING, updates: [], queries: items });
   expect(whatIf.result.map(({ error }) => error !== '')).toEqual([true, true, false]);
 });

@@ -13,6 +13,7 @@ import type {
   ReadScope,
   ShardClient,
 } from '../../protocol/shard-client.ts';
+import { fillTokenSpace } from '../../protocol/token-space.ts';
 import { AppError, errorFromData } from '../../shared/app-error.ts';
 import type { CallStages } from '../../shared/stage-times.ts';
 import type { Credential } from '../callers/caller.ts';
@@ -25,14 +26,15 @@ import type { PlainHead } from './call-head.ts';
 import type { DecisionReader } from './decision-reader.ts';
 import { isCompressedMessage, messageOf } from './envelope.ts';
 import { type HotMethod, LARGE_BODY_BYTES } from './hot-methods.ts';
-import { scanJsonScope } from './json-scope.ts';
-import { scanProtoScope } from './proto-scope.ts';
 import { createScopeScan } from './scope-scan.ts';
 
 /** What decision calls of every carrier need. */
 export type DecisionCallOptions = {
   readonly shards: Pick<ShardClient, 'raw'>;
-  readonly scopes: Pick<ReadScopes, 'peek' | 'park' | 'settled' | 'isMoved'>;
+  readonly scopes: Pick<
+    ReadScopes,
+    'peek' | 'park' | 'settled' | 'isMoved' | 'tokenOf' | 'projectIdOf'
+  >;
   readonly meter: Pick<DecisionMeter, 'ended' | 'failed'>;
   /** Of a message, compressed and not. */
   readonly bodyBytesMax: number;
@@ -198,17 +200,14 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
 
   #isRecorded(bodyBytes: number): boolean {
     const { recorder } = this.#options;
-    if (recorder === undefined || this.hot.rpc === 'ListObjects') return false;
+    if (recorder === undefined || !this.hot.isRecorded) return false;
     return bodyBytes <= LARGE_BODY_BYTES && recorder.isNext();
   }
 
   #route(message: Uint8Array): void {
     this.#message = message;
     const bytes = Buffer.from(message.buffer, message.byteOffset, message.byteLength);
-    const isPlain =
-      this.head.format === 'json'
-        ? scanJsonScope(bytes, scan)
-        : scanProtoScope(bytes, this.hot.numbers, scan);
+    const isPlain = this.hot.scan[this.head.format](bytes, scan);
     if (!isPlain || !isTenantId(scan.tenantId)) return this.fallBack();
     const { projectId, tenantId, token } = scan;
     if (scan.namesSet && this.hot.rpc === 'Check') this.#rpc = 'CheckSet';
@@ -258,7 +257,7 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
       this.#message,
       scope,
       this.#expected,
-      (answer) => this.#answered(answer),
+      (answer) => this.#answered(answer, scope),
     );
     if (running !== null) this.#begin(running);
   }
@@ -278,12 +277,13 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
 
   /** Nobody has read the body yet: one that is wrong is refused for that, whatever else speaks against it. */
   #refuseUnread(error: AppError): void {
-    const { reader } = this.#options;
+    const { reader, scopes } = this.#options;
+    const projectIdOf = (projectId: string): string => scopes.projectIdOf(projectId);
     const { method } = this.hot;
     const { format } = this.head;
     if (reader.isPlain(method, format, this.#message)) return this.fail(error);
     this.watchCaller();
-    reader.read(method, format, this.#message).then(
+    reader.read(method, format, this.#message, projectIdOf).then(
       () => this.#failIfOpen(error),
       (problem: unknown) => this.#failIfOpen(internalError(problem)),
     );
@@ -293,16 +293,21 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
     if (!this.#isEnded) this.fail(error);
   }
 
-  #answered(answer: RawAnswer): void {
+  #answered(answer: RawAnswer, scope: ReadScope): void {
     switch (answer.kind) {
       case 'allowed':
       case 'denied':
         return this.#answer(answer.kind);
       case 'body':
-        return this.#answer(answer.body);
+        return this.#answer(this.hot.isQuery ? this.#withToken(answer.body, scope) : answer.body);
       case 'error':
         return this.#failed(errorFromData(answer.error));
     }
+  }
+
+  #withToken(body: Uint8Array, scope: ReadScope): Uint8Array {
+    const { scopes } = this.#options;
+    return fillTokenSpace(body, (revision) => scopes.tokenOf(scope, revision));
   }
 
   #answer(answer: DecisionAnswer): void {

@@ -47,6 +47,8 @@ async function serve(): Promise<{
       park: () => null,
       settled: () => Promise.resolve(),
       isMoved: () => false,
+      projectIdOf: (projectId: string) => projectId,
+      tokenOf: () => '',
     },
     meter: { ended: () => undefined, failed: () => undefined },
     general: { handleHttp2: unexpected, handleBufferedStream: unexpected },

@@ -25,7 +25,7 @@ const HOT_METHOD_OF_PATH: ReadonlyMap<string, HotMethod> = new Map(
 );
 
 /**
- * The hot path of Check, BatchCheck and ListObjects over HTTP/2, in gRPC, gRPC-Web and Connect: plain calls alone, each a
+ * The hot path of HOT_METHODS over HTTP/2, in gRPC, gRPC-Web and Connect: plain calls alone, each a
  * `DecisionCall`; all else goes to the general path before anything is read of it.
  */
 export class FramedDecisions {

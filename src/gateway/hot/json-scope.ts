@@ -24,6 +24,30 @@ const NAMES = fieldNames([
   ['subject_set', SUBJECT_SET],
   ['context', OTHERS << 5],
 ]);
+/** Names of queries of gatehouse.v1, which have their scope within. None is one of a scope's, which may so lie behind the items. */
+const SCOPE = OTHERS;
+const QUERY_NAMES = fieldNames([
+  ['scope', SCOPE],
+  ['items', ITEMS],
+  ['object_ids', ITEMS],
+  ['question', OTHERS << 1],
+  ['remedies_max', OTHERS << 2],
+  ['namespace', OTHERS << 3],
+  ['object_id', OTHERS << 4],
+  ['relation', OTHERS << 5],
+  ['subject', OTHERS << 6],
+  ['relations', OTHERS << 7],
+]);
+const MODEL_VERSION = OTHERS;
+const SCOPE_NAMES = fieldNames([
+  ['project_id', PROJECT],
+  ['tenant_id', TENANT],
+  ['at_least_consistency_token', TOKEN],
+  ['model_version', MODEL_VERSION],
+  ['context', OTHERS << 1],
+  ['contextual_tuples', OTHERS << 2],
+  ['userset_mode', OTHERS << 3],
+]);
 const NULL = Buffer.from('null');
 /** A character takes at most six bytes, as `\u0041`; the longest name has 26. */
 const RAW_VALUE_BYTES_MAX = SCOPE_VALUE_LENGTH_MAX * 6;
@@ -32,6 +56,8 @@ const RAW_NAME_BYTES_MAX = 26 * 6;
 const SKIPPED_BYTES_MAX = 65_536;
 const tokens = new JsonTokens();
 
+type ScopeNames = typeof NAMES;
+
 /**
  * Hot. Finds project, tenant and token of a request in JSON, as `fromJsonString` reads them: in either spelling, with escapes or without,
  * anywhere among the members. False: `fromJsonString` refuses the body, a value has more than SCOPE_VALUE_LENGTH_MAX characters, or a
@@ -39,15 +65,24 @@ const tokens = new JsonTokens();
  * each name once at most, and allocates the strings found.
  */
 export function scanJsonScope(body: Buffer, out: ScopeScan): boolean {
-  if (scanMembers(body, out, true)) return true;
-  return body.length <= SKIPPED_BYTES_MAX && scanMembers(body, out, false);
+  return scanBody(body, NAMES, out);
+}
+
+/** Does what `scanJsonScope` does for a request whose scope is a message of its own. False also where it names a version of the model. */
+export function scanJsonQuery(body: Buffer, out: ScopeScan): boolean {
+  return scanBody(body, QUERY_NAMES, out);
+}
+
+function scanBody(body: Buffer, names: ScopeNames, out: ScopeScan): boolean {
+  if (scanMembers(body, names, out, true)) return true;
+  return body.length <= SKIPPED_BYTES_MAX && scanMembers(body, names, out, false);
 }
 
 /**
  * `isQuick`: the items are skipped by searching the last `]` of the body. It ends them if scope alone follows: then any other `]`
  * would lie within a value, where no quote and name can follow it.
  */
-function scanMembers(body: Buffer, out: ScopeScan, isQuick: boolean): boolean {
+function scanMembers(body: Buffer, names: ScopeNames, out: ScopeScan, isQuick: boolean): boolean {
   out.projectId = '';
   out.tenantId = '';
   out.token = '';
@@ -58,10 +93,12 @@ function scanMembers(body: Buffer, out: ScopeScan, isQuick: boolean): boolean {
   let next: number = tokens.peek() === CLOSING_BRACE ? tokens.next() : COMMA;
   while (next === COMMA) {
     if (!tokens.name(RAW_NAME_BYTES_MAX)) return false;
-    const field = NAMES.read(tokens);
+    const field = names.read(tokens);
     if (!field || (seen & field) !== 0) return false;
     const byte = tokens.peek();
-    if (field < ITEMS) {
+    if (names === QUERY_NAMES && field === SCOPE && byte === OPENING_BRACE) {
+      if (!scanScope(body, out)) return false;
+    } else if (field < ITEMS) {
       if (!readValue(body, field, byte, out)) return false;
     } else if (isQuick && field === ITEMS && byte === OPENING_BRACKET) {
       tokens.at = body.lastIndexOf(CLOSING_BRACKET) + 1;
@@ -73,9 +110,35 @@ function scanMembers(body: Buffer, out: ScopeScan, isQuick: boolean): boolean {
     seen |= field;
     next = tokens.next();
   }
-  out.namesSet = (seen & SUBJECT_SET) !== 0;
+  out.namesSet = names === NAMES && (seen & SUBJECT_SET) !== 0;
   const isWhole = tokens.end === body.length;
   return next === CLOSING_BRACE && tokens.peek() === JSON_END && isWhole;
+}
+
+/** Whether a null stands here: a field that is not there. */
+function skipNull(body: Buffer): boolean {
+  if (!NULL.every((one, i) => body[tokens.at + i] === one)) return false;
+  tokens.at += NULL.length;
+  return true;
+}
+
+/** Reads the members of a scope, which begins here. */
+function scanScope(body: Buffer, out: ScopeScan): boolean {
+  tokens.at += 1;
+  let seen = 0;
+  let next: number = tokens.peek() === CLOSING_BRACE ? tokens.next() : COMMA;
+  while (next === COMMA) {
+    if (!tokens.name(RAW_NAME_BYTES_MAX)) return false;
+    const field = SCOPE_NAMES.read(tokens);
+    if (!field || (seen & field) !== 0) return false;
+    const byte = tokens.peek();
+    if (field <= TOKEN) {
+      if (!readValue(body, field, byte, out)) return false;
+    } else if (!(field === MODEL_VERSION ? skipNull(body) : tokens.skip())) return false;
+    seen |= field;
+    next = tokens.next();
+  }
+  return next === CLOSING_BRACE;
 }
 
 function readValue(body: Buffer, field: number, byte: number, out: ScopeScan): boolean {
@@ -83,9 +146,7 @@ function readValue(body: Buffer, field: number, byte: number, out: ScopeScan): b
   if (tokens.plain(ASCII_STOPS)) value = body.toString('latin1', tokens.from, tokens.to);
   else if (byte === QUOTE)
     value = tokens.string(RAW_VALUE_BYTES_MAX) ? tokens.text(body) : undefined;
-  // A null is a field that is not there.
-  else if (!NULL.every((one, i) => body[tokens.at + i] === one)) return false;
-  else tokens.at += NULL.length;
+  else if (!skipNull(body)) return false;
   if (value === undefined || value.length > SCOPE_VALUE_LENGTH_MAX) return false;
   if (field === PROJECT) out.projectId = value;
   else if (field === TENANT) out.tenantId = value;

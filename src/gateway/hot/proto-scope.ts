@@ -14,6 +14,19 @@ export type ScopeFieldNumbers = {
   readonly token: number;
 };
 
+/** Field numbers of a request that has its scope in a QueryScope, as number 1: `last` of all, and of the one that is a number; 0: none is. */
+export type QueryFieldNumbers = { readonly last: number; readonly number: number };
+
+/** Field numbers of a request and of QueryScope, as query_service.proto has them. */
+const SCOPE = 1;
+export const IN_SCOPE = {
+  projectId: 1,
+  tenantId: 2,
+  token: 3,
+  modelVersion: 6,
+  usersetMode: 7,
+} as const;
+
 /** Fields of the top level that are looked at: by default no batch has as many items. */
 const FIELDS_MAX = 65_536;
 const tokens = new WireTokens();
@@ -46,6 +59,61 @@ export function scanProtoScope(body: Buffer, numbers: ScopeFieldNumbers, out: Sc
     }
     tokens.at = end;
   }
+  return readFound(body, out);
+}
+
+/**
+ * Does what `scanProtoScope` does for a request whose scope is a message of its own: of several ones each counts, as parts of one. False also where
+ * it names a version of the model. O(fields of both).
+ */
+export function scanProtoQuery(
+  body: Buffer,
+  { last, number: numberField }: QueryFieldNumbers,
+  out: ScopeScan,
+): boolean {
+  const { length } = body;
+  found.fill(0);
+  out.namesSet = false;
+  tokens.open(body, 0, length);
+  for (let fields = 0; tokens.at < length; fields++) {
+    const tag = tokens.tag();
+    const number = tag >>> 3;
+    if (tag < 0 || number > last || fields === FIELDS_MAX) return false;
+    if (number === numberField) {
+      if (tokens.varint() < 0) return false;
+      continue;
+    }
+    const end = tokens.valueEnd(length);
+    if (end < 0 || (number === SCOPE && !scanQueryScope(end))) return false;
+    tokens.at = end;
+  }
+  return readFound(body, out);
+}
+
+function scanQueryScope(end: number): boolean {
+  for (let fields = 0; tokens.at < end; fields++) {
+    const tag = tokens.tag();
+    const number = tag >>> 3;
+    if (tag < 0 || number > IN_SCOPE.usersetMode || fields === FIELDS_MAX) return false;
+    if (number === IN_SCOPE.modelVersion) return false;
+    if (number === IN_SCOPE.usersetMode) {
+      if (tokens.varint() < 0) return false;
+      continue;
+    }
+    const valueEnd = tokens.valueEnd(end);
+    if (valueEnd < 0) return false;
+    if (number <= IN_SCOPE.token) {
+      const slot = (number - IN_SCOPE.projectId) * 2;
+      found[slot] = tokens.at;
+      found[slot + 1] = valueEnd;
+    }
+    tokens.at = valueEnd;
+  }
+  return tokens.at === end;
+}
+
+/** The texts that were found. */
+function readFound(body: Buffer, out: ScopeScan): boolean {
   const project = textAt(body, 0);
   const tenant = textAt(body, 2);
   const tokenText = textAt(body, 4);

@@ -44,6 +44,8 @@ test('what the general path gets stays as it came, however long it is kept', asy
       park: () => null,
       settled: () => Promise.resolve(),
       isMoved: () => false,
+      projectIdOf: (projectId: string) => projectId,
+      tokenOf: () => '',
     },
     meter: { ended: () => undefined, failed: () => undefined },
     general: {
@@ -95,6 +97,8 @@ test('a large body waits for what its tenant lacks instead of being parsed besid
         return Promise.resolve();
       },
       isMoved: () => false,
+      projectIdOf: (projectId: string) => projectId,
+      tokenOf: () => '',
     },
     meter: { ended: () => undefined, failed: () => undefined },
     general: {
@@ -170,6 +174,8 @@ test('what finds no room is refused before its body comes, and the connection go
       park: () => null,
       settled: () => Promise.resolve(),
       isMoved: () => false,
+      projectIdOf: (projectId: string) => projectId,
+      tokenOf: () => '',
     },
     meter: {
       ended: () => undefined,
@@ -250,6 +256,8 @@ async function serve(
       park: () => null,
       settled: () => Promise.resolve(),
       isMoved: () => false,
+      projectIdOf: (projectId: string) => projectId,
+      tokenOf: () => '',
     },
     meter: {
       ended: (rpc) => void metered.push(['ended', rpc]),

@@ -17,7 +17,7 @@ export type RawDecisionsOptions = ExchangeCallOptions & {
 };
 
 /**
- * The hot path of Check, BatchCheck and ListObjects over HTTP/1.1, in Connect and gRPC-Web: plain calls alone, each a
+ * The hot path of HOT_METHODS over HTTP/1.1, in Connect and gRPC-Web: plain calls alone, each a
  * `DecisionCall`; all else goes to the general path before anything is read of it.
  */
 export class RawDecisions {

@@ -66,7 +66,6 @@ export function askQuery<K extends QueryKind>(
       settingsVersion: scope.settingsVersion,
     });
     const toPart = onPart && ((part: QueryAnswer<K>): void => onPart(replyOf(part)));
-    const asked = scope.refusesUnknown === true ? { ...args, refusesUnknown: true } : args;
-    return replyOf(await shards.ask(scope, kind, asked, call.signal, toPart));
+    return replyOf(await shards.ask(scope, kind, args, call.signal, toPart));
   });
 }

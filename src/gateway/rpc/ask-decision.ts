@@ -15,14 +15,14 @@ import {
 } from '../../gen/workspace/v1/authz_service_pb.ts';
 import { encodedAnswer } from '../../http/connect/messages/encoded-answer.ts';
 import type {
+  DecisionMethod,
   RawAnswer,
-  RawMethod,
   RawScope,
   ReadScope,
   ShardClient,
   WireFormat,
 } from '../../protocol/shard-client.ts';
-import { DECISION_REQUESTS } from '../../requests/decode-decision.ts';
+import { DECISION_REQUESTS } from '../../requests/decode-request.ts';
 import { AppError, errorFromData } from '../../shared/app-error.ts';
 import { DECODE_TURNS, runInSlices } from '../../shared/slice-queue.ts';
 import { contentOf } from './list-answer.ts';
@@ -47,7 +47,7 @@ export type Ask = (scope: ReadScope) => Promise<GivenAnswer>;
  * How the general path asks for a decision that it has decoded: as the hot path does, in the format in which the caller has asked, so that
  * every text stays what it was. Errors of what it gives: those of the worker; CANCELLED.
  */
-export async function decisionAsk<M extends RawMethod>(
+export async function decisionAsk<M extends DecisionMethod>(
   shards: Pick<ShardClient, 'raw'>,
   method: M,
   request: DecisionRequests[M],
@@ -66,7 +66,7 @@ function formatOf(context: HandlerContext): WireFormat {
 }
 
 type RawCall = {
-  readonly method: RawMethod;
+  readonly method: DecisionMethod;
   readonly format: WireFormat;
   readonly body: Uint8Array;
   readonly expected: RawScope;
@@ -114,7 +114,7 @@ export function messageOfAnswer<Desc extends DescMessage>(
 /** A long one is encoded in slices. O(bytes). */
 async function encodedRequest(
   desc: DescMessage,
-  request: DecisionRequests[RawMethod],
+  request: DecisionRequests[DecisionMethod],
   format: WireFormat,
 ): Promise<Uint8Array> {
   if (!('items' in request) || request.items.length <= ITEMS_PER_STEP) {

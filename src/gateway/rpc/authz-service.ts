@@ -50,7 +50,7 @@ export function createAuthzService(options: AuthzServiceOptions): ServiceImpl<ty
   return { ...decisionHandlers(options), ...tupleHandlers(options) };
 }
 
-type DecisionMethod = 'check' | 'batchCheck' | 'expand' | 'listObjects';
+type DecidingMethod = 'check' | 'batchCheck' | 'expand' | 'listObjects';
 
 /** Resolves the scope of a call and asks within it. */
 function decideBy(options: AuthzServiceOptions) {
@@ -68,7 +68,7 @@ function decideBy(options: AuthzServiceOptions) {
 
 function decisionHandlers(
   options: AuthzServiceOptions,
-): Pick<ServiceImpl<typeof AuthzService>, DecisionMethod> {
+): Pick<ServiceImpl<typeof AuthzService>, DecidingMethod> {
   const { shards, scopes, meter } = options;
   const decide = decideBy(options);
   return {
@@ -140,7 +140,7 @@ function recordedItem(
 
 function tupleHandlers(
   options: AuthzServiceOptions,
-): Omit<ServiceImpl<typeof AuthzService>, DecisionMethod> {
+): Omit<ServiceImpl<typeof AuthzService>, DecidingMethod> {
   const { tuples, scopes } = options;
   const metaOf = (context: HandlerContext): WriteMeta =>
     writeMetaOf(context, deadlineOf(context, options));

@@ -1,9 +1,9 @@
 import { toJson } from '@bufbuild/protobuf';
 import { WatchResponseSchema } from '../../gen/gatehouse/v1/tuple_service_pb.ts';
-import { ANSWER_JSON } from '../../http/connect/protocol/answer-json.ts';
 import type { HttpServer } from '../../http/listener/http-server.ts';
 import { REQUEST_ID_HEADER } from '../../http/request-id.ts';
 import type { WatchTuplesRequest } from '../../services/watch/tuple-watch.ts';
+import { ANSWER_JSON } from '../../shared/answer-json.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { mustRule, type PlacedRule } from '../callers/method-rules.ts';
 import { writeTo } from './slow-reader.ts';

@@ -5,9 +5,9 @@ import {
   errorToJsonBytes,
 } from '@connectrpc/connect/protocol-connect';
 import { trailerFlag, trailerSerialize } from '@connectrpc/connect/protocol-grpc-web';
+import { ANSWER_JSON } from '../../shared/answer-json.ts';
 import type { AppError } from '../../shared/app-error.ts';
 import { BytesBody } from './messages/adapter-body.ts';
-import { ANSWER_JSON } from './protocol/answer-json.ts';
 import type { ConnectErrors } from './protocol/connect-errors.ts';
 import { isConnectStream, isGrpc, isGrpcWeb } from './protocol/content-types.ts';
 import { grpcTrailerOf } from './protocol/grpc-trailer.ts';

@@ -18,6 +18,7 @@ import {
 import { createHandlerFactory as createConnectFactory } from '@connectrpc/connect/protocol-connect';
 import { createHandlerFactory as createGrpcFactory } from '@connectrpc/connect/protocol-grpc';
 import { createHandlerFactory as createGrpcWebFactory } from '@connectrpc/connect/protocol-grpc-web';
+import { ANSWER_JSON } from '../../shared/answer-json.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { createGuard, type ErrorPolicy, rpcOf } from './adapter-guard.ts';
 import { createUnaryConnectHandler } from './adapter-unary.ts';
@@ -25,7 +26,6 @@ import { TIMEOUT_MS_MAX } from './call-timeouts.ts';
 import { gzipCompression } from './messages/adapter-compression.ts';
 import { putInBuilt } from './messages/built-messages.ts';
 import type { MessageDecoding } from './messages/message-decoding.ts';
-import { ANSWER_JSON } from './protocol/answer-json.ts';
 import type { ConnectReason } from './protocol/connect-reason.ts';
 import { useGrpcTrailer } from './protocol/grpc-trailer.ts';
 import { knownVersionOnly } from './protocol/protocol-version.ts';

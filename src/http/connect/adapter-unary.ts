@@ -29,6 +29,7 @@ import {
   parseTimeout,
   trailerMux,
 } from '@connectrpc/connect/protocol-connect';
+import { ANSWER_JSON } from '../../shared/answer-json.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { gunzipCounted } from '../bodies/gunzip-counted.ts';
 import { bodyTooLarge } from '../bodies/gunzip-limited.ts';
@@ -38,7 +39,6 @@ import { BytesBody, WholeBody } from './messages/adapter-body.ts';
 import { kDecompressed } from './messages/counted-messages.ts';
 import { encodedJsonOf } from './messages/encoded-answer.ts';
 import type { MessageDecoding } from './messages/message-decoding.ts';
-import { ANSWER_JSON } from './protocol/answer-json.ts';
 import { httpStatusOfCode } from './protocol/connect-errors.ts';
 import type { ConnectReason } from './protocol/connect-reason.ts';
 import { assertKnownVersion } from './protocol/protocol-version.ts';

@@ -6,7 +6,7 @@ import { HotScratch } from '../../engine/hot/hot-scratch.ts';
 import { isTyped } from '../../model/model-references.ts';
 import type { NamespaceModel } from '../../model/namespace-model.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
-import { BATCH_ITEMS } from '../../requests/decode-decision.ts';
+import { listLimits } from '../../requests/request-lists.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { BatchScan } from '../raw/batch-scan.ts';
 import { JsonScanner } from '../raw/json-scanner.ts';
@@ -136,8 +136,7 @@ export class JobContext {
     this.json = new JsonScanner(this.fields, options.batchItemsMax);
     this.proto = new ProtoScanner(this.fields, options.batchItemsMax);
     this.batchItemsMax = options.batchItemsMax;
-    const items = { max: options.batchItemsMax };
-    this.decoder = new MessageDecoder({ items: new Map([[BATCH_ITEMS, items]]) });
+    this.decoder = new MessageDecoder({ items: listLimits(options.batchItemsMax) });
     this.#evaluatorOptions = options.evaluator;
   }
 

@@ -1,3 +1,4 @@
+import { UNSCANNED_BYTES_MAX } from '../../decoding/decode-limits.ts';
 import type { RequestBatch, ScopeEntry } from '../../protocol/messages.ts';
 import {
   RAW_BODY_END,
@@ -12,8 +13,8 @@ import {
   rawMethodOf,
   wireFormatOf,
 } from '../../protocol/messages.ts';
-import type { RawMethod, RawScope } from '../../protocol/shard-client.ts';
-import { type DecodedDecision, decodeDecision } from '../../requests/decode-decision.ts';
+import type { RawMethod } from '../../protocol/shard-client.ts';
+import { type DecodedRequest, decodeRequest, isQuery } from '../../requests/decode-request.ts';
 import type { BatchScan } from '../raw/batch-scan.ts';
 import { equalsText, type RawFields } from '../raw/raw-fields.ts';
 import type { BatchBodies } from './batch-bodies.ts';
@@ -39,7 +40,7 @@ export class ReceivedRequest implements JobHead {
   readonly isJson: boolean;
   readonly source: BatchBodies;
   /** Once read: what it asks, where no scanner took it; null: `fields` says where that stands in `source`. */
-  decoded: DecodedDecision | null = null;
+  decoded: DecodedRequest | null = null;
   readonly #context: JobContext;
   readonly #start: number;
   readonly #end: number;
@@ -47,7 +48,7 @@ export class ReceivedRequest implements JobHead {
   /** A long batch has it until it ends; all others share the scratch of the thread. */
   #scan: BatchScan | null = null;
   #state: 'unread' | 'scanning' | 'kept' = 'unread';
-  #steps: Iterator<void, DecodedDecision> | null = null;
+  #steps: Iterator<void, DecodedRequest> | null = null;
   #decodingBytes = 0;
 
   constructor(context: JobContext, batch: RequestBatch, source: BatchBodies, field: number) {
@@ -70,9 +71,14 @@ export class ReceivedRequest implements JobHead {
     source.opened();
   }
 
+  /** Bytes of its body. */
+  get bytes(): number {
+    return this.#end - this.#start;
+  }
+
   /** Whether it takes long to read, to evaluate and to answer. */
   get isLong(): boolean {
-    return this.#end - this.#start > SHORT_BYTES_MAX;
+    return this.bytes > SHORT_BYTES_MAX;
   }
 
   /** Where a scanner found what it asks: of a short request valid until the next scan. */
@@ -111,6 +117,7 @@ export class ReceivedRequest implements JobHead {
   ended(): void {
     this.#releaseScan();
     this.#steps = null;
+    this.decoded = null;
     this.#context.decodingMemory.release(this.#decodingBytes);
     this.#decodingBytes = 0;
     this.source.closed();
@@ -135,7 +142,7 @@ export class ReceivedRequest implements JobHead {
       this.#state = isScanned === null ? 'scanning' : 'unread';
       return isScanned;
     }
-    if (end - start > SCANNED_WHOLE_BYTES_MAX) return false;
+    if (end - start > SCANNED_WHOLE_BYTES_MAX || isQuery(this.method)) return false;
     const scanner = this.isJson ? this.#context.json : this.#context.proto;
     return scanner[this.method](bytes, start, end);
   }
@@ -151,30 +158,40 @@ export class ReceivedRequest implements JobHead {
     );
   }
 
-  *#decode(): Generator<void, DecodedDecision> {
+  *#decode(): Generator<void, DecodedRequest> {
     const { decoder, decodingMemory, batchItemsMax } = this.#context;
     const length = this.#end - this.#start;
     decodingMemory.take(length);
     this.#decodingBytes = length;
     const bytes = this.#ownBytes();
     const format = this.isJson ? 'json' : 'proto';
-    const decoded = yield* decodeDecision(decoder, this.method, format, bytes, batchItemsMax);
-    this.#assertScope(decoded.named);
+    const projectIdOf = (): string => this.scope.projectId;
+    const reading = { projectIdOf, itemsMax: batchItemsMax };
+    const decoded = yield* decodeRequest(decoder, this.method, format, bytes, reading);
+    this.#assertScope(decoded);
     return decoded;
   }
 
-  /** A copy where the bytes are the gateway's again before they are decoded. */
+  /** A copy where the bytes may be the gateway's again before they are decoded: short JSON becomes a text at once. */
   #ownBytes(): Uint8Array {
     const { bytes } = this.source;
+    const isAtOnce = this.isJson && this.bytes <= UNSCANNED_BYTES_MAX;
     const isShared = bytes.buffer instanceof SharedArrayBuffer;
-    return isShared ? bytes.slice(this.#start, this.#end) : bytes.subarray(this.#start, this.#end);
+    return isShared && !isAtOnce
+      ? bytes.slice(this.#start, this.#end)
+      : bytes.subarray(this.#start, this.#end);
   }
 
   /** The gateway routed, guarded and counted the request by the scope that it read. Both read alike: a difference is a fault of ours. */
-  #assertScope({ projectId, tenantId, token }: RawScope): void {
+  #assertScope(decoded: DecodedRequest): void {
+    const { projectId, tenantId, token } = decoded.named;
     const { expectedProjectId, expectedTenantId } = this.scope;
     const isExpected =
-      projectId === expectedProjectId && tenantId === expectedTenantId && token === this.#token;
+      projectId === expectedProjectId &&
+      tenantId === expectedTenantId &&
+      token === this.#token &&
+      // The gateway leaves those that name one to the general path.
+      !('asked' in decoded && decoded.asked.query.head.modelVersion !== undefined);
     if (isExpected) return;
     this.#context.stats.scopeMismatch();
     throw new Error('a request names another scope than the gateway has read');

@@ -1,8 +1,4 @@
 import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
-import type { GeneralEvaluator } from '../../engine/general-evaluator.ts';
-import { OverlayReader } from '../../engine/overlay/overlay-reader.ts';
-import type { NamespaceModel } from '../../model/namespace-model.ts';
-import type { TupleChange } from '../../model/relation-tuple.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
 import type { ScopeEntry, WorkerRequest } from '../../protocol/messages.ts';
 import type {
@@ -14,12 +10,12 @@ import type {
   Revision,
 } from '../../protocol/queries.ts';
 import type { RefusedQuery } from '../../protocol/read-figures.ts';
-import { type Asked, EvaluationJob, type JobWork, runCounted } from '../jobs/evaluation-job.ts';
+import { type Asked, EvaluationJob, type JobWork } from '../jobs/evaluation-job.ts';
 import type { BoundEngine, JobContext } from '../jobs/job-context.ts';
 import type { Job } from '../jobs/job.ts';
-import { contextualChanges } from './contextual-changes.ts';
 import { QUERIES } from './query-kinds.ts';
 import type { QuerySpec } from './query-spec.ts';
+import { runQuery, startQuery } from './run-query.ts';
 
 /** The job of a query, which the gateway parsed and validated. */
 export function queryJob(
@@ -31,7 +27,7 @@ export function queryJob(
   const { requestId, minRevision, deadlineMs, query } = request;
   const isDeadlineStated = request.isDeadlineStated === true;
   const head = { requestId, scope, minRevision, deadlineMs, isDeadlineStated };
-  const work = workOf(context, requestId, query, scope.readBudget);
+  const work = workOf(context, requestId, query, scope);
   return new EvaluationJob(context, head, waitUntilMsMax, work);
 }
 
@@ -39,11 +35,11 @@ function workOf<K extends QueryKind>(
   context: JobContext,
   requestId: number,
   call: QueryCall<K>,
-  readBudget: number,
+  scope: ScopeEntry,
 ): JobWork {
   // The member of that kind: its args and its spec belong together.
   const spec = QUERIES[call.kind] as QuerySpec<K>;
-  return new QueryWork(context, requestId, spec, call.args, readBudget);
+  return new QueryWork(context, requestId, spec, call.args, scope);
 }
 
 class QueryWork<K extends QueryKind> implements JobWork, Asked {
@@ -54,7 +50,7 @@ class QueryWork<K extends QueryKind> implements JobWork, Asked {
   readonly #requestId: number;
   readonly #spec: QuerySpec<K>;
   readonly #args: QueryArgs[K];
-  readonly #readBudget: number;
+  readonly #scope: ScopeEntry;
   #task: EvaluationTask<QueryResults[K]> | null = null;
   #revision: Revision = { epoch: 0, revision: 0 };
   #parts: readonly QueryResults[K][] | null = null;
@@ -65,13 +61,13 @@ class QueryWork<K extends QueryKind> implements JobWork, Asked {
     requestId: number,
     spec: QuerySpec<K>,
     args: QueryArgs[K],
-    readBudget: number,
+    scope: ScopeEntry,
   ) {
     this.#context = context;
     this.#requestId = requestId;
     this.#spec = spec;
     this.#args = args;
-    this.#readBudget = readBudget;
+    this.#scope = scope;
     this.isLong = spec.isLong(args);
   }
 
@@ -81,27 +77,9 @@ class QueryWork<K extends QueryKind> implements JobWork, Asked {
   }
 
   start(bound: BoundEngine, reader: TupleReader, { epoch, revision }: Revision): void {
-    const context = this.#context;
     this.#revision = { epoch, revision };
     this.#parts = null;
-    const over = (changes: readonly TupleChange[]): GeneralEvaluator =>
-      changes.length === 0
-        ? bound.evaluator.general
-        : bound.evaluator.over(new OverlayReader(reader, changes));
-    const evaluator = over(contextualChanges(bound.model, this.#args.contextual));
-    const ground = {
-      evaluator,
-      stored: bound.evaluator,
-      decider: evaluator === bound.evaluator.general ? bound.evaluator : evaluator,
-      model: bound.model,
-      refusesUnknown: this.#args.refusesUnknown === true,
-      nowMs: context.clock.nowMs(),
-      readBudget: this.#readBudget,
-      context,
-      over,
-      under: (model: NamespaceModel) => bound.evaluator.under(model, new OverlayReader(reader, [])),
-    };
-    this.#task = this.#spec.start(ground, this.#args);
+    this.#task = startQuery(this.#context, this.#scope, this.#spec, this.#args, bound, reader);
   }
 
   advance(sliceEndMs: number): 'done' | 'more' {
@@ -109,12 +87,7 @@ class QueryWork<K extends QueryKind> implements JobWork, Asked {
     if (task === null) throw new Error('a question that was not started');
     const { stats, writer } = this.#context;
     if (this.#parts === null) {
-      const { rpc, countsItems } = this.#spec;
-      const progress =
-        rpc === undefined || countsItems === true
-          ? task.run(sliceEndMs)
-          : runCounted(stats, rpc, task, sliceEndMs, this);
-      if (progress === 'more') return 'more';
+      if (runQuery(stats, this.#spec, task, sliceEndMs, this) === 'more') return 'more';
       const result = task.result();
       this.#parts = this.#spec.parts?.(result) ?? [result];
     }

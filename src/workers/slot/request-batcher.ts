@@ -106,15 +106,16 @@ class ScopeTable {
       last.epoch === scope.epoch &&
       last.forkId === scope.forkId &&
       last.isHeldOnly === scope.isHeldOnly &&
+      last.refusesUnknown === scope.refusesUnknown &&
       this.#lastExpectedProjectId === expectedProjectId &&
       this.#lastExpectedTenantId === expectedTenantId
     ) {
       return this.#lastIndex;
     }
     const { projectId, tenantId, modelVersion, readBudget, settingsVersion } = scope;
-    const { epoch, forkId, isHeldOnly } = scope;
+    const { epoch, forkId, isHeldOnly, refusesUnknown } = scope;
     // Ids hold no U+0000, so the key is unambiguous.
-    const key = `${projectId}\0${tenantId}\0${expectedProjectId}\0${expectedTenantId}\0${modelVersion}\0${readBudget}\0${settingsVersion}\0${epoch}\0${forkId}\0${isHeldOnly}`;
+    const key = `${projectId}\0${tenantId}\0${expectedProjectId}\0${expectedTenantId}\0${modelVersion}\0${readBudget}\0${settingsVersion}\0${epoch}\0${forkId}\0${isHeldOnly}\0${refusesUnknown === true}`;
     let index = this.#indexByKey.get(key);
     if (index === undefined) {
       index = this.entries.length;
@@ -127,6 +128,7 @@ class ScopeTable {
         epoch,
         forkId,
         isHeldOnly,
+        refusesUnknown,
         expectedProjectId,
         expectedTenantId,
       });

@@ -10,7 +10,7 @@ import {
   type UnknownField,
 } from '@bufbuild/protobuf';
 import { WireType } from '@bufbuild/protobuf/wire';
-import { ANSWER_JSON } from '../protocol/answer-json.ts';
+import { ANSWER_JSON } from '../../../shared/answer-json.ts';
 
 /** Encoding stops for other work after this long. */
 const SLICE_MS = 2;

@@ -3,10 +3,10 @@ import { base64Encode } from '@bufbuild/protobuf/wire';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { codeToHttpStatus, codeToString } from '@connectrpc/connect/protocol-connect';
 import { type ErrorInfo, ErrorInfoSchema } from '../../../gen/google/rpc/error_details_pb.ts';
+import { ANSWER_JSON } from '../../../shared/answer-json.ts';
 import type { AppError, ErrorData } from '../../../shared/app-error.ts';
 import type { HttpExchange } from '../../exchange/http-exchange.ts';
 import { REQUEST_ID_HEADER } from '../../request-id.ts';
-import { ANSWER_JSON } from './answer-json.ts';
 
 /** The logical grouping of our reasons in google.rpc.ErrorInfo. */
 const ERROR_DOMAIN = 'gatehouse';

@@ -1,4 +1,4 @@
-import type { Message } from '@bufbuild/protobuf';
+import type { DescMessage, Message } from '@bufbuild/protobuf';
 import { malformedBinary, malformedJson } from '../decoding/malformed-message.ts';
 import type { MessageDecoder } from '../decoding/message-decoder.ts';
 import { assertNoUnknownFields } from '../decoding/unknown-fields.ts';
@@ -11,20 +11,26 @@ import {
   ListObjectsRequestSchema,
 } from '../gen/workspace/v1/authz_service_pb.ts';
 import type { CheckQuery } from '../model/check-query.ts';
-import type { RawMethod, RawScope, UserObjects, WireFormat } from '../protocol/shard-client.ts';
+import type { QueryMethod } from '../protocol/queries.ts';
+import type {
+  DecisionMethod,
+  RawMethod,
+  RawScope,
+  UserObjects,
+  WireFormat,
+} from '../protocol/shard-client.ts';
 import { AppError } from '../shared/app-error.ts';
 import { checkQueryFromProto } from './check-request.ts';
 import { assertBatch, type CheckedItem, checkedItems, listedObjects } from './decision-request.ts';
+import { type CheckedQuery, QUERY_METHODS, type QueryReading, readQuery } from './query-methods.ts';
 
 const JSON_OPTIONS = { ignoreUnknownFields: false };
-/** The request of each method. */
+/** The request of each decision. */
 export const DECISION_REQUESTS = {
   check: CheckRequestSchema,
   batchCheck: BatchCheckRequestSchema,
   listObjects: ListObjectsRequestSchema,
 } as const;
-/** The one list of a decision, by its full name: of `DecodeLimits`. */
-export const BATCH_ITEMS = `${BatchCheckRequestSchema.typeName}.items`;
 
 /** What a decision asks, checked, and the scope that it names. */
 export type DecodedDecision = { readonly named: RawScope } & (
@@ -33,25 +39,61 @@ export type DecodedDecision = { readonly named: RawScope } & (
   | { readonly method: 'listObjects'; readonly query: UserObjects }
 );
 
+/** What a query of gatehouse.v1 asks, checked, and the scope that it names. */
+export type DecodedQuery = {
+  readonly named: RawScope;
+  readonly method: QueryMethod;
+  readonly asked: CheckedQuery;
+};
+
+export type DecodedRequest = DecodedDecision | DecodedQuery;
+
+/** Hot. Whether a method is one of QueryService. */
+export function isQuery(method: RawMethod): method is QueryMethod {
+  return method !== 'check' && method !== 'batchCheck' && method !== 'listObjects';
+}
+
 /**
- * Decodes and checks a request for a decision, in steps to be run to their end, each of which is short. Errors: BODY_MALFORMED,
- * FIELD_REQUIRED, FIELD_INVALID, FIELD_TOO_LARGE, BATCH_TOO_LARGE; the first of what is wrong.
+ * Decodes and checks a request, in steps to be run to their end, each of which is short. Errors: BODY_MALFORMED,
+ * FIELD_REQUIRED, FIELD_INVALID, FIELD_TOO_LARGE, NAMESPACE_RESERVED, BATCH_TOO_LARGE; the first of what is wrong.
  */
-export function* decodeDecision(
+export function* decodeRequest(
   decoder: MessageDecoder,
   method: RawMethod,
   format: WireFormat,
   bytes: Uint8Array,
+  reading: QueryReading,
+): Generator<void, DecodedRequest> {
+  const schema = isQuery(method) ? QUERY_METHODS[method].request : DECISION_REQUESTS[method];
+  const message = yield* messageOf(decoder, schema, format, bytes);
+  yield;
+  // JSON with one was refused.
+  if (format === 'proto') assertNoUnknownFields(message);
+  return isQuery(method)
+    ? yield* queryOf(method, message, reading)
+    : yield* decisionOf(method, message, reading.itemsMax);
+}
+
+function* queryOf(
+  method: QueryMethod,
+  message: Message,
+  reading: QueryReading,
+): Generator<void, DecodedQuery> {
+  // The decoder gives a message of the schema that it was asked for.
+  const request = message as Parameters<typeof readQuery>[1];
+  const asked = yield* readQuery(method, request, reading);
+  const { projectId, tenantId, token } = asked.query;
+  return { named: { projectId, tenantId, token }, method, asked };
+}
+
+function* decisionOf(
+  method: DecisionMethod,
+  message: Message,
   itemsMax: number,
 ): Generator<void, DecodedDecision> {
-  // The decoder gives a message of the schema that it was asked for.
-  const message = (yield* messageOf(decoder, method, format, bytes)) as
-    | CheckRequest
-    | BatchCheckRequest
-    | ListObjectsRequest;
-  yield;
-  assertNoUnknownFields(message);
-  const { projectId, tenantId, atLeastConsistencyToken: token } = message;
+  // As above.
+  const request = message as CheckRequest | BatchCheckRequest | ListObjectsRequest;
+  const { projectId, tenantId, atLeastConsistencyToken: token } = request;
   const named = { projectId, tenantId, token };
   switch (method) {
     case 'check':
@@ -68,11 +110,10 @@ export function* decodeDecision(
 
 function* messageOf(
   decoder: MessageDecoder,
-  method: RawMethod,
+  schema: DescMessage,
   format: WireFormat,
   bytes: Uint8Array,
 ): Generator<void, Message> {
-  const schema = DECISION_REQUESTS[method];
   const isBinary = format === 'proto';
   try {
     const begun = decoder.begin(schema, isBinary, bytes, JSON_OPTIONS);

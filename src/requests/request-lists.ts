@@ -1,0 +1,35 @@
+import type { ItemsLimit } from '../decoding/decode-limits.ts';
+import {
+  BatchCheckRequestSchema as BatchedQueriesSchema,
+  FilterObjectsRequestSchema,
+  ListRelationsRequestSchema,
+  QueryScopeSchema,
+} from '../gen/gatehouse/v1/query_service_pb.ts';
+import { BatchCheckRequestSchema } from '../gen/workspace/v1/authz_service_pb.ts';
+import { AppError } from '../shared/app-error.ts';
+import { RELATIONS_MAX } from './query-methods.ts';
+import type { RequestsReason } from './requests-reason.ts';
+import { CONTEXTUAL_TUPLES_MAX } from './scoped-query.ts';
+
+/** The list of a decision, by its full name. */
+export const BATCH_ITEMS = `${BatchCheckRequestSchema.typeName}.items`;
+
+/** The limit of each list of the requests that workers decode, by its full name: of `DecodeLimits`. */
+export function listLimits(batchItemsMax: number): ReadonlyMap<string, ItemsLimit> {
+  const batch = { max: batchItemsMax };
+  const contextual = { max: CONTEXTUAL_TUPLES_MAX, error: tooManyInRequest };
+  return new Map<string, ItemsLimit>([
+    [BATCH_ITEMS, batch],
+    [`${BatchedQueriesSchema.typeName}.items`, batch],
+    [`${FilterObjectsRequestSchema.typeName}.object_ids`, batch],
+    [`${ListRelationsRequestSchema.typeName}.relations`, { max: RELATIONS_MAX }],
+    [`${QueryScopeSchema.typeName}.contextual_tuples`, contextual],
+  ]);
+}
+
+/** The error of a list of which a request may hold so many. */
+export function tooManyInRequest(field: string, max: number): AppError {
+  const metadata = { field, limit: String(max) };
+  const message = `${field}: at most ${max} in one request`;
+  return new AppError<RequestsReason>('BATCH_TOO_LARGE', message, metadata);
+}
