@@ -1,12 +1,13 @@
 /**
- * Yields where the time of a Check goes, ns a call by stage, over HTTP/1.1 and over gRPC, at saturation and at half of that
+ * Yields where the time of a Check goes, ns a call by stage, over HTTP/1.1 and over gRPC, and of a Check of gatehouse.v1 with a contextual tuple, at saturation and at half of that
  * rate; what the threads of the service take beside what the stages say (user and system), and what measuring costs: Checks
  * a CPU-second with the counters on over those without, in turns.
  * Run: npm run bench -- check-stages, with BENCH_SECONDS, BENCH_ROUNDS, BENCH_CONNECTIONS. Prints one JSON line for each.
  */
 import { readdirSync, readFileSync } from 'node:fs';
-import { create, toBinary } from '@bufbuild/protobuf';
+import { create, toBinary, toJson } from '@bufbuild/protobuf';
 import { type Service, startService } from '../load/harness/service.ts';
+import { CheckRequestSchema as QuestionSchema } from '../src/gen/gatehouse/v1/query_service_pb.ts';
 import { CheckRequestSchema } from '../src/gen/workspace/v1/authz_service_pb.ts';
 import { measurePaced } from './harness/http-paced.ts';
 import { measureHttp } from './harness/http-rate.ts';
@@ -16,10 +17,13 @@ const SECONDS = Number(process.env['BENCH_SECONDS'] ?? 3);
 const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 5);
 const CONNECTIONS = Number(process.env['BENCH_CONNECTIONS'] ?? 32);
 const PATH = '/workspace.v1.AuthzService/Check';
+const QUESTION_PATH = '/gatehouse.v1.QueryService/Check';
 const OBJECTS = 500;
 const TICK_US = 10_000;
 
 type Rate = { readonly perSecond: number; readonly perCpuSecond: number };
+/** Puts a load of so many calls a second on a service; 0 is as many as it takes. */
+type Load = (service: Service, perSecond: number) => Promise<Rate>;
 
 const questions = Array.from({ length: OBJECTS }, (_, i) => ({
   namespace: 'resource',
@@ -27,14 +31,58 @@ const questions = Array.from({ length: OBJECTS }, (_, i) => ({
   relation: 'viewer',
   subjectUserId: 'alice',
 }));
+const checks = questions.map((one) => create(CheckRequestSchema, one));
+const contextual = questions
+  .slice(0, 200)
+  .map(({ namespace, objectId, relation, subjectUserId: value }) => {
+    const of = { namespace, objectId, relation };
+    const tuple = { ...of, subject: { kind: { case: 'userId' as const, value: 'guest' } } };
+    const subject = { kind: { case: 'userId' as const, value } };
+    return create(QuestionSchema, {
+      scope: { contextualTuples: [tuple] },
+      question: { ...of, subject },
+    });
+  });
 const generator = new Http2Generator();
+/** Each with the carrier under which its stages are counted. */
+const LOADS: Readonly<Record<string, readonly [string, Load]>> = {
+  http1: [
+    'http1',
+    overHttp1(
+      PATH,
+      checks.map((one) => toJson(CheckRequestSchema, one)),
+    ),
+  ],
+  http2: [
+    'http2',
+    overGrpc(
+      PATH,
+      checks.map((one) => toBinary(CheckRequestSchema, one)),
+    ),
+  ],
+  http1Contextual: [
+    'http1',
+    overHttp1(
+      QUESTION_PATH,
+      contextual.map((one) => toJson(QuestionSchema, one)),
+    ),
+  ],
+  http2Contextual: [
+    'http2',
+    overGrpc(
+      QUESTION_PATH,
+      contextual.map((one) => toBinary(QuestionSchema, one)),
+    ),
+  ],
+};
 const [measured, plain] = await Promise.all([
   startService({ GATEWAY_WORKERS: '1', GATEWAY_STAGE_TIMES: 'true' }),
   startService({ GATEWAY_WORKERS: '1' }),
 ]);
 try {
   for (const service of [measured, plain]) await writeGrants(service);
-  for (const [carrier, load] of Object.entries({ http1: overHttp1, http2: overGrpc })) {
+  for (const [name, [carrier, load]] of Object.entries(LOADS)) {
+    if (![undefined, name].includes(process.env['BENCH_CASE'])) continue;
     await load(measured, 0);
     await load(plain, 0);
     const cost: number[] = [];
@@ -52,14 +100,14 @@ try {
         await load(measured, perSecond);
         rounds.push(perCall(before, await figuresOf(measured), carrier));
       }
-      const names = [...new Set(rounds.flatMap((round) => Object.keys(round)))];
+      const found = [...new Set(rounds.flatMap((round) => Object.keys(round)))];
       const stages = Object.fromEntries(
-        names.map((name) => [name, median(rounds.map((round) => round[name] ?? 0))]),
+        found.map((stage) => [stage, median(rounds.map((round) => round[stage] ?? 0))]),
       );
-      process.stdout.write(`${JSON.stringify({ bench: 'check-stages', carrier, rate, stages })}\n`);
+      process.stdout.write(`${JSON.stringify({ bench: 'check-stages', name, rate, stages })}\n`);
     }
     const onOverOff = Math.round(median(cost) * 1000) / 1000;
-    process.stdout.write(`${JSON.stringify({ bench: 'check-stages', carrier, onOverOff })}\n`);
+    process.stdout.write(`${JSON.stringify({ bench: 'check-stages', name, onOverOff })}\n`);
   }
 } finally {
   generator.stop();
@@ -67,45 +115,47 @@ try {
   await plain.stop();
 }
 
-function overHttp1({ baseUrl, pid, token }: Service, perSecond: number): Promise<Rate> {
-  const load = {
-    port: Number(new URL(baseUrl).port),
-    pid,
-    path: PATH,
-    headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
-    bodies: questions.map(({ namespace, objectId, relation, subjectUserId }) =>
-      JSON.stringify({ namespace, object_id: objectId, relation, subject_user_id: subjectUserId }),
-    ),
-    connections: CONNECTIONS,
-    seconds: SECONDS,
+function overHttp1(path: string, bodies: readonly unknown[]): Load {
+  const texts = bodies.map((body) => JSON.stringify(body));
+  return ({ baseUrl, pid, token }, perSecond) => {
+    const load = {
+      port: Number(new URL(baseUrl).port),
+      pid,
+      path,
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+      bodies: texts,
+      connections: CONNECTIONS,
+      seconds: SECONDS,
+    };
+    if (perSecond === 0) return measureHttp(load);
+    return measurePaced({ ...load, perSecond }).then((rate) => ({
+      perSecond: rate.perSecond,
+      perCpuSecond: 1e6 / rate.cpuUs,
+    }));
   };
-  if (perSecond === 0) return measureHttp(load);
-  return measurePaced({ ...load, perSecond }).then((rate) => ({
-    perSecond: rate.perSecond,
-    perCpuSecond: 1e6 / rate.cpuUs,
-  }));
 }
 
-function overGrpc({ baseUrl, pid, token }: Service, perSecond: number): Promise<Rate> {
-  const job: Http2Job = {
-    port: Number(new URL(baseUrl).port),
-    path: PATH,
-    headers: {
-      authorization: `Bearer ${token}`,
-      te: 'trailers',
-      'content-type': 'application/grpc',
-      'user-agent': 'bench',
-    },
-    bodies: questions.map((one) =>
-      enveloped(toBinary(CheckRequestSchema, create(CheckRequestSchema, one))).toString('base64'),
-    ),
-    hasTrailers: true,
-    connections: 1,
-    streams: CONNECTIONS,
-    seconds: SECONDS,
-    perSecond,
+function overGrpc(path: string, messages: readonly Uint8Array[]): Load {
+  const bodies = messages.map((message) => enveloped(message).toString('base64'));
+  return ({ baseUrl, pid, token }, perSecond) => {
+    const job: Http2Job = {
+      port: Number(new URL(baseUrl).port),
+      path,
+      headers: {
+        authorization: `Bearer ${token}`,
+        te: 'trailers',
+        'content-type': 'application/grpc',
+        'user-agent': 'bench',
+      },
+      bodies,
+      hasTrailers: true,
+      connections: 1,
+      streams: CONNECTIONS,
+      seconds: SECONDS,
+      perSecond,
+    };
+    return generator.measure(job, pid);
   };
-  return generator.measure(job, pid);
 }
 
 /** Seconds and counts by `carrier stage`, and microseconds by thread. */

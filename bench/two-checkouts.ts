@@ -7,8 +7,18 @@
  * the other service alone: with `.` as its directory two settings of one checkout are compared. Prints one JSON line.
  */
 import { loadavg } from 'node:os';
-import { create, toBinary } from '@bufbuild/protobuf';
+import {
+  create,
+  type DescMessage,
+  type MessageInitShape,
+  toBinary,
+  toJson,
+} from '@bufbuild/protobuf';
 import { type Service, startService } from '../load/harness/service.ts';
+import {
+  BatchCheckRequestSchema as QuestionsRequestSchema,
+  CheckRequestSchema as QuestionRequestSchema,
+} from '../src/gen/gatehouse/v1/query_service_pb.ts';
 import {
   BatchCheckRequestSchema,
   CheckRequestSchema,
@@ -22,6 +32,7 @@ const ROUNDS = Number(rounds);
 const SECONDS = Number(process.env['BENCH_SECONDS'] ?? 1);
 const CONNECTIONS = 32;
 const SERVICE = '/workspace.v1.AuthzService';
+const QUERIES = '/gatehouse.v1.QueryService';
 const OBJECTS = 500;
 const BATCH = 100;
 
@@ -39,6 +50,22 @@ const batches = Array.from({ length: 20 }, (_, i) =>
 const writes = Array.from({ length: 2_000 }, (_, i) => ({
   updates: [{ op: 'OP_INSERT', tuple: tupleOf(`written-${i}`, `user-${i % 50}`) }],
 }));
+/** Questions of gatehouse.v1, each with one contextual tuple. */
+const contextual = questions.map(({ objectId, relation, subjectUserId, namespace }, i) => ({
+  scope: {
+    contextualTuples: [
+      { namespace, objectId, relation, subject: { kind: { case: 'userId', value: `guest-${i}` } } },
+    ],
+  },
+  question: {
+    namespace,
+    objectId,
+    relation,
+    subject: { kind: { case: 'userId', value: subjectUserId } },
+  },
+})) satisfies MessageInitShape<typeof QuestionRequestSchema>[];
+const asJson = <Desc extends DescMessage>(desc: Desc, init: MessageInitShape<Desc>): object =>
+  toJson(desc, create(desc, init)) as object;
 const generator = new Http2Generator();
 
 function tupleOf(objectId: string, userId: string): object {
@@ -46,7 +73,12 @@ function tupleOf(objectId: string, userId: string): object {
   return { namespace: 'resource', object_id: objectId, relation: 'viewer', subject };
 }
 
-function overHttp1(name: string, method: string, bodies: readonly object[]): Case {
+function overHttp1(
+  name: string,
+  method: string,
+  bodies: readonly object[],
+  service = SERVICE,
+): Case {
   const texts = bodies.map((body) => JSON.stringify(body));
   return {
     name,
@@ -54,7 +86,7 @@ function overHttp1(name: string, method: string, bodies: readonly object[]): Cas
       const rate = await measureHttp({
         port: Number(new URL(of.baseUrl).port),
         pid: of.pid,
-        path: `${SERVICE}/${method}`,
+        path: `${service}/${method}`,
         headers: { 'content-type': 'application/json', authorization: `Bearer ${of.token}` },
         bodies: texts,
         connections: CONNECTIONS,
@@ -65,7 +97,12 @@ function overHttp1(name: string, method: string, bodies: readonly object[]): Cas
   };
 }
 
-function overGrpc(name: string, method: string, messages: readonly Uint8Array[]): Case {
+function overGrpc(
+  name: string,
+  method: string,
+  messages: readonly Uint8Array[],
+  service = SERVICE,
+): Case {
   const bodies = messages.map((message) => enveloped(message).toString('base64'));
   return {
     name,
@@ -73,7 +110,7 @@ function overGrpc(name: string, method: string, messages: readonly Uint8Array[])
       const rate = await generator.measure(
         {
           port: Number(new URL(of.baseUrl).port),
-          path: `${SERVICE}/${method}`,
+          path: `${service}/${method}`,
           headers: {
             authorization: `Bearer ${of.token}`,
             te: 'trailers',
@@ -128,6 +165,36 @@ const CASES: readonly Case[] = [
     'oddBatch',
     'BatchCheck',
     batches.map((items) => ({ items: items.map((item) => ({ ...item, objectId: 'doc-"1"' })) })),
+  ),
+  overHttp1(
+    'contextualCheck',
+    'Check',
+    contextual.map((one) => asJson(QuestionRequestSchema, one)),
+    QUERIES,
+  ),
+  overHttp1(
+    'exactCheck',
+    'Check',
+    contextual.map(({ question: { subject: _user, ...object } }) => ({
+      scope: { usersetMode: 'USERSET_MODE_EXACT' },
+      question: { ...object, subject: { set: { ...object, objectId: 'doc-1' } } },
+    })),
+    QUERIES,
+  ),
+  overGrpc(
+    'grpcContextualCheck',
+    'Check',
+    contextual.map((one) => toBinary(QuestionRequestSchema, create(QuestionRequestSchema, one))),
+    QUERIES,
+  ),
+  overHttp1(
+    'questions',
+    'BatchCheck',
+    batches.map((_items, i) => {
+      const items = contextual.slice(i * 20, i * 20 + BATCH).map(({ question }) => ({ question }));
+      return asJson(QuestionsRequestSchema, { items });
+    }),
+    QUERIES,
   ),
 ];
 
