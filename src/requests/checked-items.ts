@@ -1,8 +1,8 @@
 import { AppError } from '../shared/app-error.ts';
 import type { RequestsReason } from './requests-reason.ts';
 
-/** Items checked, or results placed, in one step: each may have a context of its own. */
-const ITEMS_PER_STEP = 8;
+/** Items checked, or results placed, in one step. */
+const ITEMS_PER_STEP = 64;
 
 /** The items of a batch that can be asked, and the way back to all of them. */
 export type CheckedItems<Item> = {
@@ -18,7 +18,7 @@ export type CheckedItems<Item> = {
 };
 
 /**
- * Checks each of the items in `field` by `check`, which is given its place, in steps to be run to their end; one that is not valid gets
+ * Checks each of the items in `field` by `check`, which is given its place, in steps to be run to their end; one that `isLong` ends a step. One that is not valid gets
  * the error that it would have had alone. Errors: BATCH_TOO_LARGE. O(items).
  */
 export function* checkItems<Raw, Item>(
@@ -26,6 +26,7 @@ export function* checkItems<Raw, Item>(
   items: readonly Raw[],
   itemsMax: number,
   check: (item: Raw, field: string) => Item,
+  isLong: (item: Raw) => boolean = () => false,
 ): Generator<void, CheckedItems<Item>> {
   if (items.length > itemsMax) {
     const message = `${field}: ${items.length} items, at most ${itemsMax}`;
@@ -42,7 +43,7 @@ export function* checkItems<Raw, Item>(
       if (!(error instanceof AppError)) throw error;
       errors.push(error);
     }
-    if (errors.length % ITEMS_PER_STEP === 0) yield;
+    if (isLong(item) || errors.length % ITEMS_PER_STEP === 0) yield;
   }
   return {
     valid,

@@ -61,7 +61,7 @@ type QueryMethodForm<M extends QueryMethod, In extends DescMessage, Out extends 
   readonly answer: Out;
   readonly read: (
     request: MessageShape<In>,
-    scopeOf: (scope: QueryScope | undefined) => ScopedQuery,
+    scopeOf: (scope: QueryScope | undefined) => Generator<void, ScopedQuery>,
     itemsMax: number,
   ) => Generator<void, CheckedQuery<M>>;
 };
@@ -80,17 +80,16 @@ const queryCheck: QueryMethodForm<
   kind: 'check',
   request: CheckRequestSchema,
   answer: CheckResponseSchema,
-  read: (request, scopeOf) =>
-    inOneStep(() => {
-      const wanted = queryFromProto('question', request.question);
-      const query = scopeOf(request.scope);
-      return {
-        query,
-        args: { ...query.head, query: wanted },
-        problems: [],
-        answerOf: (decision) => inOneStep(() => create(CheckResponseSchema, decision)),
-      };
-    }),
+  *read(request, scopeOf) {
+    const wanted = queryFromProto('question', request.question);
+    const query = yield* scopeOf(request.scope);
+    return {
+      query,
+      args: { ...query.head, query: wanted },
+      problems: [],
+      answerOf: (decision) => inOneStep(() => create(CheckResponseSchema, decision)),
+    };
+  },
 };
 
 const queryBatchCheck: QueryMethodForm<
@@ -102,8 +101,8 @@ const queryBatchCheck: QueryMethodForm<
   request: BatchCheckRequestSchema,
   answer: BatchCheckResponseSchema,
   *read(request, scopeOf, itemsMax) {
-    const batch = yield* checkItems('items', request.items, itemsMax, batchedQuery);
-    const query = scopeOf(request.scope);
+    const batch = yield* checkItems('items', request.items, itemsMax, batchedQuery, hasContext);
+    const query = yield* scopeOf(request.scope);
     const failed = ({ message: error, reason: errorReason }: AppError) =>
       create(BatchCheckResultSchema, { error, errorReason });
     return {
@@ -120,6 +119,11 @@ const queryBatchCheck: QueryMethodForm<
     };
   },
 };
+
+/** It may have thousands of members: a millisecond's work. */
+function hasContext({ context }: BatchCheckItem): boolean {
+  return context !== undefined;
+}
 
 function batchedQuery({ question, context }: BatchCheckItem, field: string): BatchedQuery {
   const checked = queryFromProto(`${field}.question`, question);
@@ -141,7 +145,7 @@ const listRelations: QueryMethodForm<
     checkObjectId('object_id', objectId);
     const subject = askedSubject('subject', request.subject);
     yield* checkEach('relations', relations, RELATIONS_MAX, checkRelation);
-    const query = scopeOf(request.scope);
+    const query = yield* scopeOf(request.scope);
     return {
       query,
       args: { ...query.head, namespace, objectId, subject, relations },
@@ -171,7 +175,7 @@ const filterObjects: QueryMethodForm<
     checkRelation('relation', relation);
     const subject = askedSubject('subject', request.subject);
     yield* checkEach('object_ids', objectIds, itemsMax, checkObjectId);
-    const query = scopeOf(request.scope);
+    const query = yield* scopeOf(request.scope);
     const idAt = (position: number): string => objectIds[position] as string;
     return {
       query,
@@ -197,18 +201,17 @@ const explain: QueryMethodForm<
   kind: 'explain',
   request: ExplainRequestSchema,
   answer: ExplainResponseSchema,
-  read: (request, scopeOf) =>
-    inOneStep(() => {
-      const wanted = queryFromProto('question', request.question);
-      const remediesMax = remediesOf(request.remediesMax);
-      const query = scopeOf(request.scope);
-      return {
-        query,
-        args: { ...query.head, query: wanted, remediesMax },
-        problems: [],
-        answerOf: (result) => inOneStep(() => explanationToProto(query.shard, result)),
-      };
-    }),
+  *read(request, scopeOf) {
+    const wanted = queryFromProto('question', request.question);
+    const remediesMax = remediesOf(request.remediesMax);
+    const query = yield* scopeOf(request.scope);
+    return {
+      query,
+      args: { ...query.head, query: wanted, remediesMax },
+      problems: [],
+      answerOf: (result) => inOneStep(() => explanationToProto(query.shard, result)),
+    };
+  },
 };
 
 /** The methods of QueryService that a worker decodes, and how each is read and answered. */

@@ -23,13 +23,13 @@ export type ScopedQuery = {
 const EMPTY = { projectId: '', tenantId: '', atLeastConsistencyToken: '' };
 
 /**
- * The scope of a query; an absent one is empty: default project and tenant. `projectIdOf` resolves the project that it names. Contextual tuples are held to the
- * rules of tuples that are written. Errors: FIELD_*, NAMESPACE_RESERVED, BATCH_TOO_LARGE, naming the field.
+ * The scope of a query, in steps to be run to their end; an absent one is empty: default project and tenant. `projectIdOf` resolves the
+ * project that it names. Contextual tuples are held to the rules of tuples that are written. Errors: FIELD_*, NAMESPACE_RESERVED, BATCH_TOO_LARGE, naming the field.
  */
-export function scopedQuery(
+export function* scopedQuery(
   projectIdOf: (projectId: string) => string,
   scope: QueryScope | undefined,
-): ScopedQuery {
+): Generator<void, ScopedQuery> {
   const { projectId, tenantId, atLeastConsistencyToken: token } = scope ?? EMPTY;
   checkTenantId('scope.tenant_id', tenantId);
   const shard = { projectId: projectIdOf(projectId), tenantId };
@@ -41,7 +41,7 @@ export function scopedQuery(
   const isExact = isExactMode('scope.userset_mode', scope.usersetMode);
   const modelVersion = versionOf('scope.model_version', scope.modelVersion);
   const tuples = scope.contextualTuples;
-  const contextual = checkContextualTuples(field, tuples, shard, CONTEXTUAL_TUPLES_MAX);
+  const contextual = yield* checkContextualTuples(field, tuples, shard, CONTEXTUAL_TUPLES_MAX);
   const head = {
     contextual,
     context,

@@ -25,18 +25,18 @@ const NAMES = fieldNames([
   ['context', OTHERS << 5],
 ]);
 /** Names of queries of gatehouse.v1, which have their scope within. None is one of a scope's, which may so lie behind the items. */
-const SCOPE = OTHERS;
+const SCOPE = OTHERS << 6;
 const QUERY_NAMES = fieldNames([
   ['scope', SCOPE],
   ['items', ITEMS],
   ['object_ids', ITEMS],
-  ['question', OTHERS << 1],
-  ['remedies_max', OTHERS << 2],
-  ['namespace', OTHERS << 3],
-  ['object_id', OTHERS << 4],
-  ['relation', OTHERS << 5],
-  ['subject', OTHERS << 6],
-  ['relations', OTHERS << 7],
+  ['question', OTHERS << 7],
+  ['remedies_max', OTHERS << 8],
+  ['namespace', OTHERS << 9],
+  ['object_id', OTHERS << 10],
+  ['relation', OTHERS << 11],
+  ['subject', OTHERS << 12],
+  ['relations', OTHERS << 13],
 ]);
 const MODEL_VERSION = OTHERS;
 const SCOPE_NAMES = fieldNames([
@@ -96,7 +96,7 @@ function scanMembers(body: Buffer, names: ScopeNames, out: ScopeScan, isQuick: b
     const field = names.read(tokens);
     if (!field || (seen & field) !== 0) return false;
     const byte = tokens.peek();
-    if (names === QUERY_NAMES && field === SCOPE && byte === OPENING_BRACE) {
+    if (field === SCOPE && byte === OPENING_BRACE) {
       if (!scanScope(body, out)) return false;
     } else if (field < ITEMS) {
       if (!readValue(body, field, byte, out)) return false;
@@ -110,7 +110,7 @@ function scanMembers(body: Buffer, names: ScopeNames, out: ScopeScan, isQuick: b
     seen |= field;
     next = tokens.next();
   }
-  out.namesSet = names === NAMES && (seen & SUBJECT_SET) !== 0;
+  out.namesSet = (seen & SUBJECT_SET) !== 0;
   const isWhole = tokens.end === body.length;
   return next === CLOSING_BRACE && tokens.peek() === JSON_END && isWhole;
 }

@@ -29,7 +29,7 @@ export function listObjectsHandlers(
       meter.measure('QueryListObjects', async () => {
         assertNoUnknownFields(request);
         const of = objectsFromProto(request);
-        const query = resolvedScope(options, request.scope);
+        const query = await resolvedScope(options, request.scope);
         const wanted = ['listObjects', of];
         const open = openPage(options, query, wanted, request, PAGE_SIZE_DEFAULT);
         const args = { ...query.head, ...of, page: open.page };
@@ -52,7 +52,7 @@ export function listObjectsHandlers(
       const asking = meter.measure('StreamObjects', async () => {
         assertNoUnknownFields(request);
         const of = objectsFromProto(request);
-        const query = resolvedScope(options, request.scope);
+        const query = await resolvedScope(options, request.scope);
         const args = { ...query.head, ...of };
         const onPart = (part: QueryReply<'streamObjects'>): void => parts.add(part);
         parts.add(await askQuery(options, call, query, 'streamObjects', args, onPart));
@@ -83,7 +83,7 @@ function servedProject(
   scope: StreamObjectsRequest['scope'],
   signal: AbortSignal,
 ): ServedProject {
-  const { projectId, tenantId } = resolvedScope(options, scope);
+  const { projectId = '', tenantId = '' } = scope ?? {};
   const request = { projectId, tenantId, token: '', deadlineMs: Infinity };
   const open = (): Promise<void> => options.scopes.decide(request, signal, () => Promise.resolve());
   return new ServedProject(sharedNowMs, open);

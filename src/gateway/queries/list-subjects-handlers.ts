@@ -23,7 +23,7 @@ export function listSubjectsHandlers(
         checkObjectRelation(request);
         const { namespace, objectId, relation, subjectNamespace, subjectRelation } = request;
         checkKind(subjectNamespace, subjectRelation);
-        const query = resolvedScope(options, request.scope);
+        const query = await resolvedScope(options, request.scope);
         const kind = { subjectNamespace, subjectRelation };
         const wanted = ['listSubjects', namespace, objectId, relation, ...Object.values(kind)];
         const open = openPage(options, query, wanted, request, Infinity);

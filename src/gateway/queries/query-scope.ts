@@ -4,6 +4,7 @@ import type { QueryAnswer, QueryArgs, QueryKind } from '../../protocol/queries.t
 import type { ShardClient } from '../../protocol/shard-client.ts';
 import { type ScopedQuery, scopedQuery } from '../../requests/scoped-query.ts';
 import type { WriteRules } from '../../services/write-rules.ts';
+import { DECODE_TURNS, runSoon } from '../../shared/slice-queue.ts';
 import { type CallDefaults, readTimeOf, originOf } from '../connect/call-context.ts';
 import type { DecisionMeter } from '../reads/decision-meter.ts';
 import type { ReadScopes } from '../reads/read-scopes.ts';
@@ -34,8 +35,9 @@ export type QueryReply<K extends QueryKind> = QueryAnswer<K> & {
 export function resolvedScope(
   { scopes }: Pick<QueryOptions, 'scopes'>,
   scope: QueryScope | undefined,
-): ScopedQuery {
-  return scopedQuery((projectId) => scopes.projectIdOf(projectId), scope);
+): Promise<ScopedQuery> {
+  const steps = scopedQuery((projectId) => scopes.projectIdOf(projectId), scope);
+  return runSoon(steps, DECODE_TURNS);
 }
 
 /**

@@ -28,7 +28,7 @@ export function whatIfHandlers(
         assertNoUnknownFields(request);
         const asked = checkItems('questions', request.questions, batchItemsMax, check);
         const batch = await runSoon(asked, DECODE_TURNS);
-        const query = resolvedScope(options, request.scope);
+        const query = await resolvedScope(options, request.scope);
         const updates = checkUpdates(request.updates, query.shard, updatesMax);
         const args = { ...query.head, updates, queries: batch.valid };
         const reply = await askQuery(options, call, query, 'whatIf', args);
