@@ -1,6 +1,6 @@
 /**
  * Yields ratios of this checkout to another one, by requests per CPU-second of the service: Check, BatchCheck of 100 and writes of one
- * tuple over HTTP/1.1, Check and BatchCheck over gRPC, and requests that are decoded. Both services run at the same time and are loaded in turns of a second,
+ * tuple over HTTP/1.1, Check and BatchCheck over gRPC, requests that are decoded, and calls of the general path. Both services run at the same time and are loaded in turns of a second,
  * so that both see the same machine; the median over the rounds' ratios, and their quartiles.
  * Run: npm run bench -- two-checkouts -- OTHER_DIRECTORY [ROUNDS]; the other checkout has its dependencies installed.
  * BENCH_SECONDS is the length of a turn, BENCH_CASE the name of the only case to run. BENCH_OTHER, as `NAME=VALUE NAME=VALUE`, has settings of
@@ -33,6 +33,7 @@ const SECONDS = Number(process.env['BENCH_SECONDS'] ?? 1);
 const CONNECTIONS = 32;
 const SERVICE = '/workspace.v1.AuthzService';
 const QUERIES = '/gatehouse.v1.QueryService';
+const HEALTH = '/grpc.health.v1.Health';
 const OBJECTS = 500;
 const BATCH = 100;
 
@@ -196,6 +197,9 @@ const CASES: readonly Case[] = [
     }),
     QUERIES,
   ),
+  // The general path, and next to nothing behind it.
+  overHttp1('health', 'Check', [{}], HEALTH),
+  overGrpc('grpcHealth', 'Check', [new Uint8Array(0)], HEALTH),
 ];
 
 const settings = { GATEWAY_WORKERS: '1' };
