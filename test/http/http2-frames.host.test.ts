@@ -737,3 +737,27 @@ describe('resets of the application', () => {
     expect(incidents).toEqual(told);
   });
 });
+
+describe('a connection that its client resets', () => {
+  test.each([
+    ['with a call', true, ['http2_session']],
+    ['asked to go, without a call', false, []],
+  ] as const)('%s', async (_name, isBusy, told) => {
+    const draining = await startServer();
+    const { server, incidents } = draining;
+    onTestFinished(() => server.stop(0));
+    const client = connect(draining.port);
+    const wait = call(1, TYPED, Buffer.from('{"object_id":"wait:5000","relation":"long"}'));
+    const acknowledged = frame(TYPE.settings, 1, 0);
+    const opening = Buffer.concat([PREFACE, settings(), acknowledged]);
+    client.socket.write(isBusy ? Buffer.concat([opening, wait]) : opening);
+    if (isBusy) await waitFor(() => draining.begun.includes('long'));
+    server.beginDrain();
+    await waitFor(() => client.goawayCode === 0);
+    client.socket.resetAndDestroy();
+    if (isBusy) await waitFor(() => draining.aborted.includes('long'));
+    // Then it has seen that the connection has ended.
+    await server.stop(1_000);
+    expect(incidents).toEqual(told);
+  });
+});

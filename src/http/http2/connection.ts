@@ -74,7 +74,9 @@ export class Http2Connection implements FrameSink, StreamsOwner {
     this.#idle.unref();
     socket.on('data', (chunk: Buffer) => this.#came(chunk));
     socket.on('error', (error: Error) => {
-      if (!this.#hasPeerLeft && !this.isOver) options.onIncident('http2_session', error.message);
+      // A peer without calls that ends as it is asked to go leaves our word to it unread, which resets the connection.
+      const isLeft = this.#hasPeerLeft || (this.#isAskedToGo && this.openStreamCount === 0);
+      if (!isLeft && !this.isOver) options.onIncident('http2_session', error.message);
     });
     socket.once('close', () => this.#closed());
     const settings = ownSettings(options.streamsMax, options.headerBytesMax, WINDOW_BYTES);
