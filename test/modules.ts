@@ -190,6 +190,7 @@ export const ROOMS: ImportTable = {
     'gen/gatehouse',
     'gen/workspace',
     'http',
+    'http/bodies',
     'http/connect',
     'http/connect/messages',
     'http/connect/protocol',

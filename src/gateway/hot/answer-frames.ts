@@ -1,5 +1,5 @@
 import { trailerFlag, trailerSerialize } from '@connectrpc/connect/protocol-grpc-web';
-import { ENVELOPE_BYTES, enveloped } from '../../http/connect/protocol/envelope.ts';
+import { ENVELOPE_BYTES, enveloped } from '../../http/bodies/envelope.ts';
 import { grpcTrailerOf } from '../../http/connect/protocol/grpc-trailer.ts';
 import type { AppError } from '../../shared/app-error.ts';
 import { connectErrorFromAppError } from '../connect/connect-error.ts';

@@ -1,8 +1,4 @@
-import {
-  COMPRESSED,
-  ENVELOPE_BYTES,
-  lengthInEnvelope,
-} from '../../http/connect/protocol/envelope.ts';
+import { COMPRESSED, ENVELOPE_BYTES, lengthInEnvelope } from '../../http/bodies/envelope.ts';
 import type { PlainHead } from './call-head.ts';
 
 /**

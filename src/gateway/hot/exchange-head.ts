@@ -1,4 +1,4 @@
-import { ENVELOPE_BYTES } from '../../http/connect/protocol/envelope.ts';
+import { ENVELOPE_BYTES } from '../../http/bodies/envelope.ts';
 import { isKnownVersion, VERSION_HEADER } from '../../http/connect/protocol/protocol-version.ts';
 import type { HttpExchange } from '../../http/exchange/http-exchange.ts';
 import { callHeadOf, callTypeOf, type PlainHead } from './call-head.ts';

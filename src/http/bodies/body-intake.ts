@@ -1,6 +1,6 @@
 /*
  * Chunks of requests flow into this folder, whole bodies out of it. `body-intake` gathers one, `body-budget` counts the bytes of all, `body-deadlines` ends slow ones, `body-pool` lends
- * memory. `gunzip-*` unpack within the same bounds.
+ * memory. `streamed-body` gives one by whole units, which `unit-ends` finds. `gunzip-*` unpack within the same bounds.
  */
 import { AppError } from '../../shared/app-error.ts';
 import type { HttpReason } from '../http-reason.ts';

@@ -1,6 +1,6 @@
 /*
  * Sockets flow into this folder, streams out of it: one for each request. `frames/` cuts bytes into frames and writes them, `hpack/` reads and writes heads. `connection`
- * keeps the rules of a connection, `open-streams` those of its streams, `send-side` all that leaves. `own-stream` is a request and its answer.
+ * keeps the rules of a connection, `open-streams` those of its streams, `send-side` all that leaves. `own-stream` is a request and its answer; `whole-stream` reads its body.
  */
 import type { Socket } from 'node:net';
 import type { BodyBudget } from '../bodies/body-budget.ts';

@@ -1,12 +1,12 @@
 import { AppError } from '../../../shared/app-error.ts';
 import type { BodyBudget } from '../../bodies/body-budget.ts';
+import { ENVELOPE_BYTES } from '../../bodies/envelope.ts';
 import { bodyTooLarge } from '../../bodies/gunzip-limited.ts';
+import { StreamedBody } from '../../bodies/streamed-body.ts';
+import type { UnitEnds } from '../../bodies/unit-ends.ts';
 import type { HttpExchange } from '../../exchange/http-exchange.ts';
 import type { Http2RequestStream } from '../../http2/request-stream.ts';
 import type { ConnectReason } from '../protocol/connect-reason.ts';
-import { ENVELOPE_BYTES } from '../protocol/envelope.ts';
-import { StreamedBody } from './streamed-body.ts';
-import type { UnitEnds } from './unit-ends.ts';
 
 /** A request body that is wanted whole: one promise instead of an iteration. */
 export class WholeBody implements AsyncIterable<Uint8Array> {

@@ -1,8 +1,8 @@
 import type { Message } from '@bufbuild/protobuf';
 import { createContextKey, type Interceptor } from '@connectrpc/connect';
 import { AppError } from '../../../shared/app-error.ts';
+import { ENVELOPE_BYTES, enveloped, lengthInEnvelope } from '../../bodies/envelope.ts';
 import type { ConnectReason } from '../protocol/connect-reason.ts';
-import { ENVELOPE_BYTES, enveloped, lengthInEnvelope } from '../protocol/envelope.ts';
 
 /** The requests of a call that were built outside of Connect; null where there are none. */
 export const kBuilt = createContextKey<BuiltMessages | null>(null, { description: 'built' });

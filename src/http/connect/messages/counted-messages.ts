@@ -1,7 +1,7 @@
 import { createContextKey } from '@connectrpc/connect';
 import type { BodyHold } from '../../bodies/body-budget.ts';
+import { COMPRESSED, ENVELOPE_BYTES, enveloped, lengthInEnvelope } from '../../bodies/envelope.ts';
 import { gunzipCounted } from '../../bodies/gunzip-counted.ts';
-import { COMPRESSED, ENVELOPE_BYTES, enveloped, lengthInEnvelope } from '../protocol/envelope.ts';
 
 /** What the decompressed message of a call holds; null where nothing of it is compressed. */
 export const kDecompressed = createContextKey<BodyHold | null>(null, {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { BodyBudget } from '../../bodies/body-budget.ts';
+import { BodyBudget } from './body-budget.ts';
 import { StreamedBody } from './streamed-body.ts';
 import { EnvelopeEnds, LineEnds, type UnitEnds } from './unit-ends.ts';
 

@@ -1,4 +1,4 @@
-import { ENVELOPE_BYTES } from '../protocol/envelope.ts';
+import { ENVELOPE_BYTES } from './envelope.ts';
 
 const NEWLINE = 0x0a;
 

@@ -1,6 +1,6 @@
-import type { AppError } from '../../../shared/app-error.ts';
-import type { BodyBudget, BodyHold, HeldBody } from '../../bodies/body-budget.ts';
-import { PieceGatherer } from '../../bodies/piece-gatherer.ts';
+import type { AppError } from '../../shared/app-error.ts';
+import type { BodyBudget, BodyHold, HeldBody } from './body-budget.ts';
+import { PieceGatherer } from './piece-gatherer.ts';
 import type { UnitEnds } from './unit-ends.ts';
 
 /** Whole units held for a reader that is slower than its client, before the client is held back. */

@@ -1,10 +1,10 @@
-import type { AppError } from '../../../shared/app-error.ts';
-import type { BodyBudget } from '../../bodies/body-budget.ts';
-import type { BodyDeadlines, SlowBody } from '../../bodies/body-deadlines.ts';
-import { BodyIntake } from '../../bodies/body-intake.ts';
-import { bodyTooLarge } from '../../bodies/gunzip-limited.ts';
-import { CANCEL } from '../../http2/frames/protocol.ts';
-import type { Http2RequestStream } from '../../http2/request-stream.ts';
+import type { AppError } from '../../shared/app-error.ts';
+import type { BodyBudget } from '../bodies/body-budget.ts';
+import type { BodyDeadlines, SlowBody } from '../bodies/body-deadlines.ts';
+import { BodyIntake } from '../bodies/body-intake.ts';
+import { bodyTooLarge } from '../bodies/gunzip-limited.ts';
+import { CANCEL } from './frames/protocol.ts';
+import type { Http2RequestStream } from './request-stream.ts';
 
 const NO_BYTES = new Uint8Array(0);
 
