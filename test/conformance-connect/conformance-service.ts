@@ -1,6 +1,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { anyPack, type Any } from '@bufbuild/protobuf/wkt';
-import { Code, ConnectError, type ConnectRouter, type HandlerContext } from '@connectrpc/connect';
+import { Code, ConnectError, type HandlerContext } from '@connectrpc/connect';
+import type { ServiceRouter } from '../../src/http/connect/adapter-options.ts';
 import {
   BidiStreamRequestSchema,
   ClientStreamRequestSchema,
@@ -21,7 +22,7 @@ import {
 type Payload = MessageInitShape<typeof ConformancePayloadSchema>;
 
 /** The service that the suite's reference client calls, as its proto file describes it. */
-export function conformanceRoutes(router: ConnectRouter): void {
+export function conformanceRoutes(router: ServiceRouter): void {
   router.service(ConformanceService, {
     unary: async (request, context) => ({
       payload: await unaryPayload(request.responseDefinition, context, [

@@ -1,10 +1,11 @@
 import { create, fromBinary, toBinary, toJsonString } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
+import { encodeList } from '../../src/gateway/rpc/list-encoder.ts';
 import {
   ListObjectsResponseSchema,
   ReadRelationTuplesResponseSchema,
 } from '../../src/gen/workspace/v1/authz_service_pb.ts';
-import { encodedJsonOf, encodeList } from '../../src/http/connect/messages/encoded-answer.ts';
+import { encodedJsonOf } from '../../src/http/connect/encoded-answer.ts';
 import type { RelationTuple } from '../../src/model/relation-tuple.ts';
 import { tupleToProto } from '../../src/requests/tuple-to-proto.ts';
 

@@ -1,7 +1,7 @@
 import http from 'node:http';
 import { describe, expect, test } from 'vitest';
 import type { UnitEnds } from '../../src/http/bodies/unit-ends.ts';
-import { streamedBodyOfExchange } from '../../src/http/connect/messages/adapter-body.ts';
+import { streamedBodyOfExchange } from '../../src/http/exchange/streamed-exchange.ts';
 import { createHttpServer, type HttpServer } from '../../src/http/listener/http-server.ts';
 import { PARSERS } from '../support/http1-parsers.ts';
 

@@ -10,8 +10,8 @@ import { reflectionRoutes } from '../../src/gateway/rpc/reflection-service.ts';
 import { Health } from '../../src/gen/grpc/health/v1/health_pb.ts';
 import { AuthzService, type CheckRequest } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import type { BodyBudget } from '../../src/http/bodies/body-budget.ts';
-import type { CallFailure } from '../../src/http/connect/adapter-guard.ts';
 import { createConnectAdapter } from '../../src/http/connect/adapter.ts';
+import type { CallFailure } from '../../src/http/connect/outgoing-error.ts';
 import type { HttpLimits } from '../../src/http/http-limits.ts';
 import {
   createHttpServer,

@@ -1,11 +1,10 @@
-import { Code, ConnectError } from '@connectrpc/connect';
 import { expect, test } from 'vitest';
 import { malformedJson } from '../../decoding/malformed-message.ts';
 import {
   CheckRequestSchema,
   WriteRelationTuplesRequestSchema,
 } from '../../gen/workspace/v1/authz_service_pb.ts';
-import { foreseenError } from '../../http/connect/protocol/call-errors.ts';
+import { internalError } from '../../http/connect/protocol/call-errors.ts';
 import { AppError } from '../../shared/app-error.ts';
 import {
   codeNameOfReason,
@@ -13,9 +12,6 @@ import {
   errorBody,
   httpStatusOfReason,
 } from './connect-error.ts';
-import { malformedMessage } from './malformed-message.ts';
-
-const limits = { readMaxBytes: 10, malformed: malformedMessage };
 
 test('the statuses of the contract', () => {
   const rows = [
@@ -51,31 +47,11 @@ test('INTERNAL never carries its own text', () => {
 test.each([new Error('secret'), 'secret', undefined, null, { secret: 1 }])(
   'unforeseen %o becomes INTERNAL with the original as its cause',
   (thrown) => {
-    const error = foreseenError(thrown, limits);
+    const error = internalError(thrown);
     expect(error).toMatchObject({ reason: 'INTERNAL', message: 'internal error' });
     expect(error.cause).toBe(thrown);
   },
 );
-
-test.each([
-  [new ConnectError('parse binary: premature EOF', Code.Internal), 'BODY_MALFORMED'],
-  [new ConnectError('the operation timed out', Code.DeadlineExceeded), 'DEADLINE_EXCEEDED'],
-  [new ConnectError('serialize binary: secret', Code.Internal), 'INTERNAL'],
-  [
-    new ConnectError(
-      'message size 11 is larger than configured readMaxBytes 10',
-      Code.ResourceExhausted,
-    ),
-    'BODY_TOO_LARGE',
-  ],
-])('what the protocol handlers throw gets a reason: %s', (thrown, reason) => {
-  expect(foreseenError(thrown, limits)).toMatchObject({ reason });
-});
-
-test('a ConnectError that somebody chose stays as it is', () => {
-  const chosen = new ConnectError('no such service', Code.NotFound);
-  expect(foreseenError(chosen, limits)).toBe(chosen);
-});
 
 test('malformed JSON names the field, the key, or the only field of the type', () => {
   const field = (text: string): string | undefined =>

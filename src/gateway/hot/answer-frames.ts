@@ -1,6 +1,6 @@
 import { trailerFlag, trailerSerialize } from '@connectrpc/connect/protocol-grpc-web';
 import { ENVELOPE_BYTES, enveloped } from '../../http/bodies/envelope.ts';
-import { grpcTrailerOf } from '../../http/connect/protocol/grpc-trailer.ts';
+import { setGrpcStatus } from '../../http/connect/protocol/grpc-trailer.ts';
 import type { AppError } from '../../shared/app-error.ts';
 import { connectErrorFromAppError } from '../connect/connect-error.ts';
 import type { PlainHead } from './call-head.ts';
@@ -73,7 +73,7 @@ export function isSentPlain(
 
 /** The status of a failed call of gRPC as name and value: grpc-status, grpc-message, grpc-status-details-bin. */
 export function errorTrailer(error: AppError): Headers {
-  return grpcTrailerOf(connectErrorFromAppError(error));
+  return setGrpcStatus(new Headers(), connectErrorFromAppError(error));
 }
 
 /** The body of a failed call of gRPC-Web: its trailers alone. */

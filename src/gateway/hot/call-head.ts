@@ -1,5 +1,5 @@
-import { connectTimeoutMs, grpcTimeoutMs } from '../../http/connect/call-timeouts.ts';
 import type { WireFormat } from '../../protocol/shard-client.ts';
+import { connectTimeoutMs, grpcTimeoutMs } from './stated-time.ts';
 
 /** How a call frames its message: in envelopes with trailers after them (gRPC, gRPC-Web), or as the whole body (Connect). */
 export type CallProtocol = 'grpc' | 'grpc-web' | 'connect';

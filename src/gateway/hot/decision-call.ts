@@ -1,7 +1,7 @@
-import type { BodyBudget, BodyHold } from '../../http/bodies/body-budget.ts';
+import { type BodyBudget, type BodyHold, notEvictable } from '../../http/bodies/body-budget.ts';
 import type { BodyLease } from '../../http/bodies/body-pool.ts';
 import { gunzipCounted } from '../../http/bodies/gunzip-counted.ts';
-import { gzipCompression } from '../../http/connect/messages/adapter-compression.ts';
+import { gzipped } from '../../http/bodies/gzip.ts';
 import { deadlineExceeded, internalError } from '../../http/connect/protocol/call-errors.ts';
 import { requestIdOf } from '../../http/request-id.ts';
 import { isTenantId } from '../../model/names.ts';
@@ -164,7 +164,7 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
 
   #decompress(compressed: Uint8Array): void {
     const { bodyBudget, bodyBytesMax } = this.#options;
-    const hold = bodyBudget.open(this.caller, { cutForCapacity: holdsOn });
+    const hold = bodyBudget.open(this.caller, notEvictable);
     this.#decompressed = hold;
     this.watchCaller();
     gunzipCounted(compressed, bodyBytesMax, hold).then(
@@ -322,7 +322,7 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
   }
 
   #compress(answer: Uint8Array): void {
-    gzipCompression.compress(answer as Uint8Array<ArrayBuffer>).then(
+    gzipped(answer).then(
       (bytes) => this.send(framedAnswer(this.head, bytes, true, false), true),
       (error: unknown) => this.fail(internalError(error)),
     );
@@ -373,10 +373,6 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
     this.#message = NO_BYTES;
     this.#body = NO_BYTES;
   }
-}
-
-function holdsOn(): void {
-  // Never called: it waits for nobody.
 }
 
 function timedOut(call: DecisionCall): void {

@@ -91,11 +91,14 @@ export class ExchangeCall extends DecisionCall {
     if (this.#accepted !== '') {
       headers.set(isConnect ? 'accept-encoding' : 'grpc-accept-encoding', this.#accepted);
     }
-    if (head.isTimeoutStated) {
-      const leftMs = Math.ceil(this.leftMs);
-      if (isConnect) headers.set('connect-timeout-ms', `${leftMs}`);
-      else headers.set('grpc-timeout', `${leftMs}m`);
-    }
-    this.#general.handleBuffered(this.#exchange, hot.path, headers, body, requestId, credential);
+    this.#general.handleBuffered(
+      this.#exchange,
+      hot.path,
+      headers,
+      body,
+      requestId,
+      credential,
+      head.isTimeoutStated ? this.leftMs : undefined,
+    );
   }
 }

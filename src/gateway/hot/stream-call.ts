@@ -5,10 +5,10 @@ import { BodyIntake } from '../../http/bodies/body-intake.ts';
 import type { BodyPool } from '../../http/bodies/body-pool.ts';
 import { ENVELOPE_BYTES } from '../../http/bodies/envelope.ts';
 import type { ConnectAdapter } from '../../http/connect/adapter-options.ts';
-import { release } from '../../http/connect/messages/adapter-http2.ts';
 import type { UnreadAnswer, UnreadAnswers } from '../../http/exchange/unread-answers.ts';
 import { headerText } from '../../http/header-text.ts';
 import { CANCEL, ENHANCE_YOUR_CALM } from '../../http/http2/frames/protocol.ts';
+import { release } from '../../http/http2/release.ts';
 import type { Http2RequestStream } from '../../http/http2/request-stream.ts';
 import { REQUEST_ID_HEADER } from '../../http/request-id.ts';
 import type { AppError } from '../../shared/app-error.ts';
@@ -234,6 +234,7 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
       this.#incoming,
       this.#size > this.#bytesMax ? null : body,
       this.head.isTimeoutStated ? this.leftMs : undefined,
+      this.#deadlines,
       this.credential,
     );
   }

@@ -188,7 +188,7 @@ async function answerOne(
   try {
     return resultJson(await ask(call, store, model, query, context, contextual));
   } catch (error) {
-    const shown = doorErrorOf(error, call.parts.bodyBytesMax);
+    const shown = doorErrorOf(error);
     // What is wrong with this check is its own; all else is of the call.
     if (shown.status !== 400) throw error;
     return errorJson(shown);

@@ -2,7 +2,7 @@ import type { ServiceImpl, HandlerContext } from '@connectrpc/connect';
 import type { ModelService } from '../../gen/gatehouse/v1/model_service_pb.ts';
 import type { QueryService } from '../../gen/gatehouse/v1/query_service_pb.ts';
 import type { TupleService } from '../../gen/gatehouse/v1/tuple_service_pb.ts';
-import type { CallFailure } from '../../http/connect/adapter-guard.ts';
+import type { CallFailure } from '../../http/connect/outgoing-error.ts';
 import type { OpenFgaStore, OpenFgaStores } from '../../services/openfga/openfga-stores.ts';
 import type { Admission, Credential } from '../callers/caller.ts';
 import type { OnRefused } from '../callers/guarded-service.ts';

@@ -1,8 +1,5 @@
-import { ConnectError } from '@connectrpc/connect';
-import { foreseenError } from '../../http/connect/protocol/call-errors.ts';
-import { AppError } from '../../shared/app-error.ts';
+import { internalError } from '../../http/connect/protocol/call-errors.ts';
 import { codeNameOfReason, httpStatusOfReason } from '../connect/connect-error.ts';
-import { malformedMessage } from '../connect/malformed-message.ts';
 
 /** An answer of OpenFGA's API that is an error: a status, and the code that its clients know. */
 export class DoorError extends Error {
@@ -70,12 +67,11 @@ const ROWS: ReadonlyMap<string, Row> = new Map([
 const RETRY_AFTER_SECONDS = 1;
 
 /** The error as OpenFGA's API has it; an unforeseen one says nothing of itself. */
-export function doorErrorOf(error: unknown, readMaxBytes: number): DoorError {
+export function doorErrorOf(error: unknown): DoorError {
   if (error instanceof DoorError) return error;
-  const foreseen = foreseenError(error, { readMaxBytes, malformed: malformedMessage });
-  if (foreseen instanceof ConnectError || !(foreseen instanceof AppError)) return internal(error);
-  const { reason, message } = foreseen;
-  if (reason === 'INTERNAL') return internal(foreseen.cause ?? foreseen);
+  const shown = internalError(error);
+  const { reason, message } = shown;
+  if (reason === 'INTERNAL') return internal(shown.cause ?? shown);
   const [status, code] = ROWS.get(reason) ?? [httpStatusOfReason(reason), codeNameOfReason(reason)];
   if (status === 500) return internal(error);
   return new DoorError(status, code, message, error);

@@ -184,7 +184,7 @@ export class OpenFgaDoor {
   }
 
   #refuse(exchange: HttpExchange, error: unknown, requestId: string, caller: string): void {
-    const shown = doorErrorOf(error, this.#parts.bodyBytesMax);
+    const shown = doorErrorOf(error);
     if (shown.status === 500) {
       const cause = shown.cause ?? shown;
       this.#parts.report({ requestId, rpc: 'openfga', caller, error: cause });

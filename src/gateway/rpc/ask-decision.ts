@@ -1,7 +1,6 @@
 import {
   create,
   type DescMessage,
-  fromJsonString,
   type MessageShape,
   toBinary,
   toJsonString,
@@ -13,7 +12,7 @@ import {
   type CheckRequest,
   type ListObjectsRequest,
 } from '../../gen/workspace/v1/authz_service_pb.ts';
-import { encodedAnswer } from '../../http/connect/messages/encoded-answer.ts';
+import { withEncoded } from '../../http/connect/encoded-answer.ts';
 import type {
   DecisionMethod,
   RawAnswer,
@@ -25,7 +24,7 @@ import type {
 import { DECISION_REQUESTS } from '../../requests/decode-request.ts';
 import { AppError, errorFromData } from '../../shared/app-error.ts';
 import { DECODE_TURNS, runInSlices } from '../../shared/slice-queue.ts';
-import { contentOf } from './list-answer.ts';
+import { isJsonWanted } from './list-answer.ts';
 import type { RpcReason } from './rpc-reason.ts';
 
 /** Items that are encoded in one step. */
@@ -61,8 +60,7 @@ export async function decisionAsk<M extends DecisionMethod>(
 }
 
 function formatOf(context: HandlerContext): WireFormat {
-  const { isJson, isForeignJson } = contentOf(context);
-  return isJson || isForeignJson ? 'json' : 'proto';
+  return isJsonWanted(context) ? 'json' : 'proto';
 }
 
 type RawCall = {
@@ -106,9 +104,7 @@ export function messageOfAnswer<Desc extends DescMessage>(
   context: HandlerContext,
 ): MessageShape<Desc> {
   if (answer.kind !== 'body') throw new Error('a worker answers with a message here');
-  const { isJson, isForeignJson } = contentOf(context);
-  if (isForeignJson) return fromJsonString(desc, Buffer.from(answer.body).toString());
-  return encodedAnswer(desc, answer.body, isJson);
+  return withEncoded(create(desc), [answer.body], isJsonWanted(context));
 }
 
 /** A long one is encoded in slices. O(bytes). */

@@ -1,9 +1,10 @@
-import type { ConnectRouter, HandlerContext } from '@connectrpc/connect';
+import type { HandlerContext } from '@connectrpc/connect';
 import { Code, ConnectError } from '@connectrpc/connect';
 import {
   Health,
   HealthCheckResponse_ServingStatus as Status,
 } from '../../gen/grpc/health/v1/health_pb.ts';
+import type { ServiceRouter } from '../../http/connect/adapter-options.ts';
 
 /** Watchers at once; each is an open stream that costs memory until its caller goes. */
 const WATCHERS_MAX = 1_024;
@@ -32,7 +33,7 @@ export class HealthState {
   }
 
   /** Registers the service on `router`. */
-  readonly routes = (router: ConnectRouter): void => {
+  readonly routes = (router: ServiceRouter): void => {
     router.service(Health, {
       check: (request) => ({ status: this.#mustStatus(request.service) }),
       list: () => ({

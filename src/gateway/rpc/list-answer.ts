@@ -1,25 +1,21 @@
 import type { DescMessage, MessageInitShape } from '@bufbuild/protobuf';
 import type { HandlerContext } from '@connectrpc/connect';
-import {
-  encodeList,
-  encodePages,
-  SLICED_ITEMS_MIN,
-} from '../../http/connect/messages/encoded-answer.ts';
 import { AppError } from '../../shared/app-error.ts';
+import { encodeList, encodePages, SLICED_ITEMS_MIN } from './list-encoder.ts';
 import type { RpcReason } from './rpc-reason.ts';
 
 /** The message that holds these items and nothing else. */
 type MessageOf<Desc extends DescMessage, Item> = (items: readonly Item[]) => MessageInitShape<Desc>;
 
-/** Short lists as they are, long ones encoded in slices (encoded-answer.ts). */
+/** Short lists as they are, long ones encoded in slices (list-encoder.ts). */
 export async function listAnswer<Desc extends DescMessage, Item>(
   context: HandlerContext,
   desc: Desc,
   items: readonly Item[],
   messageOf: MessageOf<Desc, Item>,
 ): Promise<MessageInitShape<Desc>> {
-  const { isJson, isForeignJson } = contentOf(context);
-  if (items.length < SLICED_ITEMS_MIN || isForeignJson) return messageOf(items);
+  const isJson = isJsonWanted(context);
+  if (items.length < SLICED_ITEMS_MIN) return messageOf(items);
   return await encodeList({ desc, items, messageOf, isJson });
 }
 
@@ -34,8 +30,8 @@ export async function listAnswerWith<Desc extends DescMessage, Item>(
   messageOf: MessageOf<Desc, Item>,
   rest: MessageInitShape<Desc>,
 ): Promise<MessageInitShape<Desc>> {
-  const { isJson, isForeignJson } = contentOf(context);
-  if (items.length < SLICED_ITEMS_MIN || isForeignJson) return { ...rest, ...messageOf(items) };
+  const isJson = isJsonWanted(context);
+  if (items.length < SLICED_ITEMS_MIN) return { ...rest, ...messageOf(items) };
   return await encodeList({ desc, items, messageOf, rest, isJson });
 }
 
@@ -50,12 +46,11 @@ export async function pagedAnswer<Desc extends DescMessage, Item>(
   pages: AsyncIterable<readonly Item[]>,
   messageOf: MessageOf<Desc, Item>,
 ): Promise<MessageInitShape<Desc>> {
-  const { isJson, isForeignJson } = contentOf(context);
-  const itemsMax = isForeignJson ? Infinity : SLICED_ITEMS_MIN - 1;
+  const isJson = isJsonWanted(context);
   const iterator = pages[Symbol.asyncIterator]();
   const head: Item[] = [];
   try {
-    while (head.length <= itemsMax) {
+    while (head.length < SLICED_ITEMS_MIN) {
       const { done, value } = await iterator.next();
       if (done === true) return messageOf(head);
       for (const item of value) head.push(item);
@@ -82,17 +77,7 @@ async function* joined<Item>(
   }
 }
 
-/** What a caller gets. */
-export type Content = {
-  /** Connect with JSON messages. */
-  readonly isJson: boolean;
-  /** gRPC with JSON messages is encoded by the protocol's own handler, from the message itself. */
-  readonly isForeignJson: boolean;
-};
-
-/** What the caller of `context` gets. */
-export function contentOf(context: HandlerContext): Content {
-  const contentType = context.responseHeader.get('content-type') ?? '';
-  const isJson = contentType === 'application/json';
-  return { isJson, isForeignJson: !isJson && contentType.includes('json') };
+/** Whether the caller of `context` gets JSON, over any protocol. */
+export function isJsonWanted(context: HandlerContext): boolean {
+  return context.responseHeader.get('content-type')?.includes('json') === true;
 }

@@ -1,11 +1,12 @@
 import { toBinary, type DescFile, type DescService } from '@bufbuild/protobuf';
 import { nestedTypes } from '@bufbuild/protobuf/reflect';
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
-import { Code, type ConnectRouter } from '@connectrpc/connect';
+import { Code } from '@connectrpc/connect';
 import { ServerReflection as ServerReflectionV1 } from '../../gen/grpc/reflection/v1/reflection_pb.ts';
 import type { ServerReflectionRequest } from '../../gen/grpc/reflection/v1/reflection_pb.ts';
 import { ServerReflection as ServerReflectionV1Alpha } from '../../gen/grpc/reflection/v1alpha/reflection_pb.ts';
 import type { ServerReflectionRequest as RequestV1Alpha } from '../../gen/grpc/reflection/v1alpha/reflection_pb.ts';
+import type { ServiceRouter } from '../../http/connect/adapter-options.ts';
 
 /** Queries that one stream may ask; a client needs one a file. */
 const QUERIES_MAX = 10_000;
@@ -26,7 +27,7 @@ type ReflectionAnswer =
  * Registers grpc.reflection.v1 and v1alpha for `services` and themselves, so that grpcurl and its
  * like work without the proto files. Files are those of the services and all that they import.
  */
-export function reflectionRoutes(router: ConnectRouter, services: readonly DescService[]): void {
+export function reflectionRoutes(router: ServiceRouter, services: readonly DescService[]): void {
   const index = indexOf([...services, ServerReflectionV1, ServerReflectionV1Alpha]);
   router.service(ServerReflectionV1, {
     async *serverReflectionInfo(requests) {

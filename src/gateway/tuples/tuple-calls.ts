@@ -1,6 +1,5 @@
-import { ConnectError } from '@connectrpc/connect';
-import type { CallFailure } from '../../http/connect/adapter-guard.ts';
-import { foreseenError } from '../../http/connect/protocol/call-errors.ts';
+import type { CallFailure } from '../../http/connect/outgoing-error.ts';
+import { internalError } from '../../http/connect/protocol/call-errors.ts';
 import type { HttpExchange } from '../../http/exchange/http-exchange.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../../http/request-id.ts';
 import type { TupleExport } from '../../services/bulk/tuple-export.ts';
@@ -11,7 +10,6 @@ import type { Admission, Credential } from '../callers/caller.ts';
 import { mustAdmit, type OnRefused } from '../callers/guarded-service.ts';
 import type { PlacedRule } from '../callers/method-rules.ts';
 import { errorBody, sendConnectError } from '../connect/connect-error.ts';
-import { malformedMessage } from '../connect/malformed-message.ts';
 import { finishWith, StalledError } from './slow-reader.ts';
 import type { TuplesReason } from './tuples-reason.ts';
 
@@ -116,20 +114,13 @@ function causeOf({ credential, signal }: TupleCall, drained: AbortSignal, error:
 
 /** The error that a caller is shown; an unforeseen one is reported. */
 export function shownError(
-  { bodyBytesMax, report }: TupleRoutesParts,
+  { report }: TupleRoutesParts,
   error: unknown,
   requestId: string,
   method: string,
   caller: string,
 ): AppError {
-  const foreseen = foreseenError(error, {
-    readMaxBytes: bodyBytesMax,
-    malformed: malformedMessage,
-  });
-  const shown =
-    foreseen instanceof ConnectError
-      ? new AppError<TuplesReason>('INTERNAL', 'internal error', {}, foreseen)
-      : foreseen;
+  const shown = internalError(error);
   if (shown.reason === 'INTERNAL') {
     report({ requestId, rpc: `${SERVICE}/${method}`, caller, error: shown.cause ?? shown });
   }

@@ -1,7 +1,7 @@
 import { create, toJsonString } from '@bufbuild/protobuf';
 import { ImportTuplesResponseSchema } from '../../gen/gatehouse/v1/tuple_service_pb.ts';
 import { LineEnds } from '../../http/bodies/unit-ends.ts';
-import { streamedBodyOfExchange } from '../../http/connect/messages/adapter-body.ts';
+import { streamedBodyOfExchange } from '../../http/exchange/streamed-exchange.ts';
 import { mediaTypeOf } from '../../http/header-text.ts';
 import type { HttpServer } from '../../http/listener/http-server.ts';
 import { REQUEST_ID_HEADER } from '../../http/request-id.ts';

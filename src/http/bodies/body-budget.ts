@@ -11,6 +11,9 @@ export interface HeldBody {
   cutForCapacity(error: AppError): void;
 }
 
+/** The body of a hold that never makes place: nothing of it is awaited. */
+export const notEvictable: HeldBody = { cutForCapacity: () => undefined };
+
 type BodyBudgetOptions = {
   /** The limit of all bodies together. */
   readonly bytesMax: number;

@@ -1,24 +1,31 @@
 import type { IncomingHttpHeaders } from 'node:http2';
 import type { Registry } from '@bufbuild/protobuf';
-import type { ConnectRouter, Interceptor } from '@connectrpc/connect';
+import type { DescService } from '@bufbuild/protobuf';
+import type { ServiceImpl } from '@connectrpc/connect';
 import type { DecodeLimits } from '../../decoding/decode-limits.ts';
 import type { BodyBudget } from '../bodies/body-budget.ts';
 import type { BodyDeadlines } from '../bodies/body-deadlines.ts';
 import type { HttpExchange } from '../exchange/http-exchange.ts';
 import type { UnreadAnswers } from '../exchange/unread-answers.ts';
 import type { Http2RequestStream } from '../http2/request-stream.ts';
-import type { CallFailure, ErrorPolicy } from './adapter-guard.ts';
 import type { CallReport } from './call-record.ts';
+import type { ErrorPolicy } from './outgoing-error.ts';
 import type { MalformedError } from './protocol/call-errors.ts';
 import type { Admitted, CallerPort } from './protocol/caller-port.ts';
-import type { ConnectErrors } from './protocol/connect-errors.ts';
 
-export type ConnectAdapterOptions = {
-  readonly routes: (router: ConnectRouter) => void;
+/** Takes what implements services. */
+export type ServiceRouter = {
+  /** What `implementation` lacks is answered METHOD_UNIMPLEMENTED. */
+  readonly service: <S extends DescService>(
+    service: S,
+    implementation: Partial<ServiceImpl<S>>,
+  ) => void;
+};
+
+export type ConnectAdapterOptions = Omit<ErrorPolicy, 'callers'> & {
+  readonly routes: (router: ServiceRouter) => void;
   /** What is asked about callers. Without it everybody is let in, and nobody is known. */
   readonly callers?: CallerPort | undefined;
-  /** How errors look on the wire. */
-  readonly errors: ConnectErrors;
   /** What is said of a message that cannot be built. */
   readonly malformed: MalformedError;
   /** What requests may hold; see docs/ARCHITECTURE.md for what holds without them. */
@@ -35,15 +42,6 @@ export type ConnectAdapterOptions = {
   readonly compressMinBytes?: number | undefined;
   /** Ends streams that would never end by themselves, with its reason (an AppError). */
   readonly drainSignal?: AbortSignal | undefined;
-  /**
-   * Around every handler. Unary calls over gRPC and gRPC-Web show up as streams of one message
-   * (`request.stream`); `request.contextValues.get(kRequestId)` is the request id.
-   */
-  readonly interceptors?: readonly Interceptor[] | undefined;
-  /** Notified of each failure whose text the caller does not get to see. */
-  readonly report: (failure: CallFailure) => void;
-  /** Notified of every failed call that had a handler: its method, what failed, and what is answered. */
-  readonly onFailure?: ErrorPolicy['onFailure'];
   /** Where answers are held that nobody reads; absent: the adapter has its own, of `UNREAD_BYTES_MAX`. */
   readonly unread?: UnreadAnswers | undefined;
   /** Types that google.protobuf.Any may hold in JSON. */
@@ -63,7 +61,7 @@ export type ConnectAdapterOptions = {
 export interface ConnectAdapter {
   /** Takes a whole HTTP/1.1 request of any path and verb, synchronously inside its handler. */
   readonly handleHttp1: (exchange: HttpExchange) => void;
-  /** The same for a request whose credential was checked and whose body was read elsewhere. */
+  /** The same for a request whose credential was checked and whose body was read elsewhere. `leftMs`: of the time that the caller stated. */
   readonly handleBuffered: (
     exchange: HttpExchange,
     path: string,
@@ -71,16 +69,15 @@ export interface ConnectAdapter {
     body: Uint8Array,
     requestId: string,
     admitted: Admitted,
+    leftMs?: number,
   ) => void;
-  /**
-   * The same over HTTP/2; `body` is null for one beyond the limit, whose rest is thrown away. `leftMs` is what is left of
-   * the time that the caller stated.
-   */
+  /** The same over HTTP/2; `body` is null for one beyond the limit, whose rest is thrown away. */
   readonly handleBufferedStream: (
     stream: Http2RequestStream,
     headers: IncomingHttpHeaders,
     body: Uint8Array | null,
     leftMs: number | undefined,
+    bodyDeadlines: BodyDeadlines,
     admitted: Admitted,
   ) => void;
   /** Takes an HTTP/2 request: pass it as `http2.onStream` of the server. */

@@ -1,19 +1,12 @@
 import { encodeEnvelope } from '@connectrpc/connect/protocol';
-import {
-  createEndStreamSerialization,
-  endStreamFlag,
-  errorToJsonBytes,
-} from '@connectrpc/connect/protocol-connect';
-import { trailerFlag, trailerSerialize } from '@connectrpc/connect/protocol-grpc-web';
+import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
 import { ANSWER_JSON } from '../../shared/answer-json.ts';
 import type { AppError } from '../../shared/app-error.ts';
-import { BytesBody } from './messages/adapter-body.ts';
+import type { HttpAnswer } from '../exchange/answer-sink.ts';
 import type { ConnectErrors } from './protocol/connect-errors.ts';
-import { isConnectStream, isGrpc, isGrpcWeb } from './protocol/content-types.ts';
-import { grpcTrailerOf } from './protocol/grpc-trailer.ts';
-import type { UniversalResponse } from './protocol/universal.ts';
+import { envelopedWireOf } from './protocol/wire.ts';
 
-const endStream = createEndStreamSerialization(ANSWER_JSON);
+const NO_BYTES = new Uint8Array(0);
 
 /**
  * An error for a call that never reaches a handler (no credential, unknown method), in the protocol
@@ -23,29 +16,21 @@ export function refusal(
   contentType: string,
   error: AppError,
   { connectErrorFromAppError, httpStatusOfReason }: ConnectErrors,
-): UniversalResponse {
+): HttpAnswer {
   const shown = connectErrorFromAppError(error);
-  if (isGrpcWeb(contentType)) {
-    const frame = encodeEnvelope(trailerFlag, trailerSerialize(grpcTrailerOf(shown)));
-    return { status: 200, header: headerOf(contentType), body: bodyOf(frame) };
+  const wire = envelopedWireOf(contentType);
+  // A method that does not exist has no streams either.
+  if (wire === undefined || (wire.protocol === 'connect' && error.reason === 'METHOD_UNKNOWN')) {
+    const body = errorToJsonBytes(shown, ANSWER_JSON);
+    const header = new Headers({ 'content-type': 'application/json' });
+    return { status: httpStatusOfReason(error.reason), header, body };
   }
-  if (isGrpc(contentType)) {
-    const header = headerOf(contentType);
-    return { status: 200, header, body: bodyOf(new Uint8Array(0)), trailer: grpcTrailerOf(shown) };
-  }
-  if (isConnectStream(contentType) && error.reason !== 'METHOD_UNKNOWN') {
-    const data = endStream.serialize({ error: shown, metadata: new Headers() });
-    const body = bodyOf(encodeEnvelope(endStreamFlag, data));
-    return { status: 200, header: headerOf(contentType), body };
-  }
-  const body = bodyOf(errorToJsonBytes(shown, ANSWER_JSON));
-  return { status: httpStatusOfReason(error.reason), header: headerOf('application/json'), body };
-}
-
-function headerOf(contentType: string): Headers {
-  return new Headers({ 'content-type': contentType });
-}
-
-function bodyOf(bytes: Uint8Array): BytesBody {
-  return new BytesBody(bytes);
+  const trailer = new Headers();
+  const end = wire.end(trailer, shown);
+  return {
+    status: 200,
+    header: new Headers({ 'content-type': contentType }),
+    body: end === null ? NO_BYTES : encodeEnvelope(wire.endFlag, end),
+    ...(wire.protocol === 'grpc' ? { trailer } : {}),
+  };
 }

@@ -1,13 +1,13 @@
 import { Code } from '@connectrpc/connect';
-import type { UniversalHandler } from '@connectrpc/connect/protocol';
 import { AppError } from '../../shared/app-error.ts';
-import type { ErrorPolicy } from './adapter-guard.ts';
+import type { HttpAnswer } from '../exchange/answer-sink.ts';
 import { refusal } from './adapter-refusal.ts';
+import type { CallHandler } from './call-handler.ts';
 import type { CallRecord } from './call-record.ts';
+import type { ErrorPolicy } from './outgoing-error.ts';
 import type { Admitted } from './protocol/caller-port.ts';
 import type { ConnectReason } from './protocol/connect-reason.ts';
-import { isGrpc, UNARY_TYPES_TEXT } from './protocol/content-types.ts';
-import type { UniversalResponse } from './protocol/universal.ts';
+import { envelopedWireOf, UNARY_TYPES_TEXT } from './protocol/wire.ts';
 
 /** What is known of a call by its first lines. */
 export type CallHead = {
@@ -34,14 +34,17 @@ export class EarlyAnswers {
   /** The answer of a call that no handler sees, which ends its record; or null. */
   answerTo(
     head: CallHead,
-    handler: UniversalHandler | undefined,
+    handler: CallHandler | undefined,
     admission: Admitted | AppError,
-  ): UniversalResponse | null {
+  ): HttpAnswer | null {
     const { path, method, contentType, record } = head;
     if (admission instanceof AppError) return this.#refused(head, admission);
     if (handler === undefined) return this.unknown(path, contentType);
     if (method !== 'POST') return { status: 405 };
-    if (!handler.supportedContentType(contentType) || (head.isHttp1 && isGrpc(contentType))) {
+    if (
+      !handler.takes(contentType) ||
+      (head.isHttp1 && envelopedWireOf(contentType)?.protocol === 'grpc')
+    ) {
       record?.failed(Code.InvalidArgument);
       record?.end();
       return this.otherType();
@@ -54,7 +57,7 @@ export class EarlyAnswers {
     return this.#refused(head, error);
   }
 
-  #refused({ contentType, record }: CallHead, error: AppError): UniversalResponse {
+  #refused({ contentType, record }: CallHead, error: AppError): HttpAnswer {
     const { errors } = this.#policy;
     record?.failed(errors.codeOfReason(error.reason));
     record?.end();
@@ -62,13 +65,13 @@ export class EarlyAnswers {
   }
 
   /** The answer to a content type that a method does not take. */
-  otherType(): UniversalResponse {
+  otherType(): HttpAnswer {
     if (!this.#areTypesNamed) return { status: 415 };
     return { status: 415, header: new Headers({ 'accept-post': UNARY_TYPES_TEXT }) };
   }
 
   /** The answer to a call of a method that is not there. */
-  unknown(path: string, contentType: string): UniversalResponse {
+  unknown(path: string, contentType: string): HttpAnswer {
     const shown = path.length > 200 ? `${path.slice(0, 200)}…` : path;
     const error = new AppError<ConnectReason>(
       'METHOD_UNKNOWN',

@@ -1,14 +1,14 @@
 import type { IncomingHttpHeaders } from 'node:http2';
 import type { AppError } from '../../shared/app-error.ts';
+import { refuseExchange } from '../exchange/exchange-sink.ts';
 import { type HostGuard, hostRefused } from '../exchange/host-guard.ts';
+import { refuseStream } from '../exchange/stream-sink.ts';
 import { headerText } from '../header-text.ts';
 import type { HostAllowList } from '../host-allow-list.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../request-id.ts';
 import { refusal } from './adapter-refusal.ts';
-import { respondToExchange } from './messages/adapter-http1.ts';
-import { refuseStream } from './messages/adapter-http2.ts';
 import type { ConnectErrors } from './protocol/connect-errors.ts';
-import { isGrpc } from './protocol/content-types.ts';
+import { envelopedWireOf } from './protocol/wire.ts';
 
 /**
  * Refuses what is not addressed to `hosts` as permission_denied, in the protocol of the call. `onIncident` is notified of
@@ -28,14 +28,15 @@ export function createHostGuard(
       const contentType = exchange.header('content-type');
       const error = refused(exchange.header('host'));
       // Over HTTP/1.1 there are no trailers to notify a gRPC client.
-      if (isGrpc(contentType)) errors.sendConnectError(exchange, error, requestId);
-      else void respondToExchange(exchange, refusal(contentType, error, errors), requestId, true);
+      if (envelopedWireOf(contentType)?.protocol === 'grpc')
+        errors.sendConnectError(exchange, error, requestId);
+      else refuseExchange(exchange, refusal(contentType, error, errors), requestId);
     },
     refuseStream: (stream, headers) => {
       const requestId = requestIdOf(headerText(headers[REQUEST_ID_HEADER]));
       const contentType = headers['content-type'] ?? '';
       const error = refused(authorityOf(headers));
-      void refuseStream(stream, refusal(contentType, error, errors), requestId);
+      refuseStream(stream, refusal(contentType, error, errors), requestId);
     },
   };
 }

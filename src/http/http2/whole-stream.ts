@@ -26,19 +26,12 @@ export class WholeStream implements SlowBody {
   readonly #options: WholeStreamOptions;
   #first: Uint8Array | null = null;
   #intake: BodyIntake | null = null;
-  readonly #owner: string;
   #resolve!: (bytes: Uint8Array) => void;
   #reject!: (reason: Error) => void;
 
-  constructor(
-    stream: Http2RequestStream,
-    options: WholeStreamOptions,
-    owner: string,
-    signal: AbortSignal,
-  ) {
+  constructor(stream: Http2RequestStream, options: WholeStreamOptions, signal: AbortSignal) {
     this.#stream = stream;
     this.#options = options;
-    this.#owner = owner;
     this.whole = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -82,7 +75,7 @@ export class WholeStream implements SlowBody {
       // The windows bound what is thrown away, and the time that an answered stream has.
       discardBytesMax: 0,
       budget,
-      owner: this.#owner,
+      owner: this.#stream.bodyOwner,
       pool: undefined,
       declaredBytes: 0,
       onCut: (error) => this.#refuse(error),

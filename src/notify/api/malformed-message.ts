@@ -1,6 +1,6 @@
 import type { DescMessage } from '@bufbuild/protobuf';
 import { namedInJson } from '../../decoding/malformed-message.ts';
-import { type MalformedMessage, problemTextOf } from '../../http/connect/protocol/call-errors.ts';
+import type { MalformedMessage } from '../../http/connect/protocol/call-errors.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { invalidField } from '../core/invalid-field.ts';
 import { unknownEnumIn } from './unknown-enum.ts';
@@ -17,11 +17,11 @@ export function malformedMessage(
   thrown: Error,
   { input, isBinary, bytes }: MalformedMessage,
 ): AppError {
-  const typeName = input?.typeName ?? 'message';
+  const { typeName } = input;
   if (isBinary) {
     return new AppError('BODY_MALFORMED', `the body is no ${typeName}`, {}, thrown);
   }
-  const text = problemTextOf(thrown);
+  const text = thrown.message;
   const unknown = unknownEnumOf(text, input, bytes);
   if (unknown !== undefined) return unknown;
   const { field, unknownKey } = namedInJson(text);
@@ -34,13 +34,8 @@ export function malformedMessage(
   return new AppError('BODY_MALFORMED', `${problem}; look at ${field}`, { field }, thrown);
 }
 
-function unknownEnumOf(
-  text: string,
-  input: DescMessage | undefined,
-  bytes: Uint8Array | undefined,
-): AppError | undefined {
-  if (!text.startsWith('cannot decode enum ') || input === undefined || bytes === undefined) return;
-  if (bytes.length > READ_AGAIN_BYTES_MAX) return;
+function unknownEnumOf(text: string, input: DescMessage, bytes: Uint8Array): AppError | undefined {
+  if (!text.startsWith('cannot decode enum ') || bytes.length > READ_AGAIN_BYTES_MAX) return;
   const unknown = unknownEnumIn(input, JSON.parse(new TextDecoder().decode(bytes)));
   return unknown === undefined ? undefined : invalidField(unknown.field, unknown.problem);
 }

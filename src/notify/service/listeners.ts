@@ -1,12 +1,10 @@
-import type { ConnectRouter } from '@connectrpc/connect';
 import { DeliveryService } from '../../gen/notify/v1/delivery_service_pb.ts';
 import { NotifyService } from '../../gen/notify/v1/notify_service_pb.ts';
 import { StreamService } from '../../gen/notify/v1/stream_service_pb.ts';
 import type { BodyBudget } from '../../http/bodies/body-budget.ts';
-import type { ConnectAdapter } from '../../http/connect/adapter-options.ts';
+import type { ConnectAdapter, ServiceRouter } from '../../http/connect/adapter-options.ts';
 import { createConnectAdapter } from '../../http/connect/adapter.ts';
 import { createHostGuard } from '../../http/connect/host-guard.ts';
-import { begunInTime } from '../../http/connect/in-time.ts';
 import type { HostGuard } from '../../http/exchange/host-guard.ts';
 import { HostAllowList } from '../../http/host-allow-list.ts';
 import { createHttpServer, type HttpServer } from '../../http/listener/http-server.ts';
@@ -115,7 +113,7 @@ function createAdapter(parts: ListenerParts, { unread }: HttpServer): ConnectAda
   });
 }
 
-function addServices(router: ConnectRouter, parts: ListenerParts): void {
+function addServices(router: ServiceRouter, parts: ListenerParts): void {
   const { settings, store, metrics, gate, dispatchers } = parts;
   const ofChannel = (channel: Channel): Dispatcher | undefined =>
     dispatchers.find((one) => one.channel === channel);
@@ -135,9 +133,9 @@ function addServices(router: ConnectRouter, parts: ListenerParts): void {
       gate.hint();
     },
   });
-  router.service(NotifyService, begunInTime(notify));
-  router.service(DeliveryService, begunInTime(delivery));
-  router.service(StreamService, begunInTime(stream));
+  router.service(NotifyService, notify);
+  router.service(DeliveryService, delivery);
+  router.service(StreamService, stream);
 }
 
 /** The listener of users' devices, not yet bound. */

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { AppError } from '../../../shared/app-error.ts';
 import { createConnectErrors } from './connect-errors.ts';
-import { grpcMessageOf, grpcTrailerOf } from './grpc-trailer.ts';
+import { grpcMessageOf, setGrpcStatus } from './grpc-trailer.ts';
 
 /** A reader by the grammar of the specification alone: `%XX` is a byte, every other byte is itself. */
 function read(escaped: string): string {
@@ -42,7 +42,7 @@ test('whatever the text, a field can hold it and every reader has it back', () =
   fc.assert(
     fc.property(fc.string({ unit, maxLength: 100, size: 'max' }), (text) => {
       const error = new AppError('FIELD_INVALID', text);
-      const trailer = grpcTrailerOf(errors.connectErrorFromAppError(error));
+      const trailer = setGrpcStatus(new Headers(), errors.connectErrorFromAppError(error));
       const escaped = trailer.get('grpc-message') ?? '';
       expect(escaped).toMatch(/^[\x20-\x7e]*$/);
       expect(escaped).toBe(grpcMessageOf(text));
@@ -54,7 +54,7 @@ test('whatever the text, a field can hold it and every reader has it back', () =
 });
 
 test('what a handler of Connect fails with is escaped in the same way', () => {
-  const trailer = grpcTrailerOf(new ConnectError('a/b: 100% ✓', Code.Aborted));
+  const trailer = setGrpcStatus(new Headers(), new ConnectError('a/b: 100% ✓', Code.Aborted));
   expect(trailer.get('grpc-message')).toBe('a/b: 100%25 %E2%9C%93');
   expect(trailer.get('grpc-status')).toBe('10');
 });

@@ -1,8 +1,7 @@
-import type { ConnectError, HandlerContext } from '@connectrpc/connect';
+import type { ConnectError } from '@connectrpc/connect';
 import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import { withoutTrailing } from '../../../shared/without-trailing.ts';
 
-const MESSAGE = 'grpc-message';
 /** What is escaped: `%`, whatever is not printable ASCII, and a space at the beginning, which a header field would lose. */
 const ESCAPED = /[^\x20-\x24\x26-\x7e]+|^ +/g;
 const utf8 = new TextEncoder();
@@ -25,24 +24,12 @@ export function grpcMessageOf(text: string): string {
 }
 
 /**
- * Trailers of gRPC and gRPC-Web in which `grpc-message` is escaped as the specification has it. Connect's own code escapes it as
- * `encodeURIComponent` does, `:` and `/` too; clients that read with `decodeURI`, @grpc/grpc-js among them, show those as they came.
+ * Puts the status of a call into its trailer and returns it: grpc-status, and of an error grpc-message and grpc-status-details-bin. Connect's
+ * own code escapes a message as `encodeURIComponent` does, `:` and `/` too; clients that read with `decodeURI`, @grpc/grpc-js among
+ * them, show those as they came. The text of the error must be well-formed.
  */
-function grpcTrailer(from?: Headers): Headers {
-  const trailer = new Headers(from);
-  const set = trailer.set.bind(trailer);
-  const setEscaped = (name: string, value: string): void => {
-    set(name, name.toLowerCase() === MESSAGE ? grpcMessageOf(decodeURIComponent(value)) : value);
-  };
-  return Object.assign(trailer, { set: setEscaped });
-}
-
-/** The status of a failed call as name and value: grpc-status, grpc-message, grpc-status-details-bin. The text must be well-formed. */
-export function grpcTrailerOf(error: ConnectError): Headers {
-  return setTrailerStatus(grpcTrailer(), error);
-}
-
-/** Has a handler of Connect write into such trailers; given to those of gRPC and gRPC-Web as the gate that each request passes first. */
-export function useGrpcTrailer(context: HandlerContext): void {
-  (context as { responseTrailer: Headers }).responseTrailer = grpcTrailer(context.responseTrailer);
+export function setGrpcStatus(trailer: Headers, error?: ConnectError): Headers {
+  setTrailerStatus(trailer, error);
+  if (error !== undefined) trailer.set('grpc-message', grpcMessageOf(error.rawMessage));
+  return trailer;
 }

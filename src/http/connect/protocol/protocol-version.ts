@@ -1,4 +1,3 @@
-import type { Interceptor } from '@connectrpc/connect';
 import { AppError } from '../../../shared/app-error.ts';
 import type { ConnectReason } from './connect-reason.ts';
 
@@ -19,9 +18,3 @@ export function assertKnownVersion(headers: Headers): void {
   if (isKnownVersion(headers.get(VERSION_HEADER) ?? '')) return;
   throw new AppError<ConnectReason>('BODY_MALFORMED', 'Connect-Protocol-Version must be 1');
 }
-
-/** `assertKnownVersion` in front of every streamed call. */
-export const knownVersionOnly: Interceptor = (next) => (request) => {
-  assertKnownVersion(request.header);
-  return next(request);
-};

@@ -1,9 +1,9 @@
-import { create, type DescMethod, type JsonReadOptions, type Message } from '@bufbuild/protobuf';
-import { type DecodeLimits, isRefusedMessage } from '../../../decoding/decode-limits.ts';
-import { MessageDecoder } from '../../../decoding/message-decoder.ts';
-import { AppError } from '../../../shared/app-error.ts';
-import type { MalformedError, MalformedMessage } from '../protocol/call-errors.ts';
-import type { Admitted, CallerPort } from '../protocol/caller-port.ts';
+import type { DescMethod, JsonReadOptions, Message } from '@bufbuild/protobuf';
+import { type DecodeLimits, isRefusedMessage } from '../../decoding/decode-limits.ts';
+import { MessageDecoder } from '../../decoding/message-decoder.ts';
+import { AppError } from '../../shared/app-error.ts';
+import type { MalformedError, MalformedMessage } from './protocol/call-errors.ts';
+import type { Admitted, CallerPort } from './protocol/caller-port.ts';
 
 export type MessageDecodingOptions = {
   readonly limits?: DecodeLimits | undefined;
@@ -11,8 +11,6 @@ export type MessageDecodingOptions = {
   readonly json: Partial<JsonReadOptions>;
   readonly callers: CallerPort;
   readonly malformed: MalformedError;
-  /** Whether no bytes at all are an empty message in JSON, too. */
-  readonly isEmptyJsonTaken: boolean;
   /** Notified of each message that is refused before it is built, with the reason. */
   readonly onRefused?: ((reason: string) => void) | undefined;
 };
@@ -39,8 +37,7 @@ export class MessageDecoding {
     isPlaced: boolean,
   ): Message | Promise<Message> {
     const { input } = method;
-    const { callers, isEmptyJsonTaken, json } = this.#options;
-    if (isEmptyJsonTaken && !isBinary && bytes.length === 0) return create(input);
+    const { callers, json } = this.#options;
     const admit =
       isPlaced && admitted !== undefined ? callers.admitOf(method, admitted) : undefined;
     try {

@@ -2,15 +2,13 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
   create,
   type DescMessage,
-  type Message,
   type MessageInitShape,
   type MessageShape,
   toBinary,
   toJsonString,
-  type UnknownField,
 } from '@bufbuild/protobuf';
-import { WireType } from '@bufbuild/protobuf/wire';
-import { ANSWER_JSON } from '../../../shared/answer-json.ts';
+import { withEncoded } from '../../http/connect/encoded-answer.ts';
+import { ANSWER_JSON } from '../../shared/answer-json.ts';
 
 /** Encoding stops for other work after this long. */
 const SLICE_MS = 2;
@@ -18,33 +16,6 @@ const SLICE_MS = 2;
 const ITEMS_PER_CHUNK = 64;
 /** Shorter lists are left to the adapter, which encodes at once. */
 export const SLICED_ITEMS_MIN = 256;
-
-const encodedJson = new WeakMap<Message, Uint8Array>();
-
-/** The JSON text of an answer that was encoded before, or undefined. O(1). */
-export function encodedJsonOf(message: Message): Uint8Array | undefined {
-  return encodedJson.get(message);
-}
-
-/**
- * The message that stands for an answer whose `bytes` are known, in JSON or in binary; there its first field must be number 1, with a
- * length. O(1).
- */
-export function encodedAnswer<Desc extends DescMessage>(
-  desc: Desc,
-  bytes: Uint8Array,
-  isJson: boolean,
-): MessageShape<Desc> {
-  const message = create(desc);
-  if (isJson) encodedJson.set(message, bytes);
-  else if (bytes.length > 0) message.$unknown = [afterTag(bytes)];
-  return message;
-}
-
-/** The first byte is the tag, which the writer of unknown fields adds. */
-function afterTag(bytes: Uint8Array): UnknownField {
-  return { no: 1, wireType: WireType.LengthDelimited, data: bytes.subarray(1) };
-}
 
 /** How an answer with one long repeated field is put together from chunks of that field. */
 type ListForm<Desc extends DescMessage, Item> = {
@@ -124,11 +95,9 @@ class ListEncoder<Desc extends DescMessage, Item> {
         if (index > 0) parts.push(COMMA);
         parts.push(chunk);
       });
-      encodedJson.set(whole, Buffer.concat([...parts, Buffer.from(end)]));
-    } else {
-      whole.$unknown = this.#chunks.map(afterTag);
+      return withEncoded(whole, [...parts, Buffer.from(end)], true);
     }
-    return whole;
+    return withEncoded(whole, this.#chunks, false);
   }
 }
 

@@ -1,0 +1,107 @@
+import type { DescMethod } from '@bufbuild/protobuf';
+import { Code, ConnectError, type ContextValues } from '@connectrpc/connect';
+import { AppError } from '../../shared/app-error.ts';
+import { kCallRecord } from './call-record.ts';
+import { kRequestId } from './protocol/adapter-request-id.ts';
+import { deadlineExceeded, internalError } from './protocol/call-errors.ts';
+import type { CallerPort } from './protocol/caller-port.ts';
+import type { ConnectErrors } from './protocol/connect-errors.ts';
+import type { ConnectReason } from './protocol/connect-reason.ts';
+
+/** What the log learns of a failure that the caller is only reported "internal error" about. */
+export type CallFailure = {
+  readonly requestId: string;
+  /** "workspace.v1.AuthzService/Check" */
+  readonly rpc: string;
+  /** Who called; '' where nobody is known. */
+  readonly caller: string;
+  readonly error: unknown;
+};
+
+export type ErrorPolicy = {
+  /** Notified of each failure whose text the caller does not get to see. */
+  readonly report: (failure: CallFailure) => void;
+  /** What is asked about callers. */
+  readonly callers: CallerPort;
+  /** How errors look on the wire. */
+  readonly errors: ConnectErrors;
+  /** Notified of every failed call that had a handler: its method, what failed, and the error that the caller gets. */
+  readonly onFailure?: ((rpc: string, failure: unknown, shown: ConnectError) => void) | undefined;
+};
+
+/** The name of a method in logs and metrics: "workspace.v1.AuthzService/Check". */
+export function rpcOf(method: DescMethod): string {
+  return `${method.parent.typeName}/${method.name}`;
+}
+
+/** Any failure of a call as the error that leaves the process; unforeseen ones are reported. */
+export function outgoingError(
+  error: unknown,
+  policy: ErrorPolicy,
+  method: DescMethod,
+  values: ContextValues,
+): ConnectError {
+  const shown = presented(error, policy, method, values);
+  values.get(kCallRecord)?.failed(shown.code);
+  policy.onFailure?.(rpcOf(method), error, shown);
+  return shown;
+}
+
+function presented(
+  error: unknown,
+  policy: ErrorPolicy,
+  method: DescMethod,
+  values: ContextValues,
+): ConnectError {
+  const { errors } = policy;
+  if (error instanceof ConnectError) {
+    return isTimeout(error)
+      ? errors.connectErrorFromAppError(deadlineExceeded())
+      : withReason(error, errors);
+  }
+  const shown = internalError(error);
+  if (shown.reason === 'INTERNAL' || !errors.isKnownReason(shown.reason)) {
+    reportFailure(shown.cause ?? shown, policy, method, values);
+  }
+  return errors.connectErrorFromAppError(shown);
+}
+
+/** Whether Connect's own timer has ended a call. */
+function isTimeout(error: ConnectError): boolean {
+  return error.code === Code.DeadlineExceeded && error.rawMessage === 'the operation timed out';
+}
+
+/**
+ * Connect's own code refuses with three codes only: an ill-formed header, an encoding or a number of messages that the method does not
+ * take, and a compressed message without its encoding, for which gRPC demands `internal`. Each reason has its code, as everywhere.
+ */
+const REASON_OF_CODE: ReadonlyMap<Code, ConnectReason> = new Map([
+  [Code.InvalidArgument, 'BODY_MALFORMED'],
+  [Code.Unimplemented, 'METHOD_UNIMPLEMENTED'],
+  [Code.Internal, 'INTERNAL'],
+]);
+
+/**
+ * Gives an error that Connect's own code made the details of ours; code, text and headers stay. One that has details, or a code
+ * that Connect does not choose by itself, was chosen by a handler and stays as it is. Changes and returns `error`. O(1).
+ */
+function withReason(error: ConnectError, errors: ConnectErrors): ConnectError {
+  const reason = REASON_OF_CODE.get(error.code);
+  if (reason !== undefined && error.details.length === 0) {
+    const ours = new AppError<ConnectReason>(reason, error.rawMessage);
+    error.details = errors.connectErrorFromAppError(ours).details;
+  }
+  return error;
+}
+
+/** Notifies the log of a failure that the caller learns nothing of. */
+export function reportFailure(
+  error: unknown,
+  { report, callers }: ErrorPolicy,
+  method: DescMethod,
+  values: ContextValues | undefined,
+): void {
+  const requestId = values?.get(kRequestId) ?? '';
+  const caller = values?.get(callers.key).caller.name ?? '';
+  report({ requestId, rpc: rpcOf(method), caller, error });
+}
