@@ -272,3 +272,27 @@ test('a message in an envelope that cannot be decoded names its field, as one wi
   const details = Buffer.from(String(trailers['grpc-status-details-bin']), 'base64').toString();
   expect(details).toContain('field\x12\x08nonsense');
 });
+
+/** Flags and names of the protocols whose requests may have a last envelope. */
+const ENDS = [
+  ['application/grpc-web+proto', 0x80, CHECK],
+  ['application/connect+proto', 2, '/grpc.health.v1.Health/Watch'],
+] as const;
+test.each(ENDS)(
+  '%s: nothing follows the last envelope, however much there is',
+  async (type, flag, path) => {
+    const headers = { 'content-type': type };
+    const send = async (body: Buffer<ArrayBuffer>): Promise<string> => {
+      const answer = await fetch(bounded + path, { method: 'POST', headers, body });
+      return await answer.text();
+    };
+    const end = Buffer.from([flag, 0, 0, 0, 0]);
+    const message = Buffer.alloc(5);
+    expect(await send(Buffer.concat([message, end]))).not.toMatch(/follows|malformed/i);
+    for (const more of [end, message, Buffer.concat(Array.from({ length: 1_900 }, () => end))]) {
+      expect(await send(Buffer.concat([message, end, more]))).toContain(
+        'an envelope follows the last one',
+      );
+    }
+  },
+);

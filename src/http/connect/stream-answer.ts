@@ -3,7 +3,7 @@ import type { ConnectError } from '@connectrpc/connect';
 import { transformInvokeImplementation } from '@connectrpc/connect/protocol';
 import type { HttpAnswer } from '../exchange/answer-sink.ts';
 import type { Call } from './call.ts';
-import { envelopesIn } from './envelopes.ts';
+import { messagesIn } from './envelopes.ts';
 import { givenUntilAborted } from './until-aborted.ts';
 
 /** The answer of a method that takes or gives a stream, part by part. */
@@ -39,8 +39,7 @@ async function* messagesOf(call: Call): AsyncGenerator<Message> {
   const { body } = call.request;
   let isFirst = true;
   for await (const bytes of body instanceof Promise ? [body] : body) {
-    for (const envelope of envelopesIn(bytes, call.options.readMaxBytes)) {
-      if ((envelope.flags & call.wire.endFlag) !== 0) continue;
+    for (const envelope of messagesIn(bytes, call.options.readMaxBytes, call.wire.endFlag)) {
       yield await call.decoded(envelope, isFirst);
       isFirst = false;
     }
