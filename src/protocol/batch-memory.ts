@@ -24,18 +24,13 @@ export class BatchMemory {
 
   /** Room in a buffer that nobody uses, or null: all are in use, or it is too much for one. */
   take(requests: number, bodyBytes: number): BatchSpace | null {
-    const bodiesAt = PACKED_HEAD_BYTES + requests * RAW_FIELDS * NUMBER_BYTES;
-    if (bodiesAt + bodyBytes + TEXT_CAPACITY_BYTES > BUFFER_BYTES) return null;
+    if (packedBytes(requests, bodyBytes) > BUFFER_BYTES) return null;
     let index = this.#free.pop();
     if (index === undefined) {
       if (this.#buffers.length === BUFFERS_MAX) return null;
       index = this.#buffers.push(new SharedArrayBuffer(BUFFER_BYTES)) - 1;
     }
-    const buffer = this.buffer(index);
-    return {
-      raw: new Float64Array(buffer, PACKED_HEAD_BYTES, requests * RAW_FIELDS),
-      bodies: new Uint8Array(buffer, bodiesAt, bodyBytes),
-    };
+    return spaceIn(this.buffer(index), requests, bodyBytes);
   }
 
   /** Number of the buffer that a room is in, or -1 for memory from elsewhere. */
@@ -53,4 +48,32 @@ export class BatchMemory {
   give(index: number): void {
     this.#free.push(index);
   }
+}
+
+/** Space in a buffer of its own, which is handed over to the worker: long bodies are copied once. */
+export function handedSpace(requests: number, bodyBytes: number): BatchSpace {
+  // Zeroing is in vain: every byte that is read is written.
+  const { buffer } = Buffer.allocUnsafeSlow(packedBytes(requests, bodyBytes));
+  return spaceIn(buffer, requests, bodyBytes);
+}
+
+/** The buffer of `handedSpace` that a batch was written to, or null. */
+export function handedBufferOf({ raw }: BatchSpace): ArrayBuffer | null {
+  const { buffer, byteOffset } = raw;
+  return buffer instanceof ArrayBuffer && byteOffset === PACKED_HEAD_BYTES ? buffer : null;
+}
+
+function packedBytes(requests: number, bodyBytes: number): number {
+  return bodiesAt(requests) + bodyBytes + TEXT_CAPACITY_BYTES;
+}
+
+function bodiesAt(requests: number): number {
+  return PACKED_HEAD_BYTES + requests * RAW_FIELDS * NUMBER_BYTES;
+}
+
+function spaceIn(buffer: ArrayBufferLike, requests: number, bodyBytes: number): BatchSpace {
+  return {
+    raw: new Float64Array(buffer, PACKED_HEAD_BYTES, requests * RAW_FIELDS),
+    bodies: new Uint8Array(buffer, bodiesAt(requests), bodyBytes),
+  };
 }

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { handedBufferOf, handedSpace } from './batch-memory.ts';
 import type { AnswerBatch, RequestBatch, ScopeEntry } from './messages.ts';
 import { RAW_FIELDS } from './messages.ts';
 import { packAnswers, RequestPacker, RequestUnpacker, unpackAnswers } from './packed-batch.ts';
@@ -44,6 +45,37 @@ test('a sequence of batches comes out as it went in', () => {
       }
     }),
   );
+});
+
+test('a batch that was written where it is handed over from comes out as it went in', () => {
+  fc.assert(
+    fc.property(requests, (given) => {
+      const space = handedSpace(given.raw.length / RAW_FIELDS, given.bodies.length);
+      space.raw.set(given.raw);
+      space.bodies.set(given.bodies);
+      const content = { ...given, ...space };
+      const buffer = handedBufferOf(content);
+      if (buffer === null) throw new Error('it is such a space');
+      expect(new RequestPacker().packInPlace(9, content, buffer)).toBe(true);
+      const moved = structuredClone(buffer, { transfer: [buffer] });
+      expect(new RequestUnpacker().unpack(moved)).toEqual({ batch: 9, content: given });
+    }),
+  );
+});
+
+test('a batch whose scopes are longer than the space left for them is not packed in place', () => {
+  const content = {
+    scopes: [],
+    tokens: ['', 'x'.repeat(9_000)],
+    ...handedSpace(0, 3),
+    requests: [],
+    cancelled: [],
+    control: [],
+  };
+  const buffer = handedBufferOf(content);
+  if (buffer === null) throw new Error('it is such a space');
+  expect(new RequestPacker().packInPlace(1, content, buffer)).toBe(false);
+  expect(handedBufferOf({ ...content, raw: new Float64Array(0) })).toBeNull();
 });
 
 test('what holds more than raw requests or short answers is not packed', () => {

@@ -47,7 +47,7 @@ export class RequestPacker {
    * Completes a batch whose numbers and bodies were written where they belong in `buffer`. False if the
    * rest has no room there, or the batch holds more than raw requests.
    */
-  packInPlace(batch: number, content: RequestBatch, buffer: SharedArrayBuffer): boolean {
+  packInPlace(batch: number, content: RequestBatch, buffer: ArrayBufferLike): boolean {
     const { raw, bodies, requests, cancelled, control } = content;
     if (requests.length > 0 || cancelled.length > 0 || control.length > 0) return false;
     const text = this.#textOf(content);

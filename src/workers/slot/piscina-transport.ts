@@ -2,7 +2,7 @@ import type { EventLoopUtilization } from 'node:perf_hooks';
 import { MessageChannel } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { Piscina } from 'piscina';
-import { BatchMemory } from '../../protocol/batch-memory.ts';
+import { BatchMemory, handedBufferOf, handedSpace } from '../../protocol/batch-memory.ts';
 import type { BatchSpace } from '../../protocol/batch-memory.ts';
 import { BatchTimes } from '../../protocol/batch-times.ts';
 import type {
@@ -13,7 +13,7 @@ import type {
   WorkerMessage,
   WorkerReply,
 } from '../../protocol/messages.ts';
-import { PROTOCOL_VERSION, RAW_FIELDS } from '../../protocol/messages.ts';
+import { PROTOCOL_VERSION } from '../../protocol/messages.ts';
 import { RequestPacker, transferOf, unpackAnswers } from '../../protocol/packed-batch.ts';
 import type { WorkerSettings } from '../shard/worker-settings.ts';
 import type { CreateTransport, SlotEvents, SlotTransport } from './slot-transport.ts';
@@ -23,8 +23,6 @@ export type PiscinaTransportOptions = {
   readonly settings: (slot: number) => WorkerSettings | Promise<WorkerSettings>;
   /** Replaces the worker's module; for tests. */
   readonly filename?: string | undefined;
-  /** Heap limits of a worker, MiB. */
-  readonly oldGenerationMbMax?: number | undefined;
 };
 
 /** `memory` is the shared buffer that the batch lies in, or -1. */
@@ -37,7 +35,6 @@ type Waiter = {
 
 /** Of longer ones on average, some outlive the reply, and would be copied again out of shared memory. */
 const SHARED_BODY_BYTES_MAX = 16 * 1024;
-const SCRATCH_BYTES_MAX = 4 * 1024 * 1024;
 /** Numbers of batches are 32 bits on the wire; far more than are ever open. */
 const BATCH_NUMBER_MAX = 2 ** 32 - 1;
 
@@ -60,8 +57,6 @@ class PiscinaTransport implements SlotTransport {
   #port: MessagePort | null = null;
   readonly #packer = new RequestPacker();
   readonly #memory = new BatchMemory();
-  /** Of the bodies of one message that is too large for `#memory`. */
-  #scratch: Uint8Array = new Uint8Array(0);
   /** Buffers of `#memory` that the worker knows. */
   #memoriesKnown = 0;
   /** As few as the slot has in flight; not a Map, for the reason that SentRequests gives. */
@@ -78,7 +73,7 @@ class PiscinaTransport implements SlotTransport {
   }
 
   async start(events: SlotEvents): Promise<void> {
-    const { filename, oldGenerationMbMax } = this.#options;
+    const { filename } = this.#options;
     const pool = new Piscina<HelloMessage<MessagePort, WorkerSettings>, HelloReply>({
       filename: filename ?? new URL('../shard/decision-worker.ts', import.meta.url).href,
       minThreads: 1,
@@ -87,9 +82,6 @@ class PiscinaTransport implements SlotTransport {
       // 'sync' would freeze the worker's event loop between tasks: no load, no deferred answer.
       atomics: 'disabled',
       recordTiming: false,
-      ...(oldGenerationMbMax === undefined
-        ? {}
-        : { resourceLimits: { maxOldGenerationSizeMb: oldGenerationMbMax } }),
     });
     this.#pool = pool;
     const onLost = (cause: unknown): void => {
@@ -133,14 +125,10 @@ class PiscinaTransport implements SlotTransport {
     }
   }
 
-  space(requests: number, bodyBytes: number): BatchSpace | null {
-    if (bodyBytes <= requests * SHARED_BODY_BYTES_MAX)
-      return this.#memory.take(requests, bodyBytes);
-    if (bodyBytes > SCRATCH_BYTES_MAX) return null;
-    // Raw requests alone are packed before `send` returns: their bodies need no memory that lasts.
-    if (this.#scratch.length < bodyBytes) this.#scratch = Buffer.allocUnsafeSlow(bodyBytes);
-    const bodies = this.#scratch.subarray(0, bodyBytes);
-    return { raw: new Float64Array(requests * RAW_FIELDS), bodies };
+  space(requests: number, bodyBytes: number): BatchSpace {
+    const isShared = bodyBytes <= requests * SHARED_BODY_BYTES_MAX;
+    const shared = isShared ? this.#memory.take(requests, bodyBytes) : null;
+    return shared ?? handedSpace(requests, bodyBytes);
   }
 
   send(content: RequestBatch): Promise<AnswerBatch> {
@@ -184,7 +172,9 @@ class PiscinaTransport implements SlotTransport {
   }
 
   #postCopy(port: MessagePort, batch: number, content: RequestBatch): void {
-    const packed = this.#packer.pack(batch, content);
+    const handed = handedBufferOf(content);
+    const isPacked = handed !== null && this.#packer.packInPlace(batch, content, handed);
+    const packed = isPacked ? handed : this.#packer.pack(batch, content);
     if (packed !== null) {
       port.postMessage(packed, transferOf(packed));
       return;
