@@ -11,6 +11,7 @@ import {
   plan,
 } from '@bufbuild/cel';
 import type { Expr } from '@bufbuild/cel-spec/cel/expr/syntax_pb.js';
+import { withoutStacks } from '../shared/without-stacks.ts';
 import { CelFault, type CheckedExpression, checkExpression } from './cel-checker.ts';
 import { gatehouseFunctions, INDEX, RANGE, TICK } from './cel-functions.ts';
 import type { CostMeter } from './cel-meter.ts';
@@ -84,9 +85,6 @@ export function compileExpression(
   }
 }
 
-/** V8's, and Safari's, bound of what an error notes; elsewhere there is none. */
-const errors: typeof Error & { stackTraceLimit?: number | undefined } = Error;
-
 /**
  * The evaluation of a parsed expression of so many nodes, which was checked: names that are not known
  * come to an error only when they are asked for. O(nodes).
@@ -96,14 +94,10 @@ export function planExpression(expr: Expr, nodes: number): CelProgram['evaluate'
   return (bindings, meter) => {
     if (!meter.spend(nodes)) return EXHAUSTED;
     const before = meterNow;
-    const { stackTraceLimit } = errors;
     meterNow = meter;
-    // Errors are values here, made by the thousand: where they arose is nobody's query.
-    errors.stackTraceLimit = 0;
     try {
-      return run(bindings);
+      return withoutStacks(() => run(bindings));
     } finally {
-      errors.stackTraceLimit = stackTraceLimit;
       meterNow = before;
     }
   };

@@ -1,4 +1,4 @@
-import { AppError } from '../shared/app-error.ts';
+import { type AppError, errorWithoutStack } from '../shared/app-error.ts';
 import { utf8Length } from '../shared/utf8.ts';
 import { JSON_DEPTH_MAX, type JsonValue } from './canonical-json.ts';
 import { fieldError } from './field-error.ts';
@@ -27,7 +27,7 @@ const ID_FORBIDDEN = /[\u0000-\u001f\u007f-\u009f#]/;
 
 /** FIELD_REQUIRED that names the field. */
 export function requiredError(field: string): AppError {
-  return new AppError<ModelReason>('FIELD_REQUIRED', `${field}: is required`, { field });
+  return errorWithoutStack<ModelReason>('FIELD_REQUIRED', `${field}: is required`, { field });
 }
 
 /** Whether `checkNamespace` and `checkRelation` take a value. Hot: a name that was just looked at is not looked at again. */

@@ -11,7 +11,7 @@ import {
   checkUserId,
 } from '../model/names.ts';
 import type { Subject } from '../model/relation-tuple.ts';
-import { AppError } from '../shared/app-error.ts';
+import { type AppError, errorWithoutStack } from '../shared/app-error.ts';
 import type { RequestsReason } from './requests-reason.ts';
 
 /** The fields that Check, Expand and BatchCheckItem share. */
@@ -58,9 +58,13 @@ function subjectFromProto(request: CheckRequest): Subject {
 /** FIELD_REQUIRED of a Check that names nobody; also the error of such an item of a batch. */
 export function subjectMissing(): AppError {
   const field = 'subject_user_id';
-  return new AppError<RequestsReason>('FIELD_REQUIRED', `${field}: is required, or a subject_set`, {
-    field,
-  });
+  return errorWithoutStack<RequestsReason>(
+    'FIELD_REQUIRED',
+    `${field}: is required, or a subject_set`,
+    {
+      field,
+    },
+  );
 }
 
 /** A userset; an empty relation denotes the object itself. */

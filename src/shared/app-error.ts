@@ -1,3 +1,5 @@
+import { withoutStacks } from './without-stacks.ts';
+
 /** The one reason that needs no module: what nobody foresaw. */
 export type InternalReason = 'INTERNAL';
 
@@ -34,6 +36,15 @@ export class AppError<Reason extends string = string> extends Error {
   static override [Symbol.hasInstance](value: unknown): value is AppError {
     return Function.prototype[Symbol.hasInstance].call(this, value);
   }
+}
+
+/** An error about what a caller sent: where that stands in the input is what helps, and a batch may have one for each of its items. */
+export function errorWithoutStack<Reason extends string>(
+  reason: Reason,
+  message: string,
+  metadata: Readonly<Record<string, string>>,
+): AppError<Reason> {
+  return withoutStacks(() => new AppError<Reason>(reason, message, metadata));
 }
 
 /** The plain form of any thrown value; anything that is not an AppError becomes INTERNAL without its text. */
