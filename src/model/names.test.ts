@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import type { JsonObject } from './canonical-json.ts';
+import { fieldError } from './field-error.ts';
 import * as names from './names.ts';
 
 type Check = (field: string, value: string) => unknown;
@@ -58,4 +60,14 @@ test('JSON is checked to its leaves, member names included', () => {
   expect(() => names.checkJson('c', { a: [1, { b: '\ud800' }] })).toThrow(/^c\.a\[1\]\.b: /);
   expect(() => names.checkJson('c', { 'a\u0000': 1 })).toThrow(/^c \(a member name\): /);
   expect(() => names.checkJson('c', [Infinity])).toThrow(/^c\[0\]: /);
+  const deep = JSON.parse(`${'{"a":'.repeat(101)}1${'}'.repeat(101)}`) as JsonObject;
+  expect(() => names.checkJson('c', deep)).toThrow(
+    `c${'.a'.repeat(101)}: is nested deeper than 100`,
+  );
+});
+
+test('errors of fields have no stack, which would be most of what a batch of such items costs', () => {
+  const errors = [fieldError('f', 'is bad'), names.requiredError('f')];
+  for (const { stack } of errors) expect(stack).not.toContain('\n');
+  expect(new Error('after them').stack).toContain('names.test.ts');
 });

@@ -129,29 +129,52 @@ export function checkEmail(field: string, value: string): void {
 
 /** Any string: well-formed UTF-16 without U+0000, which the database cannot hold. Cost: O(length). */
 export function checkText(field: string, value: string): void {
-  if (!value.isWellFormed()) throw fieldError(field, 'is not well-formed Unicode');
-  if (value.includes('\u0000')) throw fieldError(field, 'must not contain U+0000');
+  const problem = textProblem(value);
+  if (problem !== null) throw fieldError(field, problem);
 }
 
 /**
  * A JSON value whose strings and member names are all well-formed and whose numbers are finite.
  * `field` grows a path: `context.a[2]`. Errors: FIELD_INVALID. Cost: O(size), depth-bound.
  */
-export function checkJson(field: string, value: JsonValue, depth = 0): void {
-  if (depth > JSON_DEPTH_MAX) throw fieldError(field, `is nested deeper than ${JSON_DEPTH_MAX}`);
-  if (typeof value === 'string') return checkText(field, value);
+export function checkJson(field: string, value: JsonValue): void {
+  const problem = jsonProblem(value, 0);
+  if (problem !== null) throw fieldError(`${field}${problem.path}`, problem.text);
+}
+
+/** What is wrong, and where: mostly nothing is, so that the path is made on the way out alone. */
+type JsonProblem = { readonly path: string; readonly text: string };
+
+function jsonProblem(value: JsonValue, depth: number): JsonProblem | null {
+  if (depth > JSON_DEPTH_MAX) return { path: '', text: `is nested deeper than ${JSON_DEPTH_MAX}` };
+  if (typeof value === 'string') return within('', textProblem(value));
   if (typeof value === 'number' && !Number.isFinite(value)) {
-    throw fieldError(field, 'must be a finite number');
+    return { path: '', text: 'must be a finite number' };
   }
-  if (typeof value !== 'object' || value === null) return;
+  if (typeof value !== 'object' || value === null) return null;
   if (Array.isArray(value)) {
-    value.forEach((entry: JsonValue, index) => checkJson(`${field}[${index}]`, entry, depth + 1));
-    return;
+    for (const [i, entry] of value.entries()) {
+      const problem = jsonProblem(entry as JsonValue, depth + 1);
+      if (problem !== null) return { ...problem, path: `[${i}]${problem.path}` };
+    }
+    return null;
   }
   for (const [key, entry] of Object.entries(value)) {
-    checkText(`${field} (a member name)`, key);
-    checkJson(`${field}.${key}`, entry, depth + 1);
+    const ofName = within(' (a member name)', textProblem(key));
+    if (ofName !== null) return ofName;
+    const problem = jsonProblem(entry, depth + 1);
+    if (problem !== null) return { ...problem, path: `.${key}${problem.path}` };
   }
+  return null;
+}
+
+function within(path: string, text: string | null): JsonProblem | null {
+  return text === null ? null : { path, text };
+}
+
+function textProblem(value: string): string | null {
+  if (!value.isWellFormed()) return 'is not well-formed Unicode';
+  return value.includes('\u0000') ? 'must not contain U+0000' : null;
 }
 
 function checkPattern(field: string, value: string, pattern: RegExp, problem: string): void {
