@@ -1,7 +1,8 @@
 /**
- * Times Checks of one tenant, alone and beside another tenant of the same worker that sends bodies of 8 MiB which must be decoded: p50, p99
- * and the longest, as ratios. Run: npm run bench -- odd-neighbour. BENCH_SECONDS is the length of a part, of which there are five of each, in
- * turns; an argument names another checkout, whose service is measured. Prints one JSON line.
+ * Times Checks of one tenant: alone, beside another tenant of the same worker that sends bodies of 8 MiB which must be decoded, and while
+ * the same bodies are sent to a second service on this machine, which is what sharing its cores alone costs. p50, p99 and the longest, as
+ * ratios. Run: npm run bench -- odd-neighbour. BENCH_SECONDS is the length of a part, of which there are five of each, in turns; an
+ * argument names another checkout, whose service is measured. Prints one JSON line.
  */
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -111,14 +112,15 @@ async function timesOf(service: Service): Promise<number[]> {
   return times;
 }
 
-/** The attackers have a thread of their own: what they send must not hold up who measures. */
+/** Times while `attacked` is sent bodies. The attackers have a thread of their own: what they send must not hold up who measures. */
 async function besideTimes(
+  measured: Service,
   { baseUrl, token }: Service,
   name: string,
 ): Promise<{ readonly times: number[]; readonly bodies: number }> {
   const attackers = new Worker(new URL(import.meta.url), { workerData: { baseUrl, token, name } });
   await once(attackers, 'message');
-  const times = await timesOf(service);
+  const times = await timesOf(measured);
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- threads have no origin
   attackers.postMessage('end');
   const [bodies] = (await once(attackers, 'message')) as [number];
@@ -165,6 +167,7 @@ if (!isMainThread) {
 
 const directory = process.argv[2];
 const service = await startService({ GATEWAY_WORKERS: '1' }, directory);
+const other = await startService({ GATEWAY_WORKERS: '1' }, directory);
 const residentMiB = (): number =>
   Math.round(
     (Number(readFileSync(`/proc/${service.pid}/statm`, 'utf8').split(' ')[1]) * 4096) / 2 ** 20,
@@ -173,27 +176,30 @@ try {
   const results: Record<string, object> = {};
   await timesOf(service);
   for (const [name, body] of Object.entries(BODIES)) {
-    const [alone, beside]: [number[], number[]] = [[], []];
-    let bodies = 0;
+    const [alone, beside, elsewhere]: [number[], number[], number[]] = [[], [], []];
+    const bodies = { beside: 0, elsewhere: 0 };
     const before = residentMiB();
     let peak = 0;
     for (let part = 0; part < PARTS; part++) {
       alone.push(...(await timesOf(service)));
-      const found = await besideTimes(service, name);
+      const apart = await besideTimes(service, other, name);
+      elsewhere.push(...apart.times);
+      bodies.elsewhere += apart.bodies;
+      const found = await besideTimes(service, service, name);
       beside.push(...found.times);
-      bodies += found.bodies;
+      bodies.beside += found.bodies;
       peak = Math.max(peak, residentMiB());
     }
-    const ratio = Math.round((quantile(beside, 0.99) / quantile(alone, 0.99)) * 10) / 10;
-    const memory = { residentMiB: [before, peak] };
-    const bytes = body.bytes.length;
+    const aloneP99 = quantile(alone, 0.99);
     results[name] = {
-      bytes,
+      bytes: body.bytes.length,
       bodies,
       alone: shown(alone),
       beside: shown(beside),
-      p99Ratio: ratio,
-      ...memory,
+      elsewhere: shown(elsewhere),
+      p99Ratio: Math.round((quantile(beside, 0.99) / aloneP99) * 10) / 10,
+      p99RatioElsewhere: Math.round((quantile(elsewhere, 0.99) / aloneP99) * 10) / 10,
+      residentMiB: [before, peak],
     };
     process.stderr.write(`${name} ${JSON.stringify(results[name])}\n`);
   }
@@ -202,4 +208,5 @@ try {
 } finally {
   agent.destroy();
   await service.stop();
+  await other.stop();
 }
