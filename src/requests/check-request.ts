@@ -58,13 +58,8 @@ function subjectFromProto(request: CheckRequest): Subject {
 /** FIELD_REQUIRED of a Check that names nobody; also the error of such an item of a batch. */
 export function subjectMissing(): AppError {
   const field = 'subject_user_id';
-  return errorWithoutStack<RequestsReason>(
-    'FIELD_REQUIRED',
-    `${field}: is required, or a subject_set`,
-    {
-      field,
-    },
-  );
+  const problem = `${field}: is required, or a subject_set`;
+  return errorWithoutStack<RequestsReason>('FIELD_REQUIRED', problem, { field });
 }
 
 /** A userset; an empty relation denotes the object itself. */
