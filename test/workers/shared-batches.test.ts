@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { BatchMemory } from '../../src/protocol/batch-memory.ts';
+import { BatchMemory, handedBufferOf } from '../../src/protocol/batch-memory.ts';
 import type { AnswerBatch, RequestBatch } from '../../src/protocol/messages.ts';
 import {
   ANSWER_ALLOWED,
@@ -13,6 +13,7 @@ import { PackingShardIndex } from '../../src/workers/shard/packing-index.ts';
 import { ShardHost } from '../../src/workers/shard/shard-host.ts';
 import { WORKER_DEFAULTS } from '../../src/workers/shard/worker-settings.ts';
 import { RawRequest } from '../../src/workers/slot/pending-request.ts';
+import { createPiscinaTransport } from '../../src/workers/slot/piscina-transport.ts';
 import { batchOfRequests } from '../../src/workers/slot/request-batcher.ts';
 import { ShardQueue } from '../../src/workers/slot/shard-queue.ts';
 import { MemoryShardSource } from './memory-shard-source.ts';
@@ -137,4 +138,19 @@ test('memory that is in use, or too little, is not given out', () => {
   memory.give(memory.indexOf(first));
   expect(memory.take(1, 2 * 1024 * 1024)).toBeNull();
   expect(memory.take(1, 1)?.raw.buffer).toBe(first.raw.buffer);
+});
+
+test('a long body is written where it is handed over from, a short one into shared memory', async () => {
+  const settings = (): never => {
+    throw new Error('it is not started');
+  };
+  const transport = createPiscinaTransport({ settings })(0);
+  const long = transport.space(1, 16 * 1024 + 1);
+  const short = transport.space(1, 16 * 1024);
+  if (long === null || short === null) throw new Error('there is space for both');
+  expect(handedBufferOf(long)?.byteLength).toBeGreaterThan(16 * 1024);
+  expect(long.bodies).toHaveLength(16 * 1024 + 1);
+  expect(handedBufferOf(short)).toBeNull();
+  expect(short.bodies.buffer).toBeInstanceOf(SharedArrayBuffer);
+  await transport.stop();
 });
