@@ -142,12 +142,12 @@ export function checkJson(field: string, value: JsonValue): void {
   if (problem !== null) throw fieldError(`${field}${problem.path}`, problem.text);
 }
 
-/** What is wrong, and where: mostly nothing is, so that the path is made on the way out alone. */
+/** A problem of a JSON value, and its path below the field, which is built on the way out: most values have no problem. */
 type JsonProblem = { readonly path: string; readonly text: string };
 
 function jsonProblem(value: JsonValue, depth: number): JsonProblem | null {
   if (depth > JSON_DEPTH_MAX) return { path: '', text: `is nested deeper than ${JSON_DEPTH_MAX}` };
-  if (typeof value === 'string') return within('', textProblem(value));
+  if (typeof value === 'string') return problemAt('', textProblem(value));
   if (typeof value === 'number' && !Number.isFinite(value)) {
     return { path: '', text: 'must be a finite number' };
   }
@@ -160,7 +160,7 @@ function jsonProblem(value: JsonValue, depth: number): JsonProblem | null {
     return null;
   }
   for (const [key, entry] of Object.entries(value)) {
-    const ofName = within(' (a member name)', textProblem(key));
+    const ofName = problemAt(' (a member name)', textProblem(key));
     if (ofName !== null) return ofName;
     const problem = jsonProblem(entry, depth + 1);
     if (problem !== null) return { ...problem, path: `.${key}${problem.path}` };
@@ -168,7 +168,7 @@ function jsonProblem(value: JsonValue, depth: number): JsonProblem | null {
   return null;
 }
 
-function within(path: string, text: string | null): JsonProblem | null {
+function problemAt(path: string, text: string | null): JsonProblem | null {
   return text === null ? null : { path, text };
 }
 

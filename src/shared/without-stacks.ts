@@ -1,10 +1,7 @@
 /** V8's, and Safari's, bound of what an error records; elsewhere there is none. */
 const errors: typeof Error & { stackTraceLimit?: number | undefined } = Error;
 
-/**
- * Runs something whose errors are values, made by the thousand: they record no stack, which would cost ten times what all else of them does.
- * Errors: those of `run`.
- */
+/** Runs `run`, whose errors record no stack: that costs ten times the rest of an error, where errors are values made by the thousand. Errors: those of `run`. */
 export function withoutStacks<Result>(run: () => Result): Result {
   const { stackTraceLimit } = errors;
   errors.stackTraceLimit = 0;
