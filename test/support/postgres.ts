@@ -33,7 +33,12 @@ export async function createTestDatabase(
   const source = options.template === 'none' ? 'template0' : template;
   await cloneInto(name, source, admin);
   const target = withDatabase(admin, name);
-  const pool = createPool(target, { max: options.poolMax ?? 10, applicationName: 'test' });
+  const pool = createPool(target, {
+    max: options.poolMax ?? 10,
+    applicationName: 'test',
+    // A lock is held for as long as its test takes: starts on a busy machine take longer than a service's 10 s.
+    idleInTransactionTimeoutMs: 0,
+  });
   return {
     target,
     pool,
