@@ -6,12 +6,12 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { create, toBinary, toJson } from '@bufbuild/protobuf';
-import { type Service, startService } from '../load/harness/service.ts';
 import { CheckRequestSchema as QuestionSchema } from '../src/gen/gatehouse/v1/query_service_pb.ts';
 import { CheckRequestSchema } from '../src/gen/workspace/v1/authz_service_pb.ts';
 import { measurePaced } from './harness/http-paced.ts';
 import { measureHttp } from './harness/http-rate.ts';
 import { enveloped, Http2Generator, type Http2Job } from './harness/http2-rate.ts';
+import { type Service, startService } from './harness/service.ts';
 
 const SECONDS = Number(process.env['BENCH_SECONDS'] ?? 3);
 const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 5);

@@ -16,9 +16,9 @@ import { ExplainRun } from '../src/engine/queries/explain-run.ts';
 import type { CheckQuery } from '../src/model/check-query.ts';
 import { parseModel } from '../src/model/namespace-model.ts';
 import { systemClock } from '../src/shared/clock.ts';
-import { DATASET_MODEL_JSON } from './dataset/model.ts';
-import { mixedQuestions } from './dataset/questions.ts';
-import { World } from './dataset/world.ts';
+import { DATASET_MODEL_JSON } from '../test/support/dataset/model.ts';
+import { mixedQuestions } from '../test/support/dataset/questions.ts';
+import { World } from '../test/support/dataset/world.ts';
 import { mustHold } from './harness/micro-bench.ts';
 import { BENCH_SEED, insertOf } from './worker-data.ts';
 

@@ -2,8 +2,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { mixedQuestions } from './dataset/questions.ts';
-import { World } from './dataset/world.ts';
+import { mixedQuestions } from '../test/support/dataset/questions.ts';
+import { World } from '../test/support/dataset/world.ts';
 import { BENCH_SEED } from './worker-data.ts';
 
 const QUESTIONS = 50_000;

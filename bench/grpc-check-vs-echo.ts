@@ -9,13 +9,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { create, toBinary } from '@bufbuild/protobuf';
-import { startService } from '../load/harness/service.ts';
 import {
   BatchCheckRequestSchema,
   CheckRequestSchema,
 } from '../src/gen/workspace/v1/authz_service_pb.ts';
 import { measureHttp } from './harness/http-rate.ts';
 import { enveloped, Http2Generator, type Http2Rate } from './harness/http2-rate.ts';
+import { startService } from './harness/service.ts';
 
 const SECONDS = Number(process.env['BENCH_SECONDS'] ?? 2);
 const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 7);

@@ -6,9 +6,9 @@
  * Run: npm run bench -- hot-tenant, with BENCH_SECONDS, BENCH_ROUNDS, BENCH_ITEMS. Prints one JSON line.
  */
 import { readdirSync, readFileSync } from 'node:fs';
-import { type Service, startService } from '../load/harness/service.ts';
 import { measurePaced } from './harness/http-paced.ts';
 import { measureHttp } from './harness/http-rate.ts';
+import { type Service, startService } from './harness/service.ts';
 
 const SECONDS = Number(process.env['BENCH_SECONDS'] ?? 4);
 const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 5);

@@ -9,9 +9,9 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { startService } from '../load/harness/service.ts';
 import { measurePaced, type PacedRate } from './harness/http-paced.ts';
 import { HTTP_GENERATOR, type HttpRate, measureHttp, medianRate } from './harness/http-rate.ts';
+import { startService } from './harness/service.ts';
 
 const SECONDS = Number(process.env['BENCH_SECONDS'] ?? 5);
 const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 3);

@@ -7,10 +7,10 @@
  */
 import { execFileSync } from 'node:child_process';
 import { loadavg } from 'node:os';
-import { LoadClient } from '../load/harness/client.ts';
-import { type Service, startService } from '../load/harness/service.ts';
+import { LoadClient } from './harness/client.ts';
 import { HTTP_GENERATOR, type HttpRate, measureHttp } from './harness/http-rate.ts';
 import { median } from './harness/median.ts';
+import { type Service, startService } from './harness/service.ts';
 
 const SECONDS = Number(process.env['BENCH_SECONDS'] ?? 3);
 const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 7);

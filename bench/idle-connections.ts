@@ -8,11 +8,11 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CHECK_PATH } from '../load/harness/target.ts';
-import { World } from './dataset/world.ts';
+import { World } from '../test/support/dataset/world.ts';
 import type { IdlersJob, IdlersReady, IdlersShape } from './harness/http2-idlers.ts';
 import { type MeasuredService, startMeasured } from './harness/measured-service.ts';
 import { fillService, PEER_SCOPE } from './harness/service-data.ts';
+import { CHECK_PATH } from './harness/target.ts';
 
 const COUNTS = [2_000, 4_000, 10_000];
 const SCALE = 0.02;

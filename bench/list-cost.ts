@@ -5,7 +5,7 @@
  * BENCH_SECONDS (2) a round, BENCH_ROUNDS (5). Prints one JSON line a checkout.
  */
 import { App, us_socket_local_port } from 'uWebSockets.js';
-import { World } from './dataset/world.ts';
+import { World } from '../test/support/dataset/world.ts';
 import { closedLoop, postRequest } from './harness/closed-loop.ts';
 import { type MeasuredService, startMeasured } from './harness/measured-service.ts';
 import { median } from './harness/median.ts';

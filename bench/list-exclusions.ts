@@ -1,3 +1,10 @@
+import { parseGate } from '../src/language/gate/parse-gate.ts';
+import {
+  BANNED_WORLD_GATE,
+  BannedWorld,
+  LISTED_RELATIONS,
+  type ListedRelation,
+} from './dataset/banned-world.ts';
 /**
  * Yields objects a CPU-second of the service for lists over `but not` and `and`, over HTTP JSON: whole ones of workspace.v1 and first
  * pages of 1,000 of gatehouse.v1; beside them lists of `viewer`, which has neither. Services of several checkouts take turns of a round in
@@ -6,19 +13,12 @@
  * Run: npm run bench -- list-exclusions [-- DIRECTORY…]; name the build before first. BENCH_SIZES (800,10000,100000) are numbers of
  * documents, BENCH_SECONDS (2) the length of a turn, BENCH_ROUNDS (5). Prints one JSON line a size, relation, call and checkout.
  */
-import { LoadClient } from '../load/harness/client.ts';
-import { createProject, fill, LIST_OBJECTS_PATH } from '../load/harness/target.ts';
-import { parseGate } from '../src/language/gate/parse-gate.ts';
-import {
-  BANNED_WORLD_GATE,
-  BannedWorld,
-  LISTED_RELATIONS,
-  type ListedRelation,
-} from './dataset/banned-world.ts';
+import { LoadClient } from './harness/client.ts';
 import { closedLoop, postRequest } from './harness/closed-loop.ts';
 import { ADMIN_SECRET, type MeasuredService, startMeasured } from './harness/measured-service.ts';
 import { median } from './harness/median.ts';
 import { mustHold } from './harness/micro-bench.ts';
+import { createProject, fill, LIST_OBJECTS_PATH } from './harness/target.ts';
 
 const SIZES = (process.env['BENCH_SIZES'] ?? '800,10000,100000').split(',').map(Number);
 const SECONDS = Number(process.env['BENCH_SECONDS'] ?? 2);

@@ -4,7 +4,7 @@
  * of the one without: Checks a second, by CPU-second, latencies, and CPU of the gateway's thread and of all others.
  * Run: npm run bench -- near-checks [--scale 10], with BENCH_SECONDS, BENCH_ROUNDS. One JSON line for each number of connections and rate.
  */
-import { mixedQuestions } from './dataset/questions.ts';
+import { mixedQuestions } from '../test/support/dataset/questions.ts';
 import { measurePaced } from './harness/http-paced.ts';
 import { measureHttp } from './harness/http-rate.ts';
 import { type MeasuredService, startMeasured } from './harness/measured-service.ts';

@@ -10,9 +10,9 @@ import { WORKER_DEFAULTS } from '../src/workers/shard/worker-settings.ts';
 import { LocalReplicaTransport } from '../src/workers/slot/local-replica-transport.ts';
 import { createPiscinaTransport } from '../src/workers/slot/piscina-transport.ts';
 import { createWorkerPool, type WorkerPool } from '../src/workers/slot/worker-pool.ts';
-import { DATASET_MODEL_JSON } from './dataset/model.ts';
-import { mixedQuestions } from './dataset/questions.ts';
-import { World } from './dataset/world.ts';
+import { DATASET_MODEL_JSON } from '../test/support/dataset/model.ts';
+import { mixedQuestions } from '../test/support/dataset/questions.ts';
+import { World } from '../test/support/dataset/world.ts';
 import { BENCH_SEED, BENCH_SHARD, memorySourceOf } from './worker-data.ts';
 
 const scale = Number(process.env['BENCH_SCALE'] ?? '1');

@@ -11,11 +11,11 @@ import { loadavg } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { create, toBinary } from '@bufbuild/protobuf';
-import { type Service, startService } from '../load/harness/service.ts';
 import {
   BatchCheckRequestSchema,
   CheckRequestSchema,
 } from '../src/gen/workspace/v1/authz_service_pb.ts';
+import { type Service, startService } from './harness/service.ts';
 
 const SECONDS = Number(process.env['BENCH_SECONDS'] ?? 3);
 const PARTS = 5;

@@ -7,8 +7,8 @@ import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { actEnvironment, findAct, hostArguments } from './runner-vs-act/act-process.ts';
-import { endedChildrenMs } from './runner-vs-act/process-use.ts';
+import { actEnvironment, findAct, hostArguments } from '../test/support/act-process.ts';
+import { endedChildrenMs } from '../test/support/process-use.ts';
 
 const ROUNDS = Number(process.argv[2] ?? 9);
 const ROOT = join(import.meta.dirname, '..');

@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findAct, hostArguments, runAct, type ActOutcome } from './runner-vs-act/act-process.ts';
+import { findAct, hostArguments, runAct, type ActOutcome } from '../test/support/act-process.ts';
 import { RunnerService, type ServiceOutcome } from './runner-vs-act/runner-service.ts';
 
 const ROUNDS = 5;

@@ -8,8 +8,8 @@ import type { SnapshotSink } from '../src/store/snapshot.ts';
 import { PackingShardIndex } from '../src/workers/shard/packing-index.ts';
 import { ShardHost } from '../src/workers/shard/shard-host.ts';
 import { WORKER_DEFAULTS } from '../src/workers/shard/worker-settings.ts';
+import { DATASET_MODEL_JSON } from '../test/support/dataset/model.ts';
 import { MemoryShardSource } from '../test/workers/memory-shard-source.ts';
-import { DATASET_MODEL_JSON } from './dataset/model.ts';
 
 const [tenants = 10_000, limitMib = 1_024, tuplesEach = 20] = process.argv.slice(2).map(Number);
 const GATHERED = 64;

@@ -4,11 +4,11 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startService } from '../load/harness/service.ts';
 import { findPostgresBinaries } from '../src/store/embedded-postgres-binaries.ts';
 import { createCluster, prepareTemplate } from '../src/store/embedded-postgres-cluster.ts';
 import { chooseServerUser } from '../src/store/embedded-postgres-user.ts';
 import { silentLog } from '../src/store/store-log.ts';
+import { startService } from './harness/service.ts';
 
 const ROUNDS = Number(process.argv[2] ?? 5);
 const round = (ms: number): number => Math.round(ms);

@@ -14,7 +14,6 @@ import {
   toBinary,
   toJson,
 } from '@bufbuild/protobuf';
-import { type Service, startService } from '../load/harness/service.ts';
 import {
   BatchCheckRequestSchema as QuestionsRequestSchema,
   CheckRequestSchema as QuestionRequestSchema,
@@ -25,6 +24,7 @@ import {
 } from '../src/gen/workspace/v1/authz_service_pb.ts';
 import { measureHttp } from './harness/http-rate.ts';
 import { enveloped, Http2Generator } from './harness/http2-rate.ts';
+import { type Service, startService } from './harness/service.ts';
 
 const [other, rounds = '15'] = process.argv.slice(2);
 if (other === undefined) throw new Error('name the directory of the other checkout');

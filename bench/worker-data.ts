@@ -1,8 +1,8 @@
 // The dataset as workers take it, shared by benchmarks; yields nothing by itself.
 import type { ShardKey } from '../src/model/relation-tuple.ts';
 import type { TupleChange } from '../src/model/relation-tuple.ts';
+import type { NeutralTuple, World } from '../test/support/dataset/world.ts';
 import { MemoryShardSource } from '../test/workers/memory-shard-source.ts';
-import type { NeutralTuple, World } from './dataset/world.ts';
 
 export const BENCH_SHARD: ShardKey = { projectId: 'bench', tenantId: '' };
 export const BENCH_SEED = 7;

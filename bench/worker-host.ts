@@ -10,10 +10,10 @@ import { createRawFields } from '../src/workers/raw/raw-fields.ts';
 import { PackingShardIndex } from '../src/workers/shard/packing-index.ts';
 import { ShardHost } from '../src/workers/shard/shard-host.ts';
 import { WORKER_DEFAULTS } from '../src/workers/shard/worker-settings.ts';
-import { DATASET_MODEL_JSON } from './dataset/model.ts';
-import { mixedQuestions } from './dataset/questions.ts';
-import type { Question } from './dataset/questions.ts';
-import { World } from './dataset/world.ts';
+import { DATASET_MODEL_JSON } from '../test/support/dataset/model.ts';
+import { mixedQuestions } from '../test/support/dataset/questions.ts';
+import type { Question } from '../test/support/dataset/questions.ts';
+import { World } from '../test/support/dataset/world.ts';
 import { BENCH_SEED, BENCH_SHARD, memorySourceOf } from './worker-data.ts';
 
 const scale = Number(process.env['BENCH_SCALE'] ?? '1');

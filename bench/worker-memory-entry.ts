@@ -7,7 +7,7 @@ import { PackingShardIndex } from '../src/workers/shard/packing-index.ts';
 import { ShardHost } from '../src/workers/shard/shard-host.ts';
 import { postAnswers, serveBatches } from '../src/workers/shard/worker-port.ts';
 import type { WorkerSettings } from '../src/workers/shard/worker-settings.ts';
-import { World } from './dataset/world.ts';
+import { World } from '../test/support/dataset/world.ts';
 import { BENCH_SEED, memorySourceOf } from './worker-data.ts';
 
 export default function memoryWorker(hello: HelloMessage<MessagePort, WorkerSettings>): HelloReply {

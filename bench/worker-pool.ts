@@ -5,9 +5,9 @@ import { WORKER_DEFAULTS } from '../src/workers/shard/worker-settings.ts';
 // Closed loop of 64 callers; ratios on two cores shared by both threads.
 import { createPiscinaTransport } from '../src/workers/slot/piscina-transport.ts';
 import { createWorkerPool } from '../src/workers/slot/worker-pool.ts';
-import { DATASET_MODEL_JSON } from './dataset/model.ts';
-import { mixedQuestions } from './dataset/questions.ts';
-import { World } from './dataset/world.ts';
+import { DATASET_MODEL_JSON } from '../test/support/dataset/model.ts';
+import { mixedQuestions } from '../test/support/dataset/questions.ts';
+import { World } from '../test/support/dataset/world.ts';
 import { BENCH_SEED, BENCH_SHARD } from './worker-data.ts';
 
 const scale = Number(process.env['BENCH_SCALE'] ?? '1');

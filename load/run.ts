@@ -1,5 +1,6 @@
 /** `npm run load`: a scenario, a run by a file against any service, or a comparison of two runs. load/README.md. */
 import { parseArgs } from 'node:util';
+import { type Service, startService } from '../bench/harness/service.ts';
 import {
   DRIVE_USAGE,
   compareCommand,
@@ -8,7 +9,6 @@ import {
   isExplained,
 } from './drive/drive-command.ts';
 import type { LoadOptions } from './harness/scenario.ts';
-import { type Service, startService } from './harness/service.ts';
 import { figuresTable } from './report/run-table.ts';
 import { SCENARIOS } from './scenarios.ts';
 

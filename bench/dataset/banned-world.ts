@@ -1,4 +1,4 @@
-import type { NeutralTuple } from './world.ts';
+import type { NeutralTuple } from '../../test/support/dataset/world.ts';
 
 /** Bans that reach documents from their folder alone (`revoked`) and from all folders above (`barred`), and approvals. */
 export const BANNED_WORLD_GATE = `namespace team {

@@ -1,7 +1,7 @@
 // Loads an HTTP/2 server; yields nothing by itself.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { cpuSeconds } from '../../load/harness/service.ts';
+import { cpuSeconds } from './service.ts';
 
 /** What one process of the generator does. */
 export type Http2Job = {

@@ -1,5 +1,5 @@
 // The yardstick of the micro-benchmarks; yields nothing by itself.
-import { createRandom } from '../dataset/random.ts';
+import { createRandom } from '../../test/support/dataset/random.ts';
 
 const BYTES = 16_384;
 const KEYS = 4_096;

@@ -1,10 +1,10 @@
-// Fills a measured service with the data set; yields nothing by itself.
-import { LoadClient } from '../../load/harness/client.ts';
-import { CHECK_PATH, createProject, fill } from '../../load/harness/target.ts';
-import { DATASET_MODEL_JSON } from '../dataset/model.ts';
-import { World } from '../dataset/world.ts';
+import { DATASET_MODEL_JSON } from '../../test/support/dataset/model.ts';
+import { World } from '../../test/support/dataset/world.ts';
 import { BENCH_SEED } from '../worker-data.ts';
+// Fills a measured service with the data set; yields nothing by itself.
+import { LoadClient } from './client.ts';
 import { ADMIN_SECRET, type MeasuredService } from './measured-service.ts';
+import { CHECK_PATH, createProject, fill } from './target.ts';
 
 /** Where the data lies. */
 export const PEER_SCOPE = { project_id: 'peers', tenant_id: 't1' };

@@ -8,9 +8,9 @@ import type { CheckQuery } from '../../src/model/check-query.ts';
 import { parseModel } from '../../src/model/namespace-model.ts';
 import type { Subject } from '../../src/model/relation-tuple.ts';
 import { systemClock } from '../../src/shared/clock.ts';
-import { DATASET_MODEL_JSON } from '../dataset/model.ts';
-import { mixedQuestions } from '../dataset/questions.ts';
-import { World } from '../dataset/world.ts';
+import { DATASET_MODEL_JSON } from '../../test/support/dataset/model.ts';
+import { mixedQuestions } from '../../test/support/dataset/questions.ts';
+import { World } from '../../test/support/dataset/world.ts';
 import { type MicroBench, mustHold } from '../harness/micro-bench.ts';
 import { BENCH_SEED, insertOf } from '../worker-data.ts';
 

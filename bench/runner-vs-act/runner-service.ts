@@ -5,7 +5,7 @@ import http from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { memoryOf, processorMsOf, resetPeak } from './process-use.ts';
+import { memoryOf, processorMsOf, resetPeak } from '../../test/support/process-use.ts';
 
 const COMPLETED = Buffer.from('event: run.completed\ndata: ');
 const SUBSCRIBER_BUFFER_BYTES = 256 * 1024 * 1024;

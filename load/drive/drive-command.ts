@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { parseArgs } from 'node:util';
-import { type Service, startService } from '../harness/service.ts';
+import { type Service, startService } from '../../bench/harness/service.ts';
 import { comparisonReport, differencesOf } from '../report/comparison-report.ts';
 import { REPORT_BYTES_MAX, runOf } from '../report/report-page.ts';
 import { runReport, totalsOf, warningsOf } from '../report/run-report.ts';

@@ -1,7 +1,7 @@
-import { DATASET_MODEL_JSON } from '../../bench/dataset/model.ts';
-import { World } from '../../bench/dataset/world.ts';
-import { LoadClient } from '../harness/client.ts';
-import { createProject, fill } from '../harness/target.ts';
+import { LoadClient } from '../../bench/harness/client.ts';
+import { createProject, fill } from '../../bench/harness/target.ts';
+import { DATASET_MODEL_JSON } from '../../test/support/dataset/model.ts';
+import { World } from '../../test/support/dataset/world.ts';
 import { type LoadPlan, OWN_PROJECT, writesOf } from './load-plan.ts';
 import type { Target } from './messages.ts';
 import { isLoopback } from './transport.ts';

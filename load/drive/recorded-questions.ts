@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { CHECK_PATH } from '../harness/target.ts';
+import { CHECK_PATH } from '../../bench/harness/target.ts';
 import { PlanError } from './parse-plan.ts';
 import type { Request } from './requests.ts';
 import type { Transport } from './transport.ts';

@@ -1,5 +1,3 @@
-import { mixedQuestions } from '../../bench/dataset/questions.ts';
-import { World } from '../../bench/dataset/world.ts';
 import {
   ALLOWED,
   BATCH_CHECK_PATH,
@@ -9,7 +7,9 @@ import {
   batchAnswer,
   batchBodies,
   checkBodies,
-} from '../harness/target.ts';
+} from '../../bench/harness/target.ts';
+import { mixedQuestions } from '../../test/support/dataset/questions.ts';
+import { World } from '../../test/support/dataset/world.ts';
 import type { LoadPlan, Operation } from './load-plan.ts';
 import type { Send, Transport } from './transport.ts';
 

@@ -1,4 +1,4 @@
-import { LoadClient } from '../harness/client.ts';
+import { LoadClient } from '../../bench/harness/client.ts';
 import { RawPool, requestBytes } from '../harness/raw-http.ts';
 import type { Target } from './messages.ts';
 

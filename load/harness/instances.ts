@@ -2,10 +2,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
+import { type Service, startService } from '../../bench/harness/service.ts';
 import { startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
 import { migrate } from '../../src/store/migrate.ts';
 import { freePorts } from '../../test/rollout/balancer.ts';
-import { type Service, startService } from './service.ts';
 
 /** Several instances on one PostgreSQL of their own, each on a port that it keeps. */
 export type Instances = {

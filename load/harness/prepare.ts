@@ -1,11 +1,17 @@
-import { DATASET_MODEL_JSON } from '../../bench/dataset/model.ts';
-import type { Question } from '../../bench/dataset/questions.ts';
-import { World } from '../../bench/dataset/world.ts';
+import { LoadClient, failureOf } from '../../bench/harness/client.ts';
+import type { Service } from '../../bench/harness/service.ts';
+import {
+  ALLOWED,
+  CHECK_PATH,
+  checkBodies,
+  createProject,
+  fill,
+} from '../../bench/harness/target.ts';
+import { DATASET_MODEL_JSON } from '../../test/support/dataset/model.ts';
+import type { Question } from '../../test/support/dataset/questions.ts';
+import { World } from '../../test/support/dataset/world.ts';
 import type { Issue } from './arrivals.ts';
-import { LoadClient, failureOf } from './client.ts';
 import type { LoadOptions, StartService } from './scenario.ts';
-import type { Service } from './service.ts';
-import { ALLOWED, CHECK_PATH, checkBodies, createProject, fill } from './target.ts';
 
 export type Prepared = {
   readonly service: Service;

@@ -1,4 +1,4 @@
-import type { Service } from './service.ts';
+import type { Service } from '../../bench/harness/service.ts';
 
 /** What a scenario may be told on the command line. */
 export type LoadOptions = {

@@ -1,10 +1,10 @@
-import { type Question, mixedQuestions } from '../../bench/dataset/questions.ts';
+import { type LoadClient, failureOf } from '../../bench/harness/client.ts';
+import { cpuSeconds } from '../../bench/harness/service.ts';
+import { BATCH_CHECK_PATH, batchAnswer, batchBodies } from '../../bench/harness/target.ts';
+import { type Question, mixedQuestions } from '../../test/support/dataset/questions.ts';
 import { type Issue, runAtRate, runClosed } from '../harness/arrivals.ts';
-import { type LoadClient, failureOf } from '../harness/client.ts';
 import { prepare } from '../harness/prepare.ts';
 import type { Scenario } from '../harness/scenario.ts';
-import { cpuSeconds } from '../harness/service.ts';
-import { BATCH_CHECK_PATH, batchAnswer, batchBodies } from '../harness/target.ts';
 
 const SIZE = 100;
 

@@ -1,9 +1,9 @@
-import { mixedQuestions } from '../../bench/dataset/questions.ts';
+import { cpuSeconds } from '../../bench/harness/service.ts';
 import type { FsckReport } from '../../src/gateway/fsck-routes.ts';
+import { mixedQuestions } from '../../test/support/dataset/questions.ts';
 import { type RateResult, runAtRate } from '../harness/arrivals.ts';
 import { checkIssue, type Prepared, prepare } from '../harness/prepare.ts';
 import type { LoadOptions, Scenario } from '../harness/scenario.ts';
-import { cpuSeconds } from '../harness/service.ts';
 
 const ROUNDS = 5;
 const PER_SECOND = 500;

@@ -1,9 +1,9 @@
-import { mixedQuestions } from '../../bench/dataset/questions.ts';
+import { failureOf } from '../../bench/harness/client.ts';
+import { LIST_OBJECTS_PATH, fill } from '../../bench/harness/target.ts';
+import { mixedQuestions } from '../../test/support/dataset/questions.ts';
 import { runAtRate } from '../harness/arrivals.ts';
-import { failureOf } from '../harness/client.ts';
 import { checkIssue, prepare } from '../harness/prepare.ts';
 import type { Scenario } from '../harness/scenario.ts';
-import { LIST_OBJECTS_PATH, fill } from '../harness/target.ts';
 
 const ROWS = 100_000;
 const LISTERS = 10;

@@ -1,8 +1,8 @@
-import { mixedQuestions } from '../../bench/dataset/questions.ts';
+import { cpuSeconds } from '../../bench/harness/service.ts';
+import { mixedQuestions } from '../../test/support/dataset/questions.ts';
 import { runAtRate, runClosed } from '../harness/arrivals.ts';
 import { checkIssue, prepare } from '../harness/prepare.ts';
 import type { Scenario } from '../harness/scenario.ts';
-import { cpuSeconds } from '../harness/service.ts';
 
 /** Single checks: the saturated rate first, then latencies at half of it. */
 function checkScenario(spread: 'uniform' | 'zipf', question: string): Scenario {

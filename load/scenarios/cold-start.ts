@@ -1,14 +1,14 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DATASET_MODEL_JSON } from '../../bench/dataset/model.ts';
-import { World } from '../../bench/dataset/world.ts';
+import { LoadClient, failureOf } from '../../bench/harness/client.ts';
+import { startService } from '../../bench/harness/service.ts';
+import { CHECK_PATH, createProject, writeBody, WRITE_PATH } from '../../bench/harness/target.ts';
+import { DATASET_MODEL_JSON } from '../../test/support/dataset/model.ts';
+import { World } from '../../test/support/dataset/world.ts';
 import { type Issue, runClosed, runAtRate } from '../harness/arrivals.ts';
-import { LoadClient, failureOf } from '../harness/client.ts';
 import { openClient } from '../harness/prepare.ts';
 import type { Scenario } from '../harness/scenario.ts';
-import { startService } from '../harness/service.ts';
-import { CHECK_PATH, createProject, writeBody, WRITE_PATH } from '../harness/target.ts';
 
 const TENANTS = 1000;
 const TUPLES_EACH = 100;

@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import { mixedQuestions } from '../../bench/dataset/questions.ts';
+import { CHECK_PATH, checkBodies } from '../../bench/harness/target.ts';
+import { mixedQuestions } from '../../test/support/dataset/questions.ts';
 import {
   ConnectionClients,
   type ConnectionCommand,
@@ -9,7 +10,6 @@ import {
 } from '../harness/connections.ts';
 import { prepare } from '../harness/prepare.ts';
 import type { Scenario } from '../harness/scenario.ts';
-import { CHECK_PATH, checkBodies } from '../harness/target.ts';
 
 type Shape = Pick<ConnectionCommand, 'connections' | 'requestsEach' | 'isBurst'> & {
   readonly name: string;

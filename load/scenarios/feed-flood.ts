@@ -5,19 +5,25 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createHistogram } from 'node:perf_hooks';
 import type { Pool } from 'pg';
-import { DATASET_MODEL_JSON } from '../../bench/dataset/model.ts';
-import { mixedQuestions } from '../../bench/dataset/questions.ts';
-import { World } from '../../bench/dataset/world.ts';
+import { LoadClient } from '../../bench/harness/client.ts';
+import { type Service, cpuSeconds } from '../../bench/harness/service.ts';
+import {
+  CHECK_PATH,
+  WRITE_PATH,
+  createProject,
+  fill,
+  writeBody,
+} from '../../bench/harness/target.ts';
 import { readHeadRevisions } from '../../src/store/change-feed.ts';
 import { startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
 import { type ServerTarget, createPool } from '../../src/store/pool.ts';
+import { DATASET_MODEL_JSON } from '../../test/support/dataset/model.ts';
+import { mixedQuestions } from '../../test/support/dataset/questions.ts';
+import { World } from '../../test/support/dataset/world.ts';
 import { type Issue, type RateResult, runAtRate } from '../harness/arrivals.ts';
-import { LoadClient } from '../harness/client.ts';
 import { checkIssue, openClient } from '../harness/prepare.ts';
 import type { Scenario } from '../harness/scenario.ts';
-import { type Service, cpuSeconds } from '../harness/service.ts';
 import { type FloodResult, createShards, flood } from '../harness/shard-flood.ts';
-import { CHECK_PATH, WRITE_PATH, createProject, fill, writeBody } from '../harness/target.ts';
 
 const PROJECT = 'load';
 const FLOODED = 1_000;

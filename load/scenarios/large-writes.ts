@@ -1,8 +1,8 @@
-import { DATASET_MODEL_JSON } from '../../bench/dataset/model.ts';
+import { LoadClient, failureOf } from '../../bench/harness/client.ts';
+import { WRITE_PATH, createProject, writeBody } from '../../bench/harness/target.ts';
+import { DATASET_MODEL_JSON } from '../../test/support/dataset/model.ts';
 import { type Issue, runAtRate, type RateResult } from '../harness/arrivals.ts';
-import { LoadClient, failureOf } from '../harness/client.ts';
 import type { Scenario } from '../harness/scenario.ts';
-import { WRITE_PATH, createProject, writeBody } from '../harness/target.ts';
 
 const LARGE_TUPLES = 10_000;
 const TENANTS = 16;

@@ -1,9 +1,9 @@
-import { World } from '../../bench/dataset/world.ts';
+import { type LoadClient, failureOf } from '../../bench/harness/client.ts';
+import { LIST_OBJECTS_PATH } from '../../bench/harness/target.ts';
+import { World } from '../../test/support/dataset/world.ts';
 import { type Issue, runAtRate, runClosed } from '../harness/arrivals.ts';
-import { type LoadClient, failureOf } from '../harness/client.ts';
 import { prepare } from '../harness/prepare.ts';
 import type { Scenario } from '../harness/scenario.ts';
-import { LIST_OBJECTS_PATH } from '../harness/target.ts';
 
 const USERS = 100;
 

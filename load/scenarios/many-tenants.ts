@@ -2,12 +2,18 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { DATASET_MODEL_JSON } from '../../bench/dataset/model.ts';
-import type { NeutralTuple } from '../../bench/dataset/world.ts';
-import { failureOf, LoadClient } from '../harness/client.ts';
+import { failureOf, LoadClient } from '../../bench/harness/client.ts';
+import { type Service, cpuSeconds, startService } from '../../bench/harness/service.ts';
+import {
+  ALLOWED,
+  CHECK_PATH,
+  createProject,
+  writeBody,
+  WRITE_PATH,
+} from '../../bench/harness/target.ts';
+import { DATASET_MODEL_JSON } from '../../test/support/dataset/model.ts';
+import type { NeutralTuple } from '../../test/support/dataset/world.ts';
 import type { LoadOptions, Scenario } from '../harness/scenario.ts';
-import { type Service, cpuSeconds, startService } from '../harness/service.ts';
-import { ALLOWED, CHECK_PATH, createProject, writeBody, WRITE_PATH } from '../harness/target.ts';
 
 const TENANTS = 10_000;
 const CHURN_TENANTS = 100_000;

@@ -1,9 +1,9 @@
-import { mixedQuestions } from '../../bench/dataset/questions.ts';
+import { failureOf } from '../../bench/harness/client.ts';
+import { WRITE_PATH, writeBody } from '../../bench/harness/target.ts';
+import { mixedQuestions } from '../../test/support/dataset/questions.ts';
 import { type Issue, runAtRate } from '../harness/arrivals.ts';
-import { failureOf } from '../harness/client.ts';
 import { checkIssue, prepare } from '../harness/prepare.ts';
 import type { Scenario } from '../harness/scenario.ts';
-import { WRITE_PATH, writeBody } from '../harness/target.ts';
 
 export const mixed: Scenario = {
   name: 'mixed',

@@ -1,13 +1,6 @@
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
-import { mixedQuestions } from '../../bench/dataset/questions.ts';
-import { World } from '../../bench/dataset/world.ts';
-import { type Issue, type RateResult, runAtRate } from '../harness/arrivals.ts';
-import { failureOf } from '../harness/client.ts';
-import { prepare } from '../harness/prepare.ts';
-import { Pressure, peakMib, residentMib } from '../harness/pressure.ts';
-import { RawPool, requestBytes } from '../harness/raw-http.ts';
-import type { Scenario } from '../harness/scenario.ts';
-import type { Service } from '../harness/service.ts';
+import { failureOf } from '../../bench/harness/client.ts';
+import type { Service } from '../../bench/harness/service.ts';
 import {
   ALLOWED,
   BATCH_CHECK_PATH,
@@ -15,7 +8,14 @@ import {
   batchBodies,
   checkBodies,
   fill,
-} from '../harness/target.ts';
+} from '../../bench/harness/target.ts';
+import { mixedQuestions } from '../../test/support/dataset/questions.ts';
+import { World } from '../../test/support/dataset/world.ts';
+import { type Issue, type RateResult, runAtRate } from '../harness/arrivals.ts';
+import { prepare } from '../harness/prepare.ts';
+import { Pressure, peakMib, residentMib } from '../harness/pressure.ts';
+import { RawPool, requestBytes } from '../harness/raw-http.ts';
+import type { Scenario } from '../harness/scenario.ts';
 
 /** Batches of the flood that are open at once, in turn; what it costs to be the first is in the first. */
 const FLOODS = [16, 64];

@@ -1,8 +1,8 @@
 import { fork } from 'node:child_process';
 import { connect, type Socket } from 'node:net';
+import { LoadClient, failureOf } from '../../bench/harness/client.ts';
 import { type DueIssue, runAtRate } from '../harness/arrivals.ts';
 import { askChild, reportOf } from '../harness/ask-child.ts';
-import { LoadClient, failureOf } from '../harness/client.ts';
 import { type NotifyService, startNotifyService } from '../harness/notify-service.ts';
 import type { LoadOptions, Scenario } from '../harness/scenario.ts';
 import type { HookReport } from '../notify-hook-receiver.ts';

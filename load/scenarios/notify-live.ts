@@ -1,7 +1,8 @@
 import { fork, type ChildProcess } from 'node:child_process';
+import { LoadClient, failureOf } from '../../bench/harness/client.ts';
+import { cpuSeconds } from '../../bench/harness/service.ts';
 import { type DueIssue, runAtRate } from '../harness/arrivals.ts';
 import { askChild, reportOf } from '../harness/ask-child.ts';
-import { LoadClient, failureOf } from '../harness/client.ts';
 import {
   metricSum,
   type NotifyService,
@@ -9,7 +10,6 @@ import {
   startNotifyService,
 } from '../harness/notify-service.ts';
 import type { LoadOptions, Scenario } from '../harness/scenario.ts';
-import { cpuSeconds } from '../harness/service.ts';
 import type { StreamAnswer, StreamReport } from '../notify-stream-clients.ts';
 
 /** At scale 1. */

@@ -1,9 +1,14 @@
-import { mixedQuestions } from '../../bench/dataset/questions.ts';
+import { cpuSeconds } from '../../bench/harness/service.ts';
+import {
+  BATCH_CHECK_PATH,
+  CHECK_PATH,
+  batchBodies,
+  checkBodies,
+} from '../../bench/harness/target.ts';
+import { mixedQuestions } from '../../test/support/dataset/questions.ts';
 import { prepare } from '../harness/prepare.ts';
 import { Pressure, type PressureReport, peakMib, residentMib } from '../harness/pressure.ts';
 import type { Scenario } from '../harness/scenario.ts';
-import { cpuSeconds } from '../harness/service.ts';
-import { BATCH_CHECK_PATH, CHECK_PATH, batchBodies, checkBodies } from '../harness/target.ts';
 
 const MULTIPLES = [1, 2, 10];
 /** As many callers as a saturated service needs to be kept busy. */

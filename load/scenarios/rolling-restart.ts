@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { CHECK_PATH } from '../../bench/harness/target.ts';
 import { startBalancer } from '../../test/rollout/balancer.ts';
 import { type Outcome, quantileMs, startLoad, tenantName } from '../../test/rollout/steady-load.ts';
 import { checkBody, fillTenants, type Instances, prepareInstances } from '../harness/instances.ts';
 import type { Scenario } from '../harness/scenario.ts';
-import { CHECK_PATH } from '../harness/target.ts';
 
 const INSTANCES = 3;
 /** Until the balancer has an instance back. */

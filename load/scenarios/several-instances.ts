@@ -2,15 +2,15 @@ import { readdirSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { failureOf, type LoadClient } from '../../bench/harness/client.ts';
+import { cpuSeconds, type Service } from '../../bench/harness/service.ts';
+import { ALLOWED, CHECK_PATH, fill, WRITE_PATH } from '../../bench/harness/target.ts';
 import { shardHash } from '../../src/protocol/shard-routing.ts';
 import { worksIn } from '../../src/store/embedded-postgres-process.ts';
 import { startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
 import { type DueIssue, type RateResult, runAtRate } from '../harness/arrivals.ts';
-import { failureOf, type LoadClient } from '../harness/client.ts';
 import { openClient } from '../harness/prepare.ts';
 import type { LoadOptions, Scenario } from '../harness/scenario.ts';
-import { cpuSeconds, type Service } from '../harness/service.ts';
-import { ALLOWED, CHECK_PATH, fill, WRITE_PATH } from '../harness/target.ts';
 
 const PROJECT = 'default';
 const TENANTS = Array.from({ length: 30 }, (_, i) => `tenant-${i}`);

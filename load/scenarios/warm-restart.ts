@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { CHECK_PATH } from '../../bench/harness/target.ts';
 import { checkBody, fillTenants, type Instances, prepareInstances } from '../harness/instances.ts';
 import type { Scenario } from '../harness/scenario.ts';
-import { CHECK_PATH } from '../harness/target.ts';
 
 const TENANT = 'large';
 /** Workers say what they were asked for every two seconds. */

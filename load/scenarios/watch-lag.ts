@@ -1,10 +1,10 @@
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
-import { DATASET_MODEL_JSON } from '../../bench/dataset/model.ts';
+import { failureOf, LoadClient } from '../../bench/harness/client.ts';
+import { cpuSeconds } from '../../bench/harness/service.ts';
+import { createProject, WRITE_PATH, writeBody } from '../../bench/harness/target.ts';
+import { DATASET_MODEL_JSON } from '../../test/support/dataset/model.ts';
 import { runAtRate } from '../harness/arrivals.ts';
-import { failureOf, LoadClient } from '../harness/client.ts';
 import type { Scenario } from '../harness/scenario.ts';
-import { cpuSeconds } from '../harness/service.ts';
-import { createProject, WRITE_PATH, writeBody } from '../harness/target.ts';
 
 const TENANTS = 64;
 const RATE = 5_000;

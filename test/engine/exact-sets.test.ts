@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { createRandom } from '../../bench/dataset/random.ts';
 import { tupleFromText } from '../../src/assertions/tuple-text.ts';
 import { TupleIndex } from '../../src/cache/tuple-index.ts';
 import {
@@ -13,6 +12,7 @@ import { Evaluator } from '../../src/engine/evaluator.ts';
 import { parseModel } from '../../src/model/namespace-model.ts';
 import type { RelationTuple, TupleKey } from '../../src/model/relation-tuple.ts';
 import { systemClock } from '../../src/shared/clock.ts';
+import { createRandom } from '../support/dataset/random.ts';
 import { contextOf, finish } from './support.ts';
 
 const MODEL = parseModel(

@@ -1,7 +1,4 @@
 import { expect, test } from 'vitest';
-import { DATASET_MODEL_JSON } from '../../bench/dataset/model.ts';
-import { mixedQuestions } from '../../bench/dataset/questions.ts';
-import { World } from '../../bench/dataset/world.ts';
 import { TupleIndex } from '../../src/cache/tuple-index.ts';
 import { CHECK_ALLOWED, CHECK_GENERAL } from '../../src/engine/bound/evaluator-api.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
@@ -10,6 +7,9 @@ import { parseModel } from '../../src/model/namespace-model.ts';
 import type { Subject } from '../../src/model/relation-tuple.ts';
 import { EMPTY_NAME } from '../../src/model/tuple-reader.ts';
 import { systemClock } from '../../src/shared/clock.ts';
+import { DATASET_MODEL_JSON } from '../support/dataset/model.ts';
+import { mixedQuestions } from '../support/dataset/questions.ts';
+import { World } from '../support/dataset/world.ts';
 import { byLength } from '../support/test-length.ts';
 
 const SEED = Number(process.env['SEED'] ?? 7);

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { failureOf, LoadClient } from '../../load/harness/client.ts';
+import { failureOf, LoadClient } from '../../bench/harness/client.ts';
 import { createMemoryGroup } from '../support/memory-group.ts';
 import { urlOf } from '../support/postgres-admin.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { createRandom } from '../../bench/dataset/random.ts';
 import type { ShardKey, Subject, TupleChange } from '../../src/model/relation-tuple.ts';
 import type { RawAnswer, ReadScope } from '../../src/protocol/shard-client.ts';
 import { slotOfShard } from '../../src/protocol/shard-routing.ts';
 import type { WorkerPool } from '../../src/workers/slot/worker-pool.ts';
+import { createRandom } from '../support/dataset/random.ts';
 import { byLength } from '../support/test-length.ts';
 import {
   askList,

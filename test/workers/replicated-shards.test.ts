@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { createRandom } from '../../bench/dataset/random.ts';
 import type { ShardKey } from '../../src/model/relation-tuple.ts';
 import { slotOfShard } from '../../src/protocol/shard-routing.ts';
 import type { ReplicationOptions } from '../../src/workers/slot/shard-replication.ts';
+import { createRandom } from '../support/dataset/random.ts';
 import { byLength } from '../support/test-length.ts';
 import {
   askList,

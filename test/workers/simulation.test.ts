@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { createRandom } from '../../bench/dataset/random.ts';
-import type { Random } from '../../bench/dataset/random.ts';
 import type { CommittedChange } from '../../src/model/committed-change.ts';
 import type { ShardKey } from '../../src/model/relation-tuple.ts';
+import { createRandom } from '../support/dataset/random.ts';
+import type { Random } from '../support/dataset/random.ts';
 import { byLength } from '../support/test-length.ts';
 import { askBatch, checkViewer, reasonOf, scopeOf, startFixture, viewer } from './pool-fixture.ts';
 import type { Fixture } from './pool-fixture.ts';

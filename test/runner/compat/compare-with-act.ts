@@ -8,11 +8,11 @@
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findAct, hostArguments, runAct } from '../../../bench/runner-vs-act/act-process.ts';
 import { createLogger } from '../../../src/observability/logger.ts';
 import { createRunner } from '../../../src/runner/runner.ts';
 import { loadRunnerSettings } from '../../../src/runner/settings/settings.ts';
 import { systemClock } from '../../../src/shared/clock.ts';
+import { findAct, hostArguments, runAct } from '../../support/act-process.ts';
 import { HOST_CASES, OTHER_CASES, type ActCase } from './act-cases.ts';
 import { actTestData, isRunnable, makeActWorkspace, removeWorkspace } from './act-workspace.ts';
 import { runCase } from './run-case.ts';

@@ -1,5 +1,5 @@
-import type { Question } from '../../bench/dataset/questions.ts';
-import type { NeutralTuple } from '../../bench/dataset/world.ts';
+import type { Question } from '../../test/support/dataset/questions.ts';
+import type { NeutralTuple } from '../../test/support/dataset/world.ts';
 import type { LoadClient } from './client.ts';
 
 const AUTHZ = '/workspace.v1.AuthzService';
