@@ -71,7 +71,6 @@ export default defineConfig({
         '*.config.ts',
         '**/*-worker.ts',
         'src/assertions/assertion-thread.ts',
-        'bench/*-entry.ts',
         'test/support/global-*.ts',
         'scripts/*-reporter.ts',
       ],

@@ -1,4 +1,4 @@
-/** `npm run bench -- read-index`: one look at the heads of shards, by how many there are and how many moved. */
+/** Milliseconds of one look at the heads of shards, by how many are asked about and how many of them moved. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,13 +7,17 @@ import { startEmbeddedPostgres } from '../src/store/embedded-postgres.ts';
 import { migrate } from '../src/store/migrate.ts';
 import { clientConfig } from '../src/store/pool.ts';
 import { INDEX_SESSION, type IndexAsk, readIndex } from '../src/store/sql/read-index.ts';
+import { atEnd, withCleanup } from './harness/cleanup.ts';
+import { quantile, report } from './harness/options.ts';
 
 const SHARDS = 10_000;
 const ROUNDS = 400;
 
-const dataDirectory = await mkdtemp(join(tmpdir(), 'gatehouse-bench-'));
-const server = await startEmbeddedPostgres({ dataDirectory });
-try {
+await withCleanup(async () => {
+  const dataDirectory = await mkdtemp(join(tmpdir(), 'gatehouse-bench-'));
+  atEnd(() => rm(dataDirectory, { recursive: true, force: true }));
+  const server = await startEmbeddedPostgres({ dataDirectory });
+  atEnd(() => server.stop());
   await migrate(server.target);
   const client = new Client(
     clientConfig(server.target, { applicationName: 'bench', statementTimeoutMs: 0 }),
@@ -32,20 +36,17 @@ try {
   );
   await client.query(INDEX_SESSION);
   const floor = await time(() => client.query({ name: 'nothing', text: 'select 1' }));
-  console.log(`one row of a prepared statement: ${show(floor)}`);
+  show('select 1', 0, floor);
   for (const count of [1, 10, 100, 1_000]) {
     for (const moved of [0, 1, count]) {
       if (moved === 1 && count === 1) continue;
       let round = 0;
       const taken = await time(() => readIndex(client, asks(count, moved, round++), 5_000));
-      console.log(`${count} shards, ${moved} of them moved by one seq: ${show(taken)}`);
+      show(`${count} shards`, moved, taken);
     }
   }
   await client.end();
-} finally {
-  await server.stop();
-  await rm(dataDirectory, { recursive: true, force: true });
-}
+});
 
 /** The last `moved` of the shards are known as they were one revision ago. */
 function asks(count: number, moved: number, round: number): IndexAsk[] {
@@ -58,7 +59,7 @@ function asks(count: number, moved: number, round: number): IndexAsk[] {
   });
 }
 
-/** Milliseconds, sorted. */
+/** Milliseconds of each. */
 async function time(query: () => Promise<unknown>): Promise<number[]> {
   for (let i = 0; i < 50; i++) await query();
   const taken: number[] = [];
@@ -67,10 +68,10 @@ async function time(query: () => Promise<unknown>): Promise<number[]> {
     await query();
     taken.push(performance.now() - startMs);
   }
-  return taken.sort((a, b) => a - b);
+  return taken;
 }
 
-function show(taken: readonly number[]): string {
-  const at = (share: number): string => (taken[Math.floor(share * taken.length)] ?? 0).toFixed(2);
-  return `p10 ${at(0.1)} ms, p50 ${at(0.5)} ms, p99 ${at(0.99)} ms`;
+function show(look: string, moved: number, taken: readonly number[]): void {
+  const [p10Ms, p50Ms, p99Ms] = [0.1, 0.5, 0.99].map((q) => quantile(taken, q));
+  report({ look, moved, p10Ms, p50Ms, p99Ms });
 }

@@ -1,139 +1,94 @@
-/**
- * `npm run bench` runs every micro-benchmark; `npm run bench -- NAME…` those named, long ones too.
- * Each yields the number that `--list` states. JSON goes to stdout, progress to stderr; what differs
- * from the baseline is told, never a failure: machines are noisy.
- */
-import { writeFileSync } from 'node:fs';
+/** `npm run bench` lists the benchmarks, `npm run bench -- NAME…` runs them. A JSON line a row goes to stderr as it comes, all of them to stdout. */
+import { accessSync, constants } from 'node:fs';
+import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
-import { compareWithBaseline, readBaseline, writeBaseline } from './harness/baseline.ts';
-import { measureMicro, type MicroResult } from './harness/measure.ts';
-import { PROGRAMS, runProgram } from './harness/programs.ts';
-import {
-  commitOfTree,
-  loadNow,
-  machineOf,
-  type ProgramResult,
-  writeRecord,
-} from './harness/record.ts';
-import { MICRO_BENCHES } from './micro/all.ts';
+import { PROGRAMS, type ProgramResult, runProgram } from './harness/programs.ts';
+import { commitOfTree, loadNow, machineOf, writeRecord } from './harness/record.ts';
 
-const FLAGS = {
-  list: { type: 'boolean', default: false },
-  help: { type: 'boolean', default: false },
-  compare: { type: 'boolean', default: false },
-  'save-baseline': { type: 'boolean', default: false },
-  out: { type: 'string' },
-  json: { type: 'string' },
-  ms: { type: 'string', default: '100' },
-  scale: { type: 'string', default: '1' },
-} as const;
-
-const listed = ({ name, yields }: { readonly name: string; readonly yields: string }): string =>
-  `  ${name.padEnd(20)} ${yields}`;
-const USAGE = `usage: npm run bench -- [NAME…] [--compare] [--save-baseline] [--out FILE] [--json FILE] [--ms 100] [--scale 1] [-- ARGUMENTS…]
-micro-benchmarks, all of them without a NAME:
-${MICRO_BENCHES.map(listed).join('\n')}
---json writes a record for bench/results, from which docs/benchmarks.md is made.
-long benchmarks, by name; ARGUMENTS go to the program, a DATA_DIR left out is made at --scale:
-${PROGRAMS.map(listed).join('\n')}
+const USAGE = `usage: npm run bench -- NAME… [--seconds 2] [--rounds 7] [--scale 0.1] [--json FILE] [-- ARGUMENT…]
+${PROGRAMS.map(({ name, yields }) => `  ${name.padEnd(14)} ${yields}`).join('\n')}
+ARGUMENTs go to the benchmark: a CHECKOUT is the directory of another checkout with its dependencies installed, which takes
+turns with this one; columns that begin with "first" have this one's figure over that of the row. --scale 1 are 101,000 tuples. --json writes a record for bench/results (npm run docs:benchmarks).
 `;
+
+/** A smaller data set has no deep grants to ask about. */
+const LEAST = { seconds: 0.1, rounds: 1, scale: 0.1 } as const;
 
 type Options = {
   readonly names: readonly string[];
   readonly programArguments: readonly string[];
-  readonly roundMs: number;
-  readonly scale: number;
-  readonly out: string | undefined;
+  readonly env: Readonly<Record<string, string>>;
   /** Where the record of the run goes: machine, load, commit, results. */
   readonly json: string | undefined;
-  readonly isCompared: boolean;
-  readonly isSaved: boolean;
 };
 
-/** Undefined when the usage was asked for. Errors: says what is wrong with them. */
-function optionsOf(args: readonly string[]): Options | undefined {
+/** Errors: throws with what is wrong with the arguments. */
+function optionsOf(args: readonly string[]): Options {
   const border = args.indexOf('--');
   const { values, positionals } = parseArgs({
     args: border < 0 ? [...args] : args.slice(0, border),
     allowPositionals: true,
-    options: FLAGS,
+    options: {
+      help: { type: 'boolean', default: false },
+      seconds: { type: 'string' },
+      rounds: { type: 'string' },
+      scale: { type: 'string' },
+      json: { type: 'string' },
+    },
   });
-  if (values.list || values.help) return undefined;
-  const known = new Set([...MICRO_BENCHES, ...PROGRAMS].map(({ name }) => name));
-  const stranger = positionals.find((name) => !known.has(name));
-  if (stranger !== undefined) throw new Error(`there is no benchmark "${stranger}"`);
-  for (const name of ['ms', 'scale'] as const) {
-    const number = Number(values[name]);
-    if (!Number.isFinite(number) || number <= 0) throw new Error(`--${name} is not above 0`);
+  const known = new Set(PROGRAMS.map(({ name }) => name));
+  const unknown = positionals.find((name) => !known.has(name));
+  if (unknown !== undefined) throw new Error(`there is no benchmark "${unknown}"`);
+  const env: Record<string, string> = {};
+  for (const name of ['seconds', 'rounds', 'scale'] as const) {
+    const value = values[name];
+    if (value === undefined) continue;
+    const least = LEAST[name];
+    if (!(Number(value) >= least && Number(value) < Infinity))
+      throw new Error(`--${name} must be at least ${least}`);
+    env[`BENCH_${name.toUpperCase()}`] = value;
   }
+  if (values.json !== undefined) accessSync(dirname(values.json), constants.W_OK);
   return {
-    names: positionals.length > 0 ? positionals : MICRO_BENCHES.map(({ name }) => name),
+    names: values.help ? [] : positionals,
     programArguments: border < 0 ? [] : args.slice(border + 1),
-    roundMs: Number(values.ms),
-    scale: Number(values.scale),
-    out: values.out,
+    env,
     json: values.json,
-    isCompared: values.compare,
-    isSaved: values['save-baseline'],
   };
 }
 
 async function main(): Promise<number> {
-  let options: Options | undefined;
+  let options: Options;
   try {
     options = optionsOf(process.argv.slice(2));
   } catch (error) {
     process.stderr.write(`${(error as Error).message}\n${USAGE}`);
     return 2;
   }
-  if (options === undefined) {
+  const { names, env, programArguments, json } = options;
+  if (names.length === 0) {
     process.stdout.write(USAGE);
     return 0;
   }
   const machine = machineOf();
   // Before the run: without a checkout it ends here, not after an hour.
-  const commit = options.json === undefined ? '' : commitOfTree();
+  const commit = json === undefined ? '' : commitOfTree();
   const before = loadNow();
-  const micro: MicroResult[] = [];
-  for (const bench of MICRO_BENCHES) {
-    if (!options.names.includes(bench.name)) continue;
-    const result = await measureMicro(bench, options.roundMs);
-    micro.push(result);
-    const noise = (result.noise * 100).toFixed(0);
-    process.stderr.write(`${bench.name}: ${result.nsPerOperation} ${bench.yields}, ±${noise} %\n`);
-  }
   const programs: ProgramResult[] = [];
-  let exitCode = 0;
-  for (const program of PROGRAMS) {
-    if (!options.names.includes(program.name)) continue;
+  for (const program of PROGRAMS.filter(({ name }) => names.includes(name))) {
     process.stderr.write(`${program.name}: ${program.yields}\n`);
-    const { scale, programArguments } = options;
-    const { results, code } = await runProgram(program, { scale, arguments: programArguments });
-    programs.push({ name: program.name, yields: program.yields, code, results });
-    if (code !== 0) exitCode = 1;
+    programs.push(await runProgram(program, { env, arguments: programArguments }));
   }
-  if (options.isSaved) writeBaseline(micro, machine);
-  const comparisons = options.isCompared ? compareWithBaseline(micro, readBaseline()) : [];
-  for (const { name, change, noise, verdict } of comparisons) {
-    process.stderr.write(`${name}: ${change} × the baseline, ${verdict} (±${noise})\n`);
+  process.stdout.write(`${JSON.stringify({ machine, programs }, null, 2)}\n`);
+  if (json !== undefined) {
+    const command = ['npm run bench --', ...process.argv.slice(2)].join(' ');
+    const date = new Date().toISOString().slice(0, 10);
+    const load = { before, after: loadNow() };
+    writeRecord(json, { title: names.join(', '), command, date, commit, machine, load, programs });
   }
-  const text = `${JSON.stringify({ machine, micro, programs, comparisons }, null, 2)}\n`;
-  process.stdout.write(text);
-  if (options.out !== undefined) writeFileSync(options.out, text);
-  if (options.json !== undefined) {
-    writeRecord(options.json, {
-      title: options.names.join(', '),
-      command: ['npm run bench --', ...process.argv.slice(2)].join(' '),
-      date: new Date().toISOString().slice(0, 10),
-      commit,
-      machine,
-      load: { before, after: loadNow() },
-      micro,
-      programs,
-      comparisons,
-    });
-  }
-  return exitCode;
+  return programs.every(({ code }) => code === 0) ? 0 : 1;
 }
 
+// The benchmark hears of Ctrl-C as well, and ends what it started first.
+process.on('SIGINT', () => undefined);
 process.exitCode = await main();

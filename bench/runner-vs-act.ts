@@ -1,14 +1,16 @@
-// Yields milliseconds from request to the end of a workflow run, beside act on this machine, in
-// alternating rounds: a job of `true`, a matrix of 50 of them, a step that prints 1,000,000 lines.
-// Run: npm run bench -- runner-vs-act [-- ROUNDS [STRATEGY [CASE]]]; act is that of ACT or on PATH, if any.
+/**
+ * Milliseconds from request to the end of a workflow run, beside act on this machine in alternating rounds: a job of `true`, a matrix
+ * of 50 of them, a step that prints 1,000,000 lines. [STRATEGY] of the workspace; act is that of ACT or on PATH, if any.
+ */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { loadavg, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findAct, hostArguments, runAct, type ActOutcome } from '../test/support/act-process.ts';
-import { RunnerService, type ServiceOutcome } from './runner-vs-act/runner-service.ts';
+import { atEnd, withCleanup } from './harness/cleanup.ts';
+import { OPTIONS, quantile, report } from './harness/options.ts';
+import { RunnerService, type ServiceOutcome } from './harness/runner-service.ts';
 
-const ROUNDS = 5;
 const LEGS = 50;
 const LINES = 1_000_000;
 const FILES = 40;
@@ -19,22 +21,19 @@ type Case = {
   readonly text: string;
   /** Frames of log lines that the subscriber must get, or a `gap` tells of them. */
   readonly lines: number;
-  /** How many times faster than act it is to be. */
-  readonly target: number;
 };
 
 const job = (step: string, more = ''): string =>
   `on: [push, workflow_dispatch]\njobs:\n  one:\n    runs-on: ubuntu-latest\n${more}    steps: [{ run: '${step}' }]\n`;
 const legs = Array.from({ length: LEGS }, (_, index) => index + 1).join(', ');
 const CASES: readonly Case[] = [
-  { name: 'noop', text: job('true'), lines: 0, target: 2 },
+  { name: 'noop', text: job('true'), lines: 0 },
   {
     name: 'matrix',
     text: job('true', `    strategy: { matrix: { n: [${legs}] } }\n`),
     lines: 0,
-    target: 3,
   },
-  { name: 'lines', text: job(`seq ${LINES}`), lines: LINES, target: 3 },
+  { name: 'lines', text: job(`seq ${LINES}`), lines: LINES },
 ];
 
 /** A clean repository with the workflows and a few files. */
@@ -57,18 +56,6 @@ function makeProject(): string {
   return dir;
 }
 
-const rounded = (values: readonly number[]): readonly number[] =>
-  values.map((value) => Math.round(value));
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
-}
-
-/** `auto` is the runner's own choice. */
-function strategyOf(argument: string | undefined): string | undefined {
-  return argument === 'auto' ? undefined : argument;
-}
-
 function mean(values: readonly number[]): number {
   return Math.round(values.reduce((sum, value) => sum + value, 0) / values.length);
 }
@@ -78,69 +65,43 @@ function mustSucceed(name: string, outcome: ServiceOutcome): void {
 }
 
 async function main(): Promise<void> {
-  const [rounds = String(ROUNDS), strategy, only] = process.argv.slice(2);
+  const [strategy] = process.argv.slice(2);
   const act = findAct();
+  if (act === undefined) process.stderr.write('act is not installed: this runner alone\n');
   const workspace = makeProject();
+  atEnd(() => rmSync(workspace, { recursive: true, force: true }));
   const service = await RunnerService.start(workspace);
+  atEnd(() => service.stop());
   const logFile = join(workspace, '.runner', 'act.log');
-  try {
-    for (const one of CASES) {
-      if (only !== undefined && one.name !== only) continue;
-      const ours: ServiceOutcome[] = [];
-      const theirs: ActOutcome[] = [];
-      const loadBefore = loadavg()[0] ?? 0;
-      mustSucceed(one.name, await service.run(one.name, strategyOf(strategy)));
-      for (let round = 0; round < Number(rounds); round++) {
-        if (act !== undefined) {
-          const args = hostArguments('push', `${FOLDER}/${one.name}.yml`);
-          const outcome = await runAct(act, args, { cwd: workspace, logFile });
-          if (outcome.exitCode !== 0) throw new Error(`act ended with ${outcome.exitCode}`);
-          theirs.push(outcome);
-        }
-        const outcome = await service.run(one.name, strategyOf(strategy));
-        mustSucceed(one.name, outcome);
-        ours.push(outcome);
+  for (const { name, lines } of CASES) {
+    const ours: ServiceOutcome[] = [];
+    const theirs: ActOutcome[] = [];
+    mustSucceed(name, await service.run(name, strategy));
+    for (let round = 0; round < OPTIONS.rounds; round++) {
+      if (act !== undefined) {
+        const args = hostArguments('push', `${FOLDER}/${name}.yml`);
+        const outcome = await runAct(act, args, { cwd: workspace, logFile });
+        if (outcome.exitCode !== 0) throw new Error(`act ended with ${outcome.exitCode}`);
+        theirs.push(outcome);
       }
-      report(one, ours, theirs, [loadBefore, loadavg()[0] ?? 0]);
+      const outcome = await service.run(name, strategy);
+      mustSucceed(name, outcome);
+      if (outcome.frames < lines) throw new Error(`${name}: ${outcome.frames} frames`);
+      ours.push(outcome);
     }
-  } finally {
-    await service.stop();
-    rmSync(workspace, { recursive: true, force: true });
+    report({ run: name, by: 'this runner', ...figuresOf(ours) });
+    if (theirs.length > 0) report({ run: name, by: 'act', ...figuresOf(theirs) });
   }
 }
 
-function report(
-  one: Case,
-  ours: readonly ServiceOutcome[],
-  theirs: readonly ActOutcome[],
-  load: readonly number[],
-): void {
-  const ourMs = median(ours.map(({ ms }) => ms));
-  const theirMs = median(theirs.map(({ ms }) => ms));
-  const beside =
-    theirs.length === 0
-      ? {}
-      : {
-          actMs: Math.round(theirMs),
-          timesFaster: Number((theirMs / ourMs).toFixed(2)),
-          target: one.target,
-          actProcessorMs: mean(theirs.map(({ processorMs }) => processorMs)),
-          actAllMs: rounded(theirs.map(({ ms }) => ms)),
-          actPeakMib: Math.max(...theirs.map(({ peakMib }) => peakMib)),
-        };
-  const result = {
-    what: one.name,
-    ms: Math.round(ourMs),
-    processorMs: mean(ours.map(({ processorMs }) => processorMs)),
-    ...beside,
-    allMs: rounded(ours.map(({ ms }) => ms)),
-    leastFrames: Math.min(...ours.map(({ frames }) => frames)),
-    megabytes: Math.round(median(ours.map(({ megabytes }) => megabytes))),
-    beforeMib: ours[0]?.beforeMib ?? 0,
-    peakMib: Math.max(...ours.map(({ peakMib }) => peakMib)),
-    load: load.map((value) => Number(value.toFixed(1))),
+/** Medians and means of the rounds; the peak is that of the runner or act, without the steps. */
+function figuresOf(outcomes: readonly (ServiceOutcome | ActOutcome)[]): Record<string, number> {
+  return {
+    ms: Math.round(quantile(outcomes.map(({ ms }) => ms))),
+    slowestMs: Math.round(Math.max(...outcomes.map(({ ms }) => ms))),
+    processorMs: mean(outcomes.map(({ processorMs }) => processorMs)),
+    peakMib: Math.max(...outcomes.map(({ peakMib }) => peakMib)),
   };
-  console.log(JSON.stringify(result));
 }
 
-await main();
+await withCleanup(main);

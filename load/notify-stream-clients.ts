@@ -2,110 +2,80 @@
  * Holds many live streams open in a process of its own, so that receiving disturbs neither the service
  * nor the generator. Started by scenarios/notify-live.ts, which it talks to over the channel of fork.
  */
-import { connect, type Socket } from 'node:net';
-import { createHistogram } from 'node:perf_hooks';
+import { connect } from 'node:net';
+import { percentilesOf } from './drive/counts.ts';
+import { LatencyHistogram } from './drive/latency-histogram.ts';
+import type { Percentiles } from './drive/run-result.ts';
 
-/** What the scenario tells this process. */
+/** What the scenario tells this process; an answer follows each. */
 export type StreamCommand =
   | { readonly kind: 'open'; readonly port: number; readonly paths: readonly string[] }
   | { readonly kind: 'report' };
 
 /** What this process has received. */
 export type StreamReport = {
-  readonly kind: 'report';
-  readonly openCount: number;
+  readonly open: number;
   /** Notifications with a due time, which are the measured ones. */
   readonly received: number;
   /** Notifications whose sequence did not follow the one before on the same stream. */
   readonly outOfOrder: number;
   readonly gapEvents: number;
-  readonly p50Ms: number;
-  readonly p90Ms: number;
-  readonly p99Ms: number;
-  readonly p999Ms: number;
-  readonly maxMs: number;
+  /** Milliseconds from when it was due. */
+  readonly latencies: Percentiles;
 };
-export type StreamAnswer = StreamReport | { readonly kind: 'opened'; readonly tookMs: number };
 
 /** Connections that are being opened at once. */
 const OPENING_MAX = 50;
 
-const latency = createHistogram({ lowest: 1, highest: 600_000_000_000, figures: 3 });
-let openCount = 0;
-let received = 0;
-let outOfOrder = 0;
-let gapEvents = 0;
+const histogram = new LatencyHistogram();
+let [open, outOfOrder, gapEvents] = [0, 0, 0];
 
 /** Opens one stream; resolves with its first event. */
 function openStream(port: number, path: string): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const socket: Socket = connect(port, '127.0.0.1');
+  const socket = connect({ port, host: '127.0.0.1', noDelay: true });
   let rest = '';
   let last = -1;
   const onEvent = (event: string, nowNs: bigint): void => {
-    const id = /^id: (\d+)$/m.exec(event)?.[1];
     if (event.includes('event: gap')) gapEvents++;
+    const id = /^id: (\d+)$/m.exec(event)?.[1];
     if (id === undefined) return;
-    const sequence = Number(id);
     if (last === -1) {
-      openCount++;
+      open++;
       resolve();
-    } else if (sequence !== last + 1) outOfOrder++;
-    last = sequence;
+    } else if (Number(id) !== last + 1) outOfOrder++;
+    last = Number(id);
     const dueUs = /"due_us":(\d+)/.exec(event)?.[1];
-    if (dueUs === undefined) return;
-    received++;
-    latency.record(Math.max(1, Number(nowNs - BigInt(dueUs) * 1000n)));
+    if (dueUs !== undefined) histogram.record(Number(nowNs / 1_000n - BigInt(dueUs)) / 1_000);
   };
-  socket.setNoDelay(true).setEncoding('latin1');
+  socket.setEncoding('latin1');
   socket.on('data', (text) => {
     const nowNs = process.hrtime.bigint();
-    const blocks = (rest + text.toString()).split('\n\n');
-    rest = blocks.pop() ?? '';
-    for (const block of blocks) onEvent(block, nowNs);
+    const events = (rest + text.toString()).split('\n\n');
+    rest = events.pop() ?? '';
+    for (const event of events) onEvent(event, nowNs);
   });
   socket.on('error', reject);
   socket.on('close', () => {
-    openCount--;
+    open--;
     reject(new Error('a stream was closed'));
   });
   socket.write(`GET ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: text/event-stream\r\n\r\n`);
   return promise;
 }
 
-async function openAll(port: number, paths: readonly string[]): Promise<void> {
-  const startMs = performance.now();
-  const waiting = paths.values();
-  const opener = async (): Promise<void> => {
-    for (const path of waiting) await openStream(port, path);
-  };
-  await Promise.all(Array.from({ length: OPENING_MAX }, opener));
-  answer({ kind: 'opened', tookMs: performance.now() - startMs });
-}
-
-function report(): void {
-  const ms = (percentile: number): number => latency.percentile(percentile) / 1e6;
-  answer({
-    kind: 'report',
-    openCount,
-    received,
-    outOfOrder,
-    gapEvents,
-    p50Ms: ms(50),
-    p90Ms: ms(90),
-    p99Ms: ms(99),
-    p999Ms: ms(99.9),
-    maxMs: latency.max / 1e6,
-  });
-}
-
-function answer(message: StreamAnswer): void {
-  process.send?.(message);
-}
-
 process.on('message', (command: StreamCommand) => {
-  if (command.kind === 'open') void openAll(command.port, command.paths);
-  else report();
+  const report = (): void => {
+    const latencies = percentilesOf(histogram);
+    const received = histogram.count;
+    process.send?.({ open, received, outOfOrder, gapEvents, latencies } satisfies StreamReport);
+  };
+  if (command.kind === 'report') return report();
+  const paths = command.paths.values();
+  const opener = async (): Promise<void> => {
+    for (const path of paths) await openStream(command.port, path);
+  };
+  void Promise.all(Array.from({ length: OPENING_MAX }, opener)).then(report);
 });
 // The scenario has ended, however it did.
 process.on('disconnect', () => process.exit(0));

@@ -119,6 +119,26 @@ describe('imports', () => {
   });
 });
 
+/** Who may import benchmarks and load tests: the first folder of the importer, by what is imported. */
+const MEASURING: readonly (readonly [imported: string, importers: RegExp])[] = [
+  ['load/', /^(?:load|test\/load)\//],
+  ['bench/harness/', /^(?:bench|load|test\/(?:bench|load)|scripts\/benchmarks)\//],
+  ['bench/', /^(?:bench|test\/bench)\//],
+];
+
+test('load tests import the harness of benchmarks, and nothing else imports either', () => {
+  const files = filesOf(['{src,test,bench,load,verify,scripts,clients}/**/*.{ts,mjs}']);
+  const measured = files
+    .flatMap((path) => importsOf(path, readFileSync(path, 'utf8')))
+    .filter(({ to }) => /^(?:bench|load)\//.test(to));
+  expect(measured.length).toBeGreaterThan(50);
+  const faults = measured.filter(({ from, to }) => {
+    const rule = MEASURING.find(([imported]) => to.startsWith(imported));
+    return rule !== undefined && !rule[1].test(from);
+  });
+  expect(faults.map(({ from, to }) => `${from} imports ${to}`)).toEqual([]);
+});
+
 test('no file is too long', () => {
   const errors = filesOf(['{src,test,bench,load,verify,scripts}/**/*.ts']).flatMap((path) => {
     const lines = readFileSync(path, 'utf8').split('\n').length - 1;

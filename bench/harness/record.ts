@@ -2,8 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { cpus, loadavg, totalmem } from 'node:os';
-import type { Comparison } from './baseline.ts';
-import type { MicroResult } from './measure.ts';
+import type { ProgramResult } from './programs.ts';
 
 /** A table of figures as it was written down. */
 export type RecordedTable = {
@@ -24,15 +23,6 @@ export type TranscribedRecord = {
   readonly tables: readonly RecordedTable[];
 };
 
-/** What a long benchmark printed. */
-export type ProgramResult = {
-  readonly name: string;
-  readonly yields: string;
-  /** Exit code; null when a signal ended it. */
-  readonly code: number | null;
-  readonly results: readonly unknown[];
-};
-
 /** A run of `npm run bench -- --json FILE`. */
 export type MeasuredRecord = {
   readonly title: string;
@@ -42,9 +32,7 @@ export type MeasuredRecord = {
   readonly machine: Machine;
   /** Load averages of a minute, before and after the run. */
   readonly load: { readonly before: number; readonly after: number };
-  readonly micro: readonly MicroResult[];
   readonly programs: readonly ProgramResult[];
-  readonly comparisons: readonly Comparison[];
 };
 
 /** What a run depends on of the machine. */

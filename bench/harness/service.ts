@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { atEnd } from './cleanup.ts';
 
 export type Service = {
   readonly baseUrl: string;
@@ -23,7 +24,7 @@ type LogLine = {
 };
 
 /**
- * A service of its own on free ports with an empty data directory; `env` adds settings. Stopped by `stop`.
+ * A service of its own on free ports with an empty data directory; `env` adds settings. Stopped by `stop`, or at the end of `withCleanup`.
  * LOAD_NODE_ARGS are arguments of its Node.js, such as --trace-gc; what that prints goes to stderr. `directory` is
  * another checkout, whose code runs; `node` another Node.js, which runs it.
  */
@@ -38,6 +39,8 @@ export async function startService(
   const nodeArgs = (process.env['LOAD_NODE_ARGS'] ?? '').split(' ').filter((arg) => arg !== '');
   const child = spawn(node, [...nodeArgs, 'src/main.ts'], {
     cwd: directory,
+    // Ctrl-C of a terminal is for the program that started it, which stops it.
+    detached: true,
     stdio: ['ignore', nodeArgs.length > 0 ? process.stderr : 'ignore', 'pipe'],
     env: {
       PATH: process.env['PATH'],
@@ -50,16 +53,17 @@ export async function startService(
       ...env,
     },
   });
-  const { port, metricsPort } = await readyPorts(child);
-  const startMs = performance.now() - startedMs;
   const stop = async (): Promise<void> => {
-    if (child.exitCode === null) {
+    if (child.exitCode === null && child.signalCode === null) {
       const gone = new Promise((resolve) => child.once('exit', resolve));
       child.kill('SIGTERM');
       await gone;
     }
     await rm(dataDir, { recursive: true, force: true });
   };
+  atEnd(stop);
+  const { port, metricsPort } = await readyPorts(child);
+  const startMs = performance.now() - startedMs;
   return {
     baseUrl: `http://127.0.0.1:${port}`,
     metricsUrl: `http://127.0.0.1:${metricsPort}`,
@@ -86,19 +90,9 @@ function readyPorts(child: ChildProcess): Promise<Ports> {
       resolve({ port, metricsPort });
     }
   });
+  child.once('error', reject);
   child.once('exit', (code) =>
     reject(new Error(`the service ended (${code}):\n${last.join('\n')}`)),
   );
   return promise;
-}
-
-/** User and system CPU seconds of a process so far, from the proc file system; NaN where there is none. */
-export async function cpuSeconds(pid: number): Promise<number> {
-  try {
-    const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return (Number(fields[11]) + Number(fields[12])) / 100;
-  } catch {
-    return Number.NaN;
-  }
 }

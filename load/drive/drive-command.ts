@@ -1,13 +1,17 @@
-import { readFileSync, writeFileSync } from 'node:fs';
-import { basename } from 'node:path';
+import { accessSync, constants, readFileSync, writeFileSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type Service, startService } from '../../bench/harness/service.ts';
-import { comparisonReport, differencesOf } from '../report/comparison-report.ts';
-import { REPORT_BYTES_MAX, runOf } from '../report/report-page.ts';
-import { runReport, totalsOf, warningsOf } from '../report/run-report.ts';
-import { runTable } from '../report/run-table.ts';
+import {
+  comparisonTable,
+  runTable,
+  serviceLine,
+  tableLines,
+  totalsOf,
+  warningsOf,
+} from '../report/figures.ts';
+import { type LabelledRun, reportPage, runOf } from '../report/page.ts';
 import { drive } from './drive.ts';
-import type { Target } from './messages.ts';
 import { PlanError, readPlan } from './parse-plan.ts';
 import { TargetError } from './prepare-target.ts';
 import type { RunResult } from './run-result.ts';
@@ -44,9 +48,12 @@ two runs beside each other:
 /** Arguments that make no sense: said with how it is meant. */
 export class UsageError extends Error {}
 
-/** Whether the command line asks for a run by a file. */
-export function isDrive(args: readonly string[]): boolean {
-  return args.some((arg) => /^--(target|mix|replay)(=|$)/.test(arg));
+/** Whether the command line asks for a run by a file: it begins with an option, and names no scenario. */
+export function isDrive(args: readonly string[], scenarios: readonly string[]): boolean {
+  const [first = '--help'] = args;
+  return (
+    first.startsWith('--') && first !== '--help' && !args.some((arg) => scenarios.includes(arg))
+  );
 }
 
 /**
@@ -57,41 +64,31 @@ export async function driveCommand(args: readonly string[]): Promise<number> {
   const { values } = parseArgs({ args: [...args], options: OPTIONS });
   const number = (name: 'speed' | 'repeat' | 'generators' | 'connections', max: number): number => {
     const value = Number(values[name]);
-    const isFine = value > 0 && value <= max && (name === 'speed' || Number.isInteger(value));
-    if (!isFine) throw new UsageError(`--${name} is no number up to ${max}`);
-    return value;
+    if (value > 0 && value <= max && (name === 'speed' || Number.isInteger(value))) return value;
+    throw new UsageError(`--${name} is no number up to ${max}`);
   };
-  if (values.mix !== undefined && values.replay !== undefined) {
+  const { mix = DEFAULT_MIX, replay: path, target: url } = values;
+  if (values.mix !== undefined && path !== undefined) {
     throw new UsageError('either --mix or --replay');
   }
-  if (values.replay !== undefined && values.target === undefined) {
-    throw new UsageError(
-      '--replay needs --target: a service of its own would hold nothing to ask about',
-    );
+  if (path !== undefined && url === undefined) {
+    throw new UsageError('--replay needs --target: a service of its own would hold nothing to ask');
   }
-  const mix = values.mix ?? DEFAULT_MIX;
-  const replay =
-    values.replay === undefined
-      ? undefined
-      : { path: values.replay, speed: number('speed', 1000), repeat: number('repeat', 1000) };
+  for (const file of [values.json, values.report]) assertWritable(file);
+  const [speed, repeat] = [number('speed', 1000), number('repeat', 1000)];
+  const replay = path === undefined ? undefined : { path, speed, repeat };
   const plan = replay === undefined ? readPlan(mix) : undefined;
   const generators = number('generators', 64);
   const connections = number('connections', 10_000);
   let service: Service | undefined;
   try {
-    if (values.target === undefined) service = await startService();
-    const target: Target =
-      service === undefined
-        ? {
-            url: values.target ?? '',
-            token: secretOf(values['token-file'], 'LOAD_TOKEN'),
-          }
-        : { url: service.baseUrl, token: service.token };
+    if (url === undefined) service = await startService();
+    const token = service?.token ?? secretOf(values['token-file'], 'LOAD_TOKEN');
+    const secretFile = values['admin-secret-file'];
     const run = await drive({
-      title: values.title ?? `Load: ${basename(values.replay ?? mix)}`,
-      target,
-      adminSecret:
-        service?.adminSecret ?? secretOf(values['admin-secret-file'], 'LOAD_ADMIN_SECRET'),
+      title: values.title ?? `Load: ${basename(path ?? mix)}`,
+      target: { url: service?.baseUrl ?? url ?? '', token },
+      adminSecret: service?.adminSecret ?? secretOf(secretFile, 'LOAD_ADMIN_SECRET'),
       metricsUrls: values['metrics-url'] ?? (service === undefined ? [] : [service.metricsUrl]),
       plan,
       replay,
@@ -99,28 +96,31 @@ export async function driveCommand(args: readonly string[]): Promise<number> {
       connections,
       isAgreed: values.yes,
     });
-    return tell(run, values.report, values.json);
+    const code = tell(run);
+    if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(run)}\n`);
+    if (values.report !== undefined) writeReport(values.report, [{ label: '', run }]);
+    return code;
   } finally {
     await service?.stop();
   }
 }
 
-function tell(
-  run: RunResult,
-  reportFile: string | undefined,
-  jsonFile: string | undefined,
-): number {
+/** Says the warnings of a run and its first wrong answers. Returns its exit code. */
+export function tellRemarks(run: RunResult): number {
+  const { wrong, answered } = totalsOf(run);
+  for (const remark of [...warningsOf(run), ...run.failures]) process.stderr.write(`! ${remark}\n`);
+  return wrong > 0 || answered === 0 ? 1 : 0;
+}
+
+function tell(run: RunResult): number {
   const totals = totalsOf(run);
   const { operations, generatorCpuCores, sentLateP99Ms } = run;
-  process.stdout.write(
-    `${JSON.stringify({ title: run.title, ...totals, operations, generatorCpuCores, sentLateP99Ms }, null, 2)}\n`,
-  );
-  process.stderr.write(`\n${runTable(run).join('\n')}\n`);
-  for (const warning of warningsOf(run)) process.stderr.write(`! ${warning}\n`);
-  for (const failure of run.failures) process.stderr.write(`! ${failure}\n`);
-  if (jsonFile !== undefined) writeFileSync(jsonFile, `${JSON.stringify(run)}\n`);
-  if (reportFile !== undefined) writeReport(reportFile, runReport(run));
-  return totals.wrong > 0 || totals.answered === 0 ? 1 : 0;
+  const told = { title: run.title, ...totals, operations, generatorCpuCores, sentLateP99Ms };
+  process.stdout.write(`${JSON.stringify(told, null, 2)}\n`);
+  process.stderr.write(`\n${tableLines(runTable(run)).join('\n')}\n`);
+  const service = serviceLine(run);
+  if (service !== undefined) process.stderr.write(`${service}\n`);
+  return tellRemarks(run);
 }
 
 /** `compare A B`: reports or JSON files of two runs. Errors: UsageError; throws for a file that is neither. */
@@ -130,35 +130,43 @@ export function compareCommand(args: readonly string[]): number {
     allowPositionals: true,
     options: { report: { type: 'string' } },
   });
+  const read = (file: string): RunResult => {
+    const text = readFileSync(file, 'utf8');
+    try {
+      return runOf(text, file);
+    } catch (error) {
+      throw new UsageError((error as Error).message);
+    }
+  };
+  assertWritable(values.report);
   const [beforeFile, afterFile] = positionals;
   if (beforeFile === undefined || afterFile === undefined || positionals.length > 2) {
     throw new UsageError('compare takes two files');
   }
-  const [before, after] = [beforeFile, afterFile].map((file) =>
-    runOf(readFileSync(file, 'utf8'), file),
-  ) as [RunResult, RunResult];
-  const differences = differencesOf(before, after);
-  const width = Math.max(...differences.map(({ name }) => name.length));
-  for (const { name, before: a, after: b, percent } of differences) {
-    const change = Number.isNaN(percent) ? '' : `${percent > 0 ? '+' : ''}${percent.toFixed(1)} %`;
-    process.stdout.write(
-      `${name.padEnd(width)}  ${a.toPrecision(4).padStart(12)}  ${b.toPrecision(4).padStart(12)}  ${change}\n`,
-    );
-  }
-  if (values.report !== undefined) writeReport(values.report, comparisonReport(before, after));
+  const [before, after] = [read(beforeFile), read(afterFile)];
+  process.stdout.write(`${tableLines(comparisonTable(before, after)).join('\n')}\n`);
+  const runs = [before, after].map((run, i) => ({ label: i === 0 ? 'A' : 'B', run }));
+  if (values.report !== undefined) writeReport(values.report, runs);
   return 0;
 }
 
-function writeReport(file: string, html: string): void {
-  const bytes = Buffer.byteLength(html);
-  if (bytes > REPORT_BYTES_MAX) {
-    throw new Error(`the report would have ${bytes} bytes, more than ${REPORT_BYTES_MAX}`);
-  }
-  writeFileSync(file, html);
+/** Writes the report of a run, or of two, and tells its path. Errors: those of the file system. */
+export function writeReport(file: string, runs: readonly LabelledRun[]): void {
+  writeFileSync(file, reportPage(runs));
   process.stderr.write(`${file}\n`);
 }
 
-/** Of a file, else of a variable: never of the command line, which every user of the machine can read. */
+/** Refuses a file that cannot be written in its folder, before anything is asked. Errors: UsageError. */
+export function assertWritable(file: string | undefined): void {
+  if (file === undefined) return;
+  try {
+    accessSync(dirname(file), constants.W_OK);
+  } catch {
+    throw new UsageError(`${file}: its folder is not there, or cannot be written to`);
+  }
+}
+
+/** Reads a credential from a file, else from a variable: never of the command line, which every user of the machine can read. */
 function secretOf(file: string | undefined, variable: string): string | undefined {
   const text = file === undefined ? process.env[variable] : readFileSync(file, 'utf8');
   const secret = text?.trim();
@@ -171,8 +179,7 @@ function secretOf(file: string | undefined, variable: string): string | undefine
 
 /** Whether an error is one that its words explain, without a stack. */
 export function isExplained(error: unknown): error is Error {
-  if (error instanceof UsageError || error instanceof PlanError) return true;
-  if (error instanceof TargetError) return true;
+  if ([UsageError, PlanError, TargetError].some((kind) => error instanceof kind)) return true;
   // A file that is not there, or an option that there is not.
   const code = error instanceof Error ? String((error as NodeJS.ErrnoException).code) : '';
   return /^(ENOENT|EACCES|EISDIR|ERR_PARSE_ARGS\w*)$/.test(code);

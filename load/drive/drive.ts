@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { Generators } from './generators.ts';
+import { onInterrupt } from '../../bench/harness/cleanup.ts';
+import { runGenerators } from './generators.ts';
 import type { LoadPlan } from './load-plan.ts';
 import type { Replay, Target } from './messages.ts';
 import { TargetError, assertTarget, prepareTarget } from './prepare-target.ts';
@@ -22,6 +23,8 @@ export type DriveOptions = {
   readonly connections: number;
   /** Whether whoever started it agreed to a target that is not this machine. */
   readonly isAgreed: boolean;
+  /** Whether an earlier run has inserted the data set of the plan. */
+  readonly isFilled?: boolean;
 };
 
 /**
@@ -30,50 +33,45 @@ export type DriveOptions = {
  */
 export async function drive(options: DriveOptions): Promise<RunResult> {
   const { title, target, plan, replay, generators: of, connections } = options;
-  assertTarget(target, plan, options.isAgreed);
+  assertTarget(target, options.isAgreed);
   const progress = new Progress();
-  if (plan?.data !== undefined) {
+  if (plan?.data !== undefined && options.isFilled !== true) {
     progress.say(`filling ${plan.project} …`);
     await prepareTarget(target, options.adminSecret, plan);
   }
-  const metrics =
-    options.metricsUrls.length === 0
-      ? undefined
-      : new ServerMetrics(options.metricsUrls, target.token);
-  await metrics?.probe().catch((error: Error) => {
+  const { metricsUrls } = options;
+  const metrics = metricsUrls.length > 0 ? new ServerMetrics(metricsUrls, target.token) : undefined;
+  await metrics?.scrape().catch((error: Error) => {
     throw new TargetError(`--metrics-url: ${error.message}`);
   });
   const counts = new RunCounts(plan);
   const total = stageSpans(plan).at(-1)?.to;
   let told = 0;
-  const generators = new Generators({
-    target,
-    plan,
-    replay,
-    of,
-    connections,
-    runId: randomBytes(4).toString('hex'),
-    onWindow: (window) => {
-      counts.add(window);
-      // All generators have told of a second once one tells of the next but one.
-      for (; told + 1 < counts.secondsSoFar; told++) {
-        const second = counts.second(told);
-        if (second !== undefined) progress.second(counts.stageName(told), total, second);
-      }
-    },
-  });
-  let isWhole = true;
-  const stop = (): void => {
-    isWhole = false;
-    generators.stop();
-  };
-  process.once('SIGINT', stop);
+  const interrupted = new AbortController();
+  const release = onInterrupt(() => interrupted.abort());
   const startedAt = new Date().toISOString();
   try {
-    await generators.run(() => metrics?.start());
+    await runGenerators({
+      target,
+      plan,
+      replay,
+      of,
+      connections,
+      runId: randomBytes(4).toString('hex'),
+      signal: interrupted.signal,
+      onStart: () => metrics?.start(),
+      onWindow: (window) => {
+        counts.add(window);
+        // All generators have told of a second once one tells of the next but one.
+        for (; told + 1 < counts.secondsSoFar; told++) {
+          const second = counts.second(told);
+          if (second !== undefined) progress.second(counts.stageName(told), total, second);
+        }
+      },
+    });
   } finally {
     metrics?.stop();
-    process.removeListener('SIGINT', stop);
+    release();
     progress.end();
   }
   if (metrics !== undefined && metrics.failures > 0) {
@@ -85,11 +83,11 @@ export async function drive(options: DriveOptions): Promise<RunResult> {
     startedAt,
     target: new URL(target.url).origin,
     plan,
-    replay: replay === undefined ? undefined : { speed: replay.speed, repeat: replay.repeat },
+    replay: replay && { speed: replay.speed, repeat: replay.repeat },
     generators: of,
     ...counts.result(),
     server: metrics?.samples ?? [],
-    metricsOf: options.metricsUrls.length,
-    isWhole,
+    metricsOf: metricsUrls.length,
+    isWhole: !interrupted.signal.aborted,
   };
 }

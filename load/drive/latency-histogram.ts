@@ -26,6 +26,7 @@ export class LatencyHistogram {
     this.#count += 1;
   }
 
+  /** Adds the counts of another one. */
   add(packed: PackedHistogram): void {
     for (let i = 0; i + 1 < packed.length; i += 2) {
       const [bucket, count] = [packed[i] as number, packed[i + 1] as number];
@@ -34,6 +35,7 @@ export class LatencyHistogram {
     }
   }
 
+  /** The buckets that hold something, in order. */
   pack(): PackedHistogram {
     const packed: number[] = [];
     this.#counts.forEach((count, bucket) => {
@@ -52,20 +54,9 @@ export class LatencyHistogram {
     }
     return 0;
   }
-
-  get mean(): number {
-    let sum = 0;
-    this.#counts.forEach((count, bucket) => (sum += count * valueOf(bucket)));
-    return this.#count === 0 ? 0 : sum / this.#count / 1000;
-  }
-
-  /** Forgets all. */
-  clear(): void {
-    this.#counts.fill(0);
-    this.#count = 0;
-  }
 }
 
+/** The histogram of what `pack` gave. */
 export function unpackHistogram(packed: PackedHistogram): LatencyHistogram {
   const histogram = new LatencyHistogram();
   histogram.add(packed);

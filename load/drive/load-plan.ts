@@ -31,11 +31,23 @@ export type Stage = { readonly name: string; readonly seconds: number } & (
 /** Projects that may be written to. */
 export const OWN_PROJECT = /^load-[a-z0-9-]{1,50}$/;
 
-/** Whether a plan changes anything at the target. */
-export function writesOf(plan: LoadPlan): boolean {
-  return plan.data !== undefined || plan.operations.some(({ kind }) => kind === 'write');
-}
-
+/** Whether a stage has arrivals at a rate. */
 export function isOpen(stage: Stage): stage is Extract<Stage, { from: number }> {
   return 'from' in stage;
+}
+
+/** When arrival number `count` (from 0) of a stage is due in seconds from its begin: when the area below its rate has come to it. */
+export function dueAt(stage: Extract<Stage, { from: number }>, count: number): number {
+  const slope = (stage.to - stage.from) / stage.seconds;
+  if (slope === 0) return stage.from === 0 ? Infinity : count / stage.from;
+  if (count === 0) return 0;
+  // Of the two roots the one at which the rate is not negative.
+  return (2 * count) / (stage.from + Math.sqrt(Math.max(0, stage.from ** 2 + 2 * slope * count)));
+}
+
+/** The share of a stage that one of `of` generators has. */
+export function shareOf(stage: Stage, of: number, index: number): Stage {
+  if (isOpen(stage)) return { ...stage, from: stage.from / of, to: stage.to / of };
+  const { callers } = stage;
+  return { ...stage, callers: Math.floor(callers / of) + (index < callers % of ? 1 : 0) };
 }

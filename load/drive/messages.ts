@@ -1,3 +1,4 @@
+import type { PackedCounts } from './counts.ts';
 import type { PackedHistogram } from './latency-histogram.ts';
 import type { LoadPlan } from './load-plan.ts';
 
@@ -32,15 +33,6 @@ export type GeneratorCommand =
   | { readonly kind: 'go'; readonly atMs: number }
   | { readonly kind: 'stop' };
 
-/** What was answered to one kind of operation within a second. */
-export type OperationWindow = {
-  readonly answered: number;
-  readonly wrong: number;
-  readonly refused: number;
-  /** Of what was answered. */
-  readonly latencies: PackedHistogram;
-};
-
 /** One second of one generator, by when answers came; `offered` by when requests were due. */
 export type GeneratorWindow = {
   /** Whole seconds since the start. */
@@ -48,7 +40,7 @@ export type GeneratorWindow = {
   readonly offered: number;
   /** Due, but the generator had too many open already. */
   readonly notSent: number;
-  readonly operations: Readonly<Record<string, OperationWindow>>;
+  readonly operations: Readonly<Record<string, PackedCounts>>;
   /** Counts by code and reason. */
   readonly refused: Readonly<Record<string, number>>;
   /** What was wrong with the first few answers. */
@@ -59,7 +51,6 @@ export type GeneratorWindow = {
 };
 
 export type GeneratorMessage =
-  | { readonly kind: 'ready' }
+  | { readonly kind: 'ready' | 'done' }
   | { readonly kind: 'window'; readonly window: GeneratorWindow }
-  | { readonly kind: 'done' }
   | { readonly kind: 'failed'; readonly message: string };

@@ -12,257 +12,183 @@ export class PlanError extends Error {
   }
 }
 
-/** Ten companies: of fewer no questions of every kind can be drawn. */
-const SCALE_MIN = 0.1;
-const OPERATIONS_MAX = 50;
-const STAGES_MAX = 100;
-const SECONDS_MAX = 24 * 3600;
-const RATE_MAX = 1_000_000;
-const CALLERS_MAX = 10_000;
 const FILE_BYTES_MAX = 1 << 20;
-/** Methods that change nothing: only they may be asked by a path of one's own. */
-const READING_METHODS = [
-  '/workspace.v1.AuthzService/Check',
-  '/workspace.v1.AuthzService/BatchCheck',
-  '/workspace.v1.AuthzService/Expand',
-  '/workspace.v1.AuthzService/ListObjects',
-  '/workspace.v1.AuthzService/ReadRelationTuples',
-];
+
+/** Takes a value of the file at a path. Errors: PlanError. */
+type Parser<T> = (value: unknown, path: string) => T;
+
+function number(min: number, max: number, isWhole = false): Parser<number> {
+  return (value, path) => {
+    const isFine = typeof value === 'number' && value >= min && value <= max;
+    if (isFine && (!isWhole || Number.isInteger(value))) return value;
+    throw new PlanError(path, `is no ${isWhole ? 'whole number' : 'number'} from ${min} to ${max}`);
+  };
+}
+
+function text(lengthMax: number): Parser<string> {
+  return (value, path) => {
+    if (typeof value === 'string' && value !== '' && value.length <= lengthMax) return value;
+    throw new PlanError(path, `is no text of 1 to ${lengthMax} characters`);
+  };
+}
+
+function choice<const T extends string>(choices: readonly T[]): Parser<T> {
+  return (value, path) => {
+    const chosen = choices.find((one) => one === value);
+    if (chosen !== undefined) return chosen;
+    throw new PlanError(path, `is none of ${choices.join(', ')}`);
+  };
+}
+
+function or<T, F extends T | undefined>(fallback: F, parse: Parser<T>): Parser<T | F> {
+  return (value, path) => (value === undefined ? fallback : parse(value, path));
+}
+
+function list<T>(countMax: number, parse: Parser<T>): Parser<readonly T[]> {
+  return (value, path) => {
+    if (!Array.isArray(value) || value.length === 0 || value.length > countMax) {
+      throw new PlanError(path, `is no list of 1 to ${countMax}`);
+    }
+    return value.map((one: unknown, i) => parse(one, `${path}[${i}]`));
+  };
+}
+
+function record(value: unknown, path: string): Readonly<Record<string, unknown>> {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+    return value as Record<string, unknown>;
+  }
+  throw new PlanError(path, 'is no object');
+}
+
+type Shape = Readonly<Record<string, Parser<unknown>>>;
+type Parsed<S extends Shape> = { readonly [K in keyof S]: ReturnType<S[K]> };
+
+function object<S extends Shape>(shape: S): Parser<Parsed<S>> {
+  return (value, path) => {
+    const fields = record(value, path);
+    const at = (name: string): string => (path === '' ? name : `${path}.${name}`);
+    const unknown = Object.keys(fields).find((name) => !Object.hasOwn(shape, name));
+    if (unknown !== undefined) {
+      throw new PlanError(at(unknown), `is none of ${Object.keys(shape).join(', ')}`);
+    }
+    const parsed = Object.entries(shape).map(([name, parse]) => [
+      name,
+      parse(fields[name], at(name)),
+    ]);
+    return Object.fromEntries(parsed) as Parsed<S>;
+  };
+}
+
+const share = <const K extends string>(kind: K) => ({
+  kind: choice([kind]),
+  name: or(kind, text(40)),
+  weight: or(1, number(0.0001, 1e6)),
+});
+const spread = or('uniform', choice(['uniform', 'zipf']));
+const OPERATIONS = {
+  check: object({ ...share('check'), spread }),
+  batch_check: object({
+    ...share('batch_check'),
+    spread,
+    items: or(100, number(1, 10_000, true)),
+  }),
+  list_objects: object(share('list_objects')),
+  write: object({ ...share('write'), tuples: or(1, number(1, 1000, true)) }),
+  request: object({
+    ...share('request'),
+    // Methods that change nothing: only they may be asked by a path of one's own.
+    path: choice(
+      ['Check', 'BatchCheck', 'Expand', 'ListObjects', 'ReadRelationTuples'].map(
+        (method) => `/workspace.v1.AuthzService/${method}`,
+      ),
+    ),
+    body: record,
+  }),
+};
+const KINDS = Object.keys(OPERATIONS) as (keyof typeof OPERATIONS)[];
+
+function operation(value: unknown, path: string): Operation {
+  const kind = choice(KINDS)(record(value, path)['kind'], `${path}.kind`);
+  return OPERATIONS[kind](value, path);
+}
+
+function rate(value: unknown, path: string): { readonly from: number; readonly to: number } {
+  const [constant, end] = [number(0.01, 1e6), number(0, 1e6)];
+  if (typeof value === 'object') return object({ from: end, to: end })(value, path);
+  return { from: constant(value, path), to: constant(value, path) };
+}
+
+const STAGE = object({
+  name: or(undefined, text(40)),
+  seconds: number(0.1, 24 * 3600),
+  rate: or(undefined, rate),
+  callers: or(undefined, number(1, 10_000, true)),
+});
+
+function stage(value: unknown, path: string): Stage {
+  const { name, seconds, callers, rate: arrivals } = STAGE(value, path);
+  const index = Number(/\[(\d+)\]$/.exec(path)?.[1]);
+  const named = { name: name ?? `stage ${index + 1}`, seconds };
+  if (arrivals !== undefined && callers === undefined) return { ...named, ...arrivals };
+  if (arrivals === undefined && callers !== undefined) return { ...named, callers };
+  throw new PlanError(path, 'has either rate or callers');
+}
+
+const PLAN = object({
+  project: text(64),
+  tenant: text(64),
+  // Ten companies at least: of fewer no questions of every kind can be drawn.
+  data: or(undefined, object({ scale: number(0.1, 100), seed: or(7, number(0, 2 ** 31, true)) })),
+  operations: list(50, operation),
+  stages: list(100, stage),
+  deadline_ms: or(undefined, number(1, 600_000)),
+});
 
 /** Reads a plan (load/README.md, Files). Errors: PlanError with the field; those of the file system. */
 export function readPlan(path: string): LoadPlan {
-  const text = readFileSync(path, 'utf8');
-  if (text.length > FILE_BYTES_MAX) throw new PlanError('', `${path} has more than 1 MiB`);
-  return parsePlan(text);
+  const content = readFileSync(path, 'utf8');
+  if (content.length > FILE_BYTES_MAX) throw new PlanError('', `${path} has more than 1 MiB`);
+  return parsePlan(content);
 }
 
-/** The same of its text. */
-export function parsePlan(text: string): LoadPlan {
-  const fields = new Fields('', parseJson(text), [
-    'project',
-    'tenant',
-    'data',
-    'operations',
-    'stages',
-    'deadline_ms',
-  ]);
-  const project = fields.text('project', 64);
-  const data = fields.optional('data', (value, path) => {
-    const part = new Fields(path, value, ['scale', 'seed']);
-    return {
-      scale: part.number('scale', { min: SCALE_MIN, max: 100 }),
-      seed: part.number('seed', { min: 0, max: 2 ** 31, fallback: 7, isWhole: true }),
-    };
-  });
-  const operations = fields.list('operations', OPERATIONS_MAX, parseOperation);
-  const stages = fields.list('stages', STAGES_MAX, parseStage);
-  const plan = {
-    project,
-    tenant: fields.text('tenant', 64),
-    data,
-    operations,
-    stages,
-    deadlineMs: fields.optional('deadline_ms', () =>
-      fields.number('deadline_ms', { min: 1, max: 600_000 }),
-    ),
-  };
+/** Parses the text of a plan. Errors: PlanError with the field. */
+export function parsePlan(content: string): LoadPlan {
+  let json: unknown;
+  try {
+    json = JSON.parse(content);
+  } catch (error) {
+    throw new PlanError('', `is no JSON: ${(error as Error).message}`);
+  }
+  const { deadline_ms: deadlineMs, ...plan } = PLAN(json, '');
   assertConsistent(plan);
-  return plan;
+  return { ...plan, deadlineMs };
 }
 
 function assertConsistent({ project, data, operations, stages }: LoadPlan): void {
-  if (data !== undefined && !OWN_PROJECT.test(project)) {
+  const isOwn = OWN_PROJECT.test(project);
+  if (data !== undefined && !isOwn) {
     throw new PlanError(
       'project',
       `must be named load-… to be filled with data, and is ${project}`,
     );
   }
-  operations.forEach(({ kind, name }, i) => {
-    if (kind === 'write' && !OWN_PROJECT.test(project)) {
-      throw new PlanError(
-        `operations[${i}].kind`,
-        `write needs a project named load-…, not ${project}`,
-      );
+  operations.forEach(({ kind }, i) => {
+    const field = `operations[${i}].kind`;
+    if (kind === 'write' && !isOwn) {
+      throw new PlanError(field, `write needs a project named load-…, not ${project}`);
     }
     if (kind !== 'write' && kind !== 'request' && data === undefined) {
-      throw new PlanError(`operations[${i}].kind`, `${kind} asks about data, which is absent`);
+      throw new PlanError(field, `${kind} asks about data, which is absent`);
     }
-    assertOwnName('operations', operations, name, i);
   });
-  // Figures are told by name: two of one name would be counted together.
-  stages.forEach(({ name }, i) => assertOwnName('stages', stages, name, i));
+  assertOwnNames('operations', operations);
+  assertOwnNames('stages', stages);
 }
 
-function assertOwnName(
-  field: string,
-  all: readonly { readonly name: string }[],
-  name: string,
-  index: number,
-): void {
-  if (all.findIndex((other) => other.name === name) === index) return;
-  throw new PlanError(`${field}[${index}].name`, `${name} is the name of another one`);
-}
-
-function parseOperation(value: unknown, path: string): Operation {
-  const fields = new Fields(path, value, [
-    'kind',
-    'name',
-    'weight',
-    'spread',
-    'items',
-    'tuples',
-    'path',
-    'body',
-  ]);
-  const kind = fields.choice('kind', ['check', 'batch_check', 'list_objects', 'write', 'request']);
-  const common = {
-    name: fields.has('name') ? fields.text('name', 40) : kind,
-    weight: fields.number('weight', { min: 0.0001, max: 1e6, fallback: 1 }),
-  };
-  const only = (...names: string[]): void =>
-    fields.only(kind, ['kind', 'name', 'weight', ...names]);
-  const spread = (): 'uniform' | 'zipf' => fields.choice('spread', ['uniform', 'zipf'], 'uniform');
-  if (kind === 'check') {
-    only('spread');
-    return { ...common, kind, spread: spread() };
-  }
-  if (kind === 'batch_check') {
-    only('spread', 'items');
-    const items = fields.number('items', { min: 1, max: 10_000, fallback: 100, isWhole: true });
-    return { ...common, kind, spread: spread(), items };
-  }
-  if (kind === 'list_objects') {
-    only();
-    return { ...common, kind };
-  }
-  if (kind === 'write') {
-    only('tuples');
-    const tuples = fields.number('tuples', { min: 1, max: 1000, fallback: 1, isWhole: true });
-    return { ...common, kind, tuples };
-  }
-  only('path', 'body');
-  const method = fields.choice('path', READING_METHODS);
-  const body = fields.value('body');
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    throw new PlanError(`${path}.body`, 'is no object');
-  }
-  return { ...common, kind, path: method, body: body as Record<string, unknown> };
-}
-
-function parseStage(value: unknown, path: string): Stage {
-  const fields = new Fields(path, value, ['name', 'seconds', 'rate', 'callers']);
-  const seconds = fields.number('seconds', { min: 0.1, max: SECONDS_MAX });
-  const index = /\[(\d+)\]$/.exec(path)?.[1];
-  const name = fields.has('name') ? fields.text('name', 40) : `stage ${Number(index) + 1}`;
-  if (fields.has('rate') === fields.has('callers')) {
-    throw new PlanError(path, 'has either rate or callers');
-  }
-  if (fields.has('callers')) {
-    const callers = fields.number('callers', { min: 1, max: CALLERS_MAX, isWhole: true });
-    return { name, seconds, callers };
-  }
-  const rate = fields.value('rate');
-  if (typeof rate === 'object' && rate !== null && !Array.isArray(rate)) {
-    const ramp = new Fields(`${path}.rate`, rate, ['from', 'to']);
-    const bounds = { min: 0, max: RATE_MAX };
-    return { name, seconds, from: ramp.number('from', bounds), to: ramp.number('to', bounds) };
-  }
-  const constant = fields.number('rate', { min: 0.01, max: RATE_MAX });
-  return { name, seconds, from: constant, to: constant };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw new PlanError('', `is no JSON: ${(error as Error).message}`);
-  }
-}
-
-type Bounds = {
-  readonly min: number;
-  readonly max: number;
-  readonly fallback?: number;
-  readonly isWhole?: boolean;
-};
-
-/** The fields of one object of the file. */
-class Fields {
-  readonly #path: string;
-  readonly #object: Readonly<Record<string, unknown>>;
-
-  constructor(path: string, value: unknown, known: readonly string[]) {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-      throw new PlanError(path, 'is no object');
-    }
-    this.#path = path;
-    this.#object = value as Record<string, unknown>;
-    for (const name of Object.keys(this.#object)) {
-      if (!known.includes(name)) {
-        throw new PlanError(this.#of(name), `is none of ${known.join(', ')}`);
-      }
-    }
-  }
-
-  has(name: string): boolean {
-    return this.#object[name] !== undefined;
-  }
-
-  value(name: string): unknown {
-    return this.#object[name];
-  }
-
-  only(kind: string, names: readonly string[]): void {
-    for (const name of Object.keys(this.#object)) {
-      if (!names.includes(name)) throw new PlanError(this.#of(name), `is no field of ${kind}`);
-    }
-  }
-
-  text(name: string, lengthMax: number): string {
-    const value = this.#object[name];
-    if (typeof value !== 'string' || value === '' || value.length > lengthMax) {
-      throw new PlanError(this.#of(name), `is no text of 1 to ${lengthMax} characters`);
-    }
-    return value;
-  }
-
-  number(name: string, { min, max, fallback, isWhole = false }: Bounds): number {
-    const value = this.#object[name] ?? fallback;
-    const isFine = typeof value === 'number' && value >= min && value <= max;
-    if (!isFine || (isWhole && !Number.isInteger(value))) {
-      const kind = isWhole ? 'whole number' : 'number';
-      throw new PlanError(this.#of(name), `is no ${kind} from ${min} to ${max}`);
-    }
-    return value;
-  }
-
-  choice<T extends string>(name: string, choices: readonly T[], fallback?: T): T {
-    const value = this.#object[name] ?? fallback;
-    const choice = choices.find((one) => one === value);
-    if (choice === undefined) {
-      throw new PlanError(this.#of(name), `is none of ${choices.join(', ')}`);
-    }
-    return choice;
-  }
-
-  optional<T>(name: string, parse: (value: unknown, path: string) => T): T | undefined {
-    const value = this.#object[name];
-    return value === undefined ? undefined : parse(value, this.#of(name));
-  }
-
-  list<T>(
-    name: string,
-    countMax: number,
-    parse: (value: unknown, path: string) => T,
-  ): readonly T[] {
-    const value = this.#object[name];
-    if (!Array.isArray(value) || value.length === 0 || value.length > countMax) {
-      throw new PlanError(this.#of(name), `is no list of 1 to ${countMax}`);
-    }
-    return value.map((one: unknown, i) => parse(one, `${this.#of(name)}[${i}]`));
-  }
-
-  #of(name: string): string {
-    return this.#path === '' ? name : `${this.#path}.${name}`;
-  }
+/** Figures are told by name: two of one name would be counted together. */
+function assertOwnNames(field: string, all: readonly { readonly name: string }[]): void {
+  const names = all.map(({ name }) => name);
+  const index = names.findIndex((name, i) => names.indexOf(name) !== i);
+  if (index < 0) return;
+  throw new PlanError(`${field}[${index}].name`, `${names[index]} is the name of another one`);
 }

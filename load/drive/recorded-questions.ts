@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { CHECK_PATH } from '../../bench/harness/target.ts';
+import type { Replay } from './messages.ts';
 import { PlanError } from './parse-plan.ts';
 import type { Request } from './requests.ts';
-import type { Transport } from './transport.ts';
 
 /** When a request is due, in milliseconds from the start. */
 export type DueRequest = { readonly dueMs: number; readonly request: Request };
@@ -15,12 +15,7 @@ const anything = (): undefined => undefined;
  * generators each takes its share. Errors: PlanError with the line; those of the file system.
  */
 export function recordedQuestions(
-  {
-    path,
-    speed,
-    repeat,
-  }: { readonly path: string; readonly speed: number; readonly repeat: number },
-  transport: Transport,
+  { path, speed, repeat }: Replay,
   { index, of }: { readonly index: number; readonly of: number },
 ): readonly DueRequest[] {
   const lines = readFileSync(path, 'utf8').split('\n');
@@ -28,15 +23,10 @@ export function recordedQuestions(
   if (lines.at(-1) !== '' || lines.length === 1) lines.pop();
   const asked = lines.flatMap((line, i) => parseLine(line, i + 1));
   if (asked.length === 0) throw new PlanError('', `${path} holds no questions`);
-  const firstMs = asked[0]?.atMs ?? 0;
-  const lastMs = asked.at(-1)?.atMs ?? 0;
+  const [firstMs = 0, lastMs = 0] = [asked[0]?.atMs, asked.at(-1)?.atMs];
   const due = asked.flatMap(({ atMs, body }, i) => {
     const untilNextMs = (asked[i + 1]?.atMs ?? lastMs) - atMs;
-    const request = {
-      operation: 'recorded check',
-      send: transport.prepare(CHECK_PATH, Buffer.from(JSON.stringify(body))),
-      faultOf: anything,
-    };
+    const request = { operation: 'recorded check', path: CHECK_PATH, body, faultOf: anything };
     return Array.from({ length: repeat }, (_, copy) => ({
       dueMs: (atMs - firstMs + (untilNextMs * copy) / repeat) / speed,
       request,
@@ -45,7 +35,7 @@ export function recordedQuestions(
   return due.filter((_, i) => i % of === index);
 }
 
-type Asked = { readonly atMs: number; readonly body: Readonly<Record<string, unknown>> };
+type Asked = { readonly atMs: number; readonly body: string };
 
 function parseLine(line: string, number: number): Asked[] {
   if (line === '') return [];
@@ -64,5 +54,5 @@ function parseLine(line: string, number: number): Asked[] {
   const { at_ms: atMs } = value;
   if (typeof atMs !== 'number' || !Number.isFinite(atMs)) return fail('at_ms', 'is no number');
   for (const field of FIELDS) if (typeof value[field] !== 'string') fail(field, 'is no text');
-  return [{ atMs, body: Object.fromEntries(FIELDS.map((field) => [field, value[field]])) }];
+  return [{ atMs, body: JSON.stringify(value, FIELDS) }];
 }

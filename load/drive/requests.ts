@@ -11,38 +11,37 @@ import {
 import { mixedQuestions } from '../../test/support/dataset/questions.ts';
 import { World } from '../../test/support/dataset/world.ts';
 import type { LoadPlan, Operation } from './load-plan.ts';
-import type { Send, Transport } from './transport.ts';
 
 /** A request to send, and what is wrong with an answer of 200 to it: undefined when nothing is. */
 export type Request = {
   readonly operation: string;
-  readonly send: Send;
-  readonly faultOf: (body: Buffer) => string | undefined;
+  readonly path: string;
+  readonly body: string | Buffer;
+  readonly faultOf: (answer: Buffer) => string | undefined;
 };
 
-/** The next request of one kind. */
+/** A generator among several; the id of the run makes what it writes its own. */
+type Generator = { readonly index: number; readonly of: number; readonly runId: string };
+/** The next request. */
 type Source = () => Request;
+type Scope = { readonly project_id: string; readonly tenant_id: string };
 
 const QUESTIONS = 10_000;
 const LISTS = 50;
-const FAULT_BYTES_MAX = 200;
 
-const wrong = (body: Buffer): string => `wrong: ${body.toString('utf8', 0, FAULT_BYTES_MAX)}`;
+const wrong = (answer: Buffer): string => `wrong: ${answer.toString('utf8', 0, 200)}`;
 const anything = (): undefined => undefined;
 
 /**
  * Requests of a plan by their weights, in an order that `of` generators share: each begins elsewhere in the same questions.
  * Prepares the bodies: 10,000 questions for each kind.
  */
-export function requestsOf(
-  plan: LoadPlan,
-  transport: Transport,
-  generator: { readonly index: number; readonly of: number; readonly runId: string },
-): Source {
+export function requestsOf(plan: LoadPlan, generator: Generator): Source {
   const world = plan.data === undefined ? undefined : new World(plan.data.scale, plan.data.seed);
+  const scope = { project_id: plan.project, tenant_id: plan.tenant };
   const sources = plan.operations.map((operation) => ({
     weight: operation.weight,
-    next: sourceOf(operation, { plan, world, transport, generator }),
+    next: sourceOf(operation, world, scope, generator),
   }));
   const total = sources.reduce((sum, { weight }) => sum + weight, 0);
   // By the fractional parts of multiples of the golden ratio: evenly mixed, also over a few requests, and without a seed.
@@ -56,104 +55,85 @@ export function requestsOf(
   };
 }
 
-type Parts = {
-  readonly plan: LoadPlan;
-  readonly world: World | undefined;
-  readonly transport: Transport;
-  readonly generator: { readonly index: number; readonly of: number; readonly runId: string };
-};
-
-function sourceOf(operation: Operation, parts: Parts): Source {
-  const { plan, world, transport, generator } = parts;
-  const scope = { project_id: plan.project, tenant_id: plan.tenant };
+function sourceOf(
+  operation: Operation,
+  world: World | undefined,
+  scope: Scope,
+  generator: Generator,
+): Source {
   const { name } = operation;
-  const inTurn = (requests: readonly Request[]): Source => {
-    let i = Math.floor((generator.index / generator.of) * requests.length);
-    return () => requests[i++ % requests.length] as Request;
-  };
+  if (operation.kind === 'write') return writes(name, operation.tuples, scope, generator);
+  const requests = requestsOfKind(operation, world, scope);
+  let i = Math.floor((generator.index / generator.of) * requests.length);
+  return () => ({ operation: name, ...(requests[i++ % requests.length] as Question) });
+}
+
+type Question = Omit<Request, 'operation'>;
+
+/** Requests to ask in turn, and again. */
+function requestsOfKind(
+  operation: Exclude<Operation, { kind: 'write' }>,
+  world: World | undefined,
+  scope: Scope,
+): readonly Question[] {
   if (operation.kind === 'request') {
-    const body = Buffer.from(JSON.stringify({ ...scope, ...operation.body }));
-    const send = transport.prepare(operation.path, body);
-    return () => ({ operation: name, send, faultOf: anything });
+    const body = JSON.stringify({ ...scope, ...operation.body });
+    return [{ path: operation.path, body, faultOf: anything }];
   }
-  if (operation.kind === 'write') return writes(name, operation.tuples, scope, parts);
   // Plans are held to it.
   if (world === undefined) throw new Error(`${operation.kind} needs data`);
-  if (operation.kind === 'list_objects') return inTurn(lists(name, world, scope, transport));
+  if (operation.kind === 'list_objects') return lists(world, scope);
   const questions = mixedQuestions(world, QUESTIONS, operation.spread);
   if (operation.kind === 'check') {
-    return inTurn(
-      checkBodies(questions, scope).map((body, i) => ({
-        operation: name,
-        send: transport.prepare(CHECK_PATH, body),
-        faultOf: (answer) =>
-          answer.equals(ALLOWED) === questions[i]?.allow ? undefined : wrong(answer),
-      })),
-    );
+    return checkBodies(questions, scope).map((body, i) => ({
+      path: CHECK_PATH,
+      body,
+      faultOf: (answer) =>
+        answer.equals(ALLOWED) === questions[i]?.allow ? undefined : wrong(answer),
+    }));
   }
   const { items } = operation;
-  return inTurn(
-    batchBodies(questions, Math.min(items, questions.length), scope).map((body, b) => {
-      const expected = batchAnswer(questions.slice(b * items, (b + 1) * items));
-      return {
-        operation: name,
-        send: transport.prepare(BATCH_CHECK_PATH, body),
-        faultOf: (answer) => (answer.equals(expected) ? undefined : wrong(answer)),
-      };
-    }),
-  );
+  return batchBodies(questions, items, scope).map((body, b) => {
+    const expected = batchAnswer(questions.slice(b * items, (b + 1) * items));
+    return {
+      path: BATCH_CHECK_PATH,
+      body,
+      faultOf: (answer) => (answer.equals(expected) ? undefined : wrong(answer)),
+    };
+  });
 }
 
 /** Lists of some users, whole. */
-function lists(
-  name: string,
-  world: World,
-  scope: Record<string, string>,
-  transport: Transport,
-): Request[] {
+function lists(world: World, scope: Scope): readonly Question[] {
   return Array.from({ length: LISTS }, () => {
     const user = world.random.below(world.users);
     const docs = world.docFolder.flatMap((_, doc) =>
       world.canView(doc, user) ? [World.docId(doc)] : [],
     );
-    const expected = JSON.stringify({ object_ids: docs.toSorted((a, b) => (a < b ? -1 : 1)) });
-    const body = { ...scope, namespace: 'doc', relation: 'viewer', subject_user_id: `u${user}` };
+    const objects = { object_ids: docs.toSorted((a, b) => (a < b ? -1 : 1)) };
+    // An answer without objects leaves the field out.
+    const expected = docs.length === 0 ? '{}' : JSON.stringify(objects);
+    const asked = { namespace: 'doc', relation: 'viewer', subject_user_id: `u${user}` };
     return {
-      operation: name,
-      send: transport.prepare(LIST_OBJECTS_PATH, Buffer.from(JSON.stringify(body))),
-      faultOf: (answer) => {
-        const text = answer.toString();
-        // An answer without objects leaves the field out.
-        return text === expected || (docs.length === 0 && text === '{}')
-          ? undefined
-          : wrong(answer);
-      },
+      path: LIST_OBJECTS_PATH,
+      body: JSON.stringify({ ...scope, ...asked }),
+      faultOf: (answer) => (answer.toString() === expected ? undefined : wrong(answer)),
     };
   });
 }
 
 /** Inserts new documents of a user who is never asked about, and deletes them with the next write, so that nothing grows. */
-function writes(
-  name: string,
-  count: number,
-  scope: Record<string, string>,
-  { transport, generator }: Parts,
-): Source {
+function writes(operation: string, count: number, scope: Scope, generator: Generator): Source {
   let turn = 0;
   return () => {
-    const round = turn >> 1;
-    const op = turn % 2 === 0 ? 'OP_INSERT' : 'OP_DELETE';
-    turn += 1;
+    const id = `load-${generator.runId}-${generator.index}-${turn >> 1}`;
+    const op = turn++ % 2 === 0 ? 'OP_INSERT' : 'OP_DELETE';
+    const subject = { user_id: 'load-writer' };
     const updates = Array.from({ length: count }, (_, i) => ({
       op,
-      tuple: {
-        namespace: 'doc',
-        object_id: `load-${generator.runId}-${generator.index}-${round}-${i}`,
-        relation: 'viewer',
-        subject: { user_id: 'load-writer' },
-      },
+      tuple: { namespace: 'doc', object_id: `${id}-${i}`, relation: 'viewer', subject },
     }));
-    const body = Buffer.from(JSON.stringify({ ...scope, updates }));
-    return { operation: name, send: transport.prepare(WRITE_PATH, body), faultOf: anything };
+    const body = JSON.stringify({ ...scope, updates });
+    return { operation, path: WRITE_PATH, body, faultOf: anything };
   };
 }

@@ -32,6 +32,9 @@ export type OperationTotal = {
   readonly latencies: Percentiles;
 };
 
+/** A stage by its seconds from the start. */
+export type StageSpan = { readonly name: string; readonly from: number; readonly to: number };
+
 /** What the service says of itself about once a second; absent what it does not say. */
 export type ServerSample = {
   readonly second: number;
@@ -54,7 +57,7 @@ export type RunResult = {
   readonly replay?: { readonly speed: number; readonly repeat: number } | undefined;
   readonly generators: number;
   readonly seconds: readonly RunSecond[];
-  readonly stages: readonly { readonly name: string; readonly from: number; readonly to: number }[];
+  readonly stages: readonly StageSpan[];
   readonly operations: readonly OperationTotal[];
   readonly latencies: PackedHistogram;
   readonly server: readonly ServerSample[];

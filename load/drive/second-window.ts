@@ -1,23 +1,18 @@
+import { Counts, ensured, increase } from './counts.ts';
 import { LatencyHistogram } from './latency-histogram.ts';
-import type { GeneratorWindow, OperationWindow } from './messages.ts';
+import type { GeneratorWindow } from './messages.ts';
 
 const FAILURES_KEPT = 3;
-
-class OperationCounts {
-  readonly latencies = new LatencyHistogram();
-  answered = 0;
-  wrong = 0;
-  refused = 0;
-}
 
 /** What one generator counts within a second. */
 export class SecondWindow {
   readonly #second: number;
-  readonly #operations = new Map<string, OperationCounts>();
+  readonly #operations = new Map<string, Counts>();
   readonly #refused = new Map<string, number>();
   readonly #failures: string[] = [];
-  readonly #late = new LatencyHistogram();
   readonly #cpu = process.cpuUsage();
+  /** How late it sent what was due. */
+  readonly late = new LatencyHistogram();
   offered = 0;
   notSent = 0;
 
@@ -25,12 +20,8 @@ export class SecondWindow {
     this.#second = second;
   }
 
-  sentLate(ms: number): void {
-    this.#late.record(ms);
-  }
-
   answered(operation: string, tookMs: number, fault: string | undefined): void {
-    const counts = this.#of(operation);
+    const counts = ensured(this.#operations, operation, () => new Counts());
     counts.answered += 1;
     counts.latencies.record(tookMs);
     if (fault === undefined) return;
@@ -39,31 +30,23 @@ export class SecondWindow {
   }
 
   refused(operation: string, why: string): void {
-    this.#of(operation).refused += 1;
-    this.#refused.set(why, (this.#refused.get(why) ?? 0) + 1);
+    ensured(this.#operations, operation, () => new Counts()).refused += 1;
+    increase(this.#refused, why, 1);
   }
 
   close(): GeneratorWindow {
     const { user, system } = process.cpuUsage(this.#cpu);
-    const operations: Record<string, OperationWindow> = {};
-    for (const [name, { answered, wrong, refused, latencies }] of this.#operations) {
-      operations[name] = { answered, wrong, refused, latencies: latencies.pack() };
-    }
     return {
       second: this.#second,
       offered: this.offered,
       notSent: this.notSent,
-      operations,
+      operations: Object.fromEntries(
+        [...this.#operations].map(([name, one]) => [name, one.pack()]),
+      ),
       refused: Object.fromEntries(this.#refused),
       failures: this.#failures,
-      late: this.#late.pack(),
+      late: this.late.pack(),
       cpuSeconds: (user + system) / 1e6,
     };
-  }
-
-  #of(operation: string): OperationCounts {
-    let counts = this.#operations.get(operation);
-    if (counts === undefined) this.#operations.set(operation, (counts = new OperationCounts()));
-    return counts;
   }
 }

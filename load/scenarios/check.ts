@@ -1,45 +1,55 @@
-import { cpuSeconds } from '../../bench/harness/service.ts';
-import { mixedQuestions } from '../../test/support/dataset/questions.ts';
-import { runAtRate, runClosed } from '../harness/arrivals.ts';
-import { checkIssue, prepare } from '../harness/prepare.ts';
-import type { Scenario } from '../harness/scenario.ts';
+import { type Ask, type LoadOptions, type Scenario, stageFigures, askOwn } from './scenario.ts';
 
-/** Single checks: the saturated rate first, then latencies at half of it. */
-function checkScenario(spread: 'uniform' | 'zipf', question: string): Scenario {
-  return {
-    name: `check-${spread}`,
-    purpose: `Check over HTTP JSON, ${spread} mix, every answer compared`,
-    question,
-    async run(options, start) {
-      const { service, client, open, world, scope, fillPerSecond } = await prepare(options, start);
-      const questions = mixedQuestions(world, 50_000, spread);
-      const issue = checkIssue(client, questions, scope);
-      await runClosed({ inFlight: options.connections, seconds: 3, issue });
-      const cpuBefore = await cpuSeconds(service.pid);
-      const saturated = await runClosed({
-        inFlight: options.connections,
-        seconds: options.seconds / 2,
-        issue,
-      });
-      const cpuS = (await cpuSeconds(service.pid)) - cpuBefore;
-      const perSecond = options.rate ?? Math.floor(saturated.perSecond / 2);
-      const atRate = await runAtRate({
-        perSecond,
-        seconds: options.seconds,
-        issue: checkIssue(open, questions, scope),
-      });
-      await client.close();
-      await open.close();
-      return { fillPerSecond, saturated, checksPerServerCpuS: saturated.count / cpuS, atRate };
-    },
-  };
+/** What as many callers as there are connections get answered, and latencies at half of that. */
+async function measure(ask: Ask, title: string, operation: object, options: LoadOptions) {
+  const { rate, seconds, connections: callers } = options;
+  const operations = [operation];
+  const peak = await ask(`${title}, saturated`, {
+    operations,
+    stages: [
+      { name: 'warm up', seconds: 3, callers },
+      { name: 'saturated', seconds, callers },
+    ],
+  });
+  const saturated = stageFigures(peak, 'saturated');
+  const half = rate ?? Math.max(1, saturated.answeredPerSecond / 2);
+  const run = await ask(`${title}, half of it`, {
+    operations,
+    stages: [
+      // At the same rate, so that its connections are open.
+      { name: 'warm up', seconds: 3, rate: half },
+      { name: 'half', seconds, rate: half },
+    ],
+  });
+  return { figures: { saturated, half: stageFigures(run, 'half') }, run };
 }
 
-export const checkUniform = checkScenario(
-  'uniform',
-  'How fast are single checks when no question repeats more than by chance?',
-);
-export const checkZipf = checkScenario(
-  'zipf',
-  'How fast are single checks when few users and documents draw most of the questions?',
-);
+export const check: Scenario = {
+  name: 'check',
+  question:
+    'How fast are single checks, when no question repeats but by chance (uniform), and when few draw most (zipf)?',
+  run: async (options) => {
+    const ask = await askOwn({}, options);
+    const uniform = await measure(ask, 'uniform', { kind: 'check', spread: 'uniform' }, options);
+    const zipf = await measure(ask, 'zipf', { kind: 'check', spread: 'zipf' }, options);
+    return {
+      figures: { uniform: uniform.figures, zipf: zipf.figures },
+      runs: [
+        { label: 'uniform', run: uniform.run },
+        { label: 'zipf', run: zipf.run },
+      ],
+    };
+  },
+};
+
+export const batchCheck: Scenario = {
+  name: 'batch-check',
+  question:
+    'How many batches of 100 does one worker decide a second, and how long does one take at half of that?',
+  run: async (options) => {
+    const ask = await askOwn({ GATEWAY_WORKERS: '1' }, options);
+    const operation = { kind: 'batch_check', items: 100 };
+    const { figures, run } = await measure(ask, 'batches of 100', operation, options);
+    return { figures, runs: [{ label: '', run }] };
+  },
+};

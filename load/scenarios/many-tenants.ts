@@ -1,181 +1,130 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { failureOf, LoadClient } from '../../bench/harness/client.ts';
-import { type Service, cpuSeconds, startService } from '../../bench/harness/service.ts';
-import {
-  ALLOWED,
-  CHECK_PATH,
-  createProject,
-  writeBody,
-  WRITE_PATH,
-} from '../../bench/harness/target.ts';
+import { atEnd } from '../../bench/harness/cleanup.ts';
+import { LoadClient } from '../../bench/harness/client.ts';
+import { type Service, startService } from '../../bench/harness/service.ts';
+import { CHECK_PATH, WRITE_PATH, createProject, writeBody } from '../../bench/harness/target.ts';
 import { DATASET_MODEL_JSON } from '../../test/support/dataset/model.ts';
 import type { NeutralTuple } from '../../test/support/dataset/world.ts';
-import type { LoadOptions, Scenario } from '../harness/scenario.ts';
+import type { Scenario } from './scenario.ts';
 
+/** At scale 1. */
 const TENANTS = 10_000;
-const CHURN_TENANTS = 100_000;
-const CHURN_LIMIT = 64 * 1024 * 1024;
-const TUPLES_EACH = 20;
-const FILLERS = 32;
+const CALLERS = 64;
 /** A second of the statistics' interval, and time for the collectors to rest. */
 const SETTLE_MS = 1_500;
 
-type Memory = { readonly residentBytes: number; readonly accountedBytes: number };
-
 export const manyTenants: Scenario = {
   name: 'many-tenants',
-  purpose: '10,000 tenants of 20 tuples (x scale) are asked once after a restart, then at random',
-  question: 'What does a small tenant take of the process, and how many cold ones load a second?',
-  run: (options) => measure(options, Math.round(TENANTS * options.scale), {}),
-};
-
-export const tenantChurn: Scenario = {
-  name: 'tenant-churn',
-  purpose: '100,000 tenants of 20 tuples (x scale) go through an instance of 64 MiB for indexes',
-  question: 'Does the process stay within its limit when far more tenants come than fit?',
-  run: (options) =>
-    measure(options, Math.round(CHURN_TENANTS * options.scale), {
-      GATEWAY_INDEX_BYTES: String(CHURN_LIMIT),
-    }),
-};
-
-async function measure(
-  options: LoadOptions,
-  tenants: number,
-  settings: Readonly<Record<string, string>>,
-): Promise<Record<string, unknown>> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'gatehouse-tenants-'));
-  const env = { GATEWAY_DATA_DIR: dataDir, GATEWAY_WARM_UP_SECONDS: '0' };
-  try {
-    await fillTenants(env, tenants, options.connections);
-    const service = await startService({ ...env, ...settings });
-    const { baseUrl, token, pid } = service;
-    const client = new LoadClient({ baseUrl, connections: options.connections, token });
-    const empty = await memoryOf(service);
-    const cold = await askAll(client, pid, tenants, (i) => i);
-    const full = await memoryOf(service);
-    const again = await askAll(client, pid, tenants, (i) => (i * 7_919) % tenants);
-    const afterwards = await memoryOf(service);
-    await client.close();
-    await service.stop();
-    const grownBytes = full.residentBytes - empty.residentBytes;
+  question:
+    'What does a small tenant take of memory, how many load a second, and does a process keep to a limit that few of them fit in?',
+  run: async ({ scale }) => {
+    const tenants = Math.round(TENANTS * scale);
+    const directory = await mkdtemp(join(tmpdir(), 'gatehouse-tenants-'));
+    atEnd(() => rm(directory, { recursive: true, force: true }));
+    const env = { GATEWAY_DATA_DIR: directory, GATEWAY_WARM_UP_SECONDS: '0' };
+    await withClient(env, (client, service) => fillTenants(client, service, tenants));
+    const unlimited = await askTenants(env, tenants);
+    // A fifth of them fits, or as few as the least limit of 16 MiB lets.
+    const limitBytes = Math.ceil(Math.max(2 ** 24, unlimited.indexBytes / 5));
+    const limit = { GATEWAY_INDEX_BYTES: String(limitBytes) };
+    const limited = await askTenants({ ...env, ...limit }, tenants);
     return {
-      tenants,
-      tuplesEach: TUPLES_EACH,
-      empty,
-      full,
-      afterwards,
-      grownBytes,
-      bytesPerTenant: Math.round(grownBytes / tenants),
-      accountedOfGrown: (full.accountedBytes - empty.accountedBytes) / grownBytes,
-      grownOverLimit:
-        settings['GATEWAY_INDEX_BYTES'] === undefined
-          ? undefined
-          : (afterwards.residentBytes - empty.residentBytes) / CHURN_LIMIT,
-      cold,
-      again,
+      figures: {
+        tenants,
+        unlimited,
+        limitBytes,
+        limitOfIndex: limitBytes / unlimited.indexBytes,
+        limited,
+      },
     };
-  } finally {
-    await rm(dataDir, { recursive: true, force: true });
-  }
+  },
+};
+
+/** Starts a service on the tenants' data and asks in each once, and once more. */
+function askTenants(env: Readonly<Record<string, string>>, tenants: number) {
+  return withClient(env, async (client, service) => {
+    const empty = await memoryOf(service);
+    const cold = await askAll(client, tenants);
+    const again = await askAll(client, tenants);
+    const full = await memoryOf(service);
+    const grownBytes = full.resident - empty.resident;
+    const indexBytes = full.index - empty.index;
+    return { grownBytes, bytesPerTenant: grownBytes / tenants, indexBytes, cold, again };
+  });
 }
 
-/** A tenant's own 20 tuples: two folders, groups of four, and documents. */
-function tuplesOf(tenant: number): readonly NeutralTuple[] {
-  const tuples: NeutralTuple[] = [];
-  const add = (namespace: string, object_id: string, relation: string, subject: string): void => {
-    tuples.push({ namespace, object_id, relation, subject });
-  };
-  for (let i = 0; i < 8; i++) {
-    add('group', `g${i >> 2}`, 'member', `user:u${tenant}-${i}`);
-  }
-  for (let i = 0; i < 2; i++) {
-    add('folder', `f${i}`, 'viewer', `group:g${i}#member`);
-    add('folder', `f${i}`, 'owner', `user:u${tenant}-${i}`);
-  }
-  for (let i = 0; i < 4; i++) {
-    add('doc', `d${tenant}-${i}`, 'parent', `folder:f${i & 1}`);
-    add('doc', `d${tenant}-${i}`, 'editor', `user:u${tenant}-${i + 4}`);
-  }
-  return tuples;
-}
-
-async function askAll(
-  client: LoadClient,
-  pid: number,
-  count: number,
-  tenantOf: (index: number) => number,
-): Promise<Record<string, unknown>> {
-  const startedMs = performance.now();
-  const cpuBefore = await cpuSeconds(pid);
-  const failures: string[] = [];
-  let next = 0;
-  const ask = (done: () => void): void => {
-    if (next === count) {
-      done();
-      return;
-    }
-    const tenant = tenantOf(next++);
-    const body = {
-      ...scopeOf(tenant),
-      namespace: 'doc',
-      object_id: `d${tenant}-1`,
-      relation: 'viewer',
-      subject_user_id: `u${tenant}-7`,
-    };
-    client.post(CHECK_PATH, JSON.stringify(body), (reply, error) => {
-      const failure = failureOf(reply, error, (answer) => answer.equals(ALLOWED));
-      if (failure !== undefined) failures.push(failure);
-      ask(done);
-    });
-  };
-  await Promise.all(Array.from({ length: 64 }, () => new Promise<void>((resolve) => ask(resolve))));
-  const seconds = (performance.now() - startedMs) / 1000;
-  return {
-    perSecond: Math.round(count / seconds),
-    perCpuSecond: Math.round(count / ((await cpuSeconds(pid)) - cpuBefore)),
-    failed: failures.length,
-    failures: failures.slice(0, 3),
-  };
-}
-
-async function memoryOf(service: Service): Promise<Memory> {
-  await delay(SETTLE_MS);
-  const status = await readFile(`/proc/${service.pid}/status`, 'utf8');
-  const resident = /VmRSS:\s+(\d+) kB/.exec(status)?.[1];
-  const metrics = await (await fetch(`${service.metricsUrl}/metrics`)).text();
-  const accounted = /^gatehouse_index_bytes (\S+)$/m.exec(metrics)?.[1];
-  if (resident === undefined || accounted === undefined) throw new Error('no figures of memory');
-  return { residentBytes: Number(resident) * 1024, accountedBytes: Number(accounted) };
-}
-
-const scopeOf = (tenant: number): Record<string, string> => ({
-  project_id: 'load',
-  tenant_id: `tenant-${tenant}`,
-});
-
-async function fillTenants(
+async function withClient<T>(
   env: Readonly<Record<string, string>>,
-  tenants: number,
-  connections: number,
-): Promise<void> {
+  work: (client: LoadClient, service: Service) => Promise<T>,
+): Promise<T> {
   const service = await startService(env);
-  const client = new LoadClient({ baseUrl: service.baseUrl, connections, token: service.token });
+  const client = new LoadClient({ ...service, connections: CALLERS });
   try {
-    await createProject(client, service.adminSecret, 'load', DATASET_MODEL_JSON);
-    let next = 0;
-    const filler = async (): Promise<void> => {
-      while (next < tenants) {
-        const tenant = next++;
-        await client.call(WRITE_PATH, JSON.parse(writeBody(tuplesOf(tenant), scopeOf(tenant))));
-      }
-    };
-    await Promise.all(Array.from({ length: FILLERS }, filler));
+    return await work(client, service);
   } finally {
     await client.close();
     await service.stop();
   }
+}
+
+/** Calls `work` for each number below `count`, so many of them at once as there are callers. */
+async function forEach(count: number, work: (index: number) => Promise<void>): Promise<void> {
+  const numbers = Array.from({ length: count }, (_, i) => i).values();
+  const caller = async (): Promise<void> => {
+    for (const index of numbers) await work(index);
+  };
+  await Promise.all(Array.from({ length: CALLERS }, caller));
+}
+
+const scopeOf = (tenant: number) => ({ project_id: 'load', tenant_id: `tenant-${tenant}` });
+async function fillTenants(client: LoadClient, service: Service, tenants: number): Promise<void> {
+  await createProject(client, service.adminSecret, 'load', DATASET_MODEL_JSON);
+  await forEach(tenants, async (tenant) => {
+    await client.call(WRITE_PATH, JSON.parse(writeBody(tuplesOf(tenant), scopeOf(tenant))));
+  });
+}
+
+/** A tenant's own 20 tuples: two folders, each with a group of four and two documents. */
+function tuplesOf(tenant: number): readonly NeutralTuple[] {
+  const user = (n: number): string => `user:u${tenant}-${n}`;
+  const tuple = (object: string, relation: string, subject: string): NeutralTuple => {
+    const [namespace = '', objectId = ''] = object.split(':');
+    return { namespace, object_id: objectId, relation, subject };
+  };
+  return [0, 1].flatMap((f) => [
+    tuple(`folder:f${f}`, 'viewer', `group:g${f}#member`),
+    tuple(`folder:f${f}`, 'owner', user(f)),
+    ...[0, 1, 2, 3].map((n) => tuple(`group:g${f}`, 'member', user(4 * f + n))),
+    ...[0, 1].flatMap((n) => [
+      tuple(`doc:d${tenant}-${2 * f + n}`, 'parent', `folder:f${f}`),
+      tuple(`doc:d${tenant}-${2 * f + n}`, 'editor', user(f)),
+    ]),
+  ]);
+}
+
+/** Asks in each tenant once. */
+async function askAll(client: LoadClient, tenants: number) {
+  const startMs = performance.now();
+  let wrong = 0;
+  await forEach(tenants, async (tenant) => {
+    const subject = { relation: 'viewer', subject_user_id: `u${tenant}-7` };
+    const body = { ...scopeOf(tenant), namespace: 'doc', object_id: `d${tenant}-2`, ...subject };
+    const { allowed } = await client.call(CHECK_PATH, body);
+    if (allowed !== true) wrong++;
+  });
+  return { perSecond: (1000 * tenants) / (performance.now() - startMs), wrong };
+}
+
+async function memoryOf({ metricsUrl }: Service) {
+  await delay(SETTLE_MS);
+  const metrics = await (await fetch(`${metricsUrl}/metrics`)).text();
+  const figure = (name: string): number =>
+    Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(metrics)?.[1]);
+  return {
+    resident: figure('process_resident_memory_bytes'),
+    index: figure('gatehouse_index_bytes'),
+  };
 }

@@ -17,7 +17,7 @@ earlier document. [performance.md](performance.md) says why the figures are what
 Ratios within one run count. Absolute figures of different runs do not compare: the machines were shared. "In turns" means that
 both sides ran by turns in the same minutes. A CPU-second counts all threads of the service.
 
-Micro-benchmarks run together by \`npm run bench\`; \`-- --compare\` sets their ratios beside \`bench/baseline.json\`.
+In tables of contestants, columns that begin with "first" have the first contestant's figure over that of the row: medians of pairs of one round.
 `;
 
 /** The page docs/benchmarks.md: a section for each record, in their order. */
@@ -56,30 +56,24 @@ function transcribedBlocks({ about, tables }: TranscribedRecord): readonly strin
   ];
 }
 
-function measuredBlocks({ micro, programs, comparisons }: MeasuredRecord): readonly string[] {
-  const blocks: string[] = [];
-  if (micro.length > 0) {
-    const changeOf = new Map(comparisons.map((one) => [one.name, `${one.change}, ${one.verdict}`]));
-    blocks.push(
-      tableText({
-        columns: ['benchmark', 'yields', 'median', 'fastest', 'noise', 'over the baseline'],
-        rows: micro.map((one) => [
-          `\`${one.name}\``,
-          one.yields,
-          `${one.nsPerOperation}`,
-          `${one.nsFastest}`,
-          `±${(one.noise * 100).toFixed(0)} %`,
-          changeOf.get(one.name) ?? '',
-        ]),
-      }),
-    );
-  }
-  for (const { name, yields, code, results } of programs) {
-    const lines = results.map((result) => JSON.stringify(result)).join('\n');
+function measuredBlocks({ programs }: MeasuredRecord): readonly string[] {
+  return programs.flatMap(({ name, yields, code, results }) => {
+    const columns = [...new Set(results.flatMap((row) => Object.keys(row)))];
+    const rows = results.map((row) => columns.map((column) => cellOf(row[column])));
     const ending = code === 0 ? '' : ` It ended with exit code ${String(code)}.`;
-    blocks.push(`\`${name}\`: ${yields}.${ending}`, `\`\`\`json\n${lines}\n\`\`\``);
-  }
-  return blocks;
+    return [`\`${name}\`: ${yields}.${ending}`, tableText({ columns: columns.map(headOf), rows })];
+  });
+}
+
+/** A value of a row; numbers from 10,000 on with commas. */
+function cellOf(value: unknown): string {
+  if (typeof value === 'number') return value < 10_000 ? `${value}` : value.toLocaleString('en-US');
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
+}
+
+/** `perCpuSecond` as "per cpu second". */
+function headOf(column: string): string {
+  return column.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }
 
 /** A table in Markdown. Rows that are shorter than the head are filled up. */

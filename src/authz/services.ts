@@ -65,7 +65,7 @@ const HEAD_REVISIONS_MIN = 10_000;
 const INDEX_BYTES_PER_HEAD_REVISION = 1_024;
 const TOKENS_REMEMBERED_MAX = 50_000;
 const PURGE_INTERVAL_MS = 60_000;
-/** Groups that commit at once: more only split the groups smaller (bench/write-throughput.ts). */
+/** Groups that commit at once: more only split the groups smaller (bench/writes.ts). */
 const WRITE_LANES = 2;
 /** Writes of more updates have a lane of their own, where the pool has a connection for it. */
 const LARGE_WRITE_UPDATES = 1_000;

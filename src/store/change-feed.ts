@@ -39,7 +39,7 @@ export type ChangeFeed = Listening & { readonly counts: Readonly<FeedCounts> };
 /**
  * Hears of committed changes. Notifications are hints: a lost one costs the time to the next poll of the
  * workers, never correctness, since the truth is read from `tuple_change` by watermark. After every
- * connect loss is assumed and all shards are hinted. Cost: bench/micro/change-hints.ts.
+ * connect loss is assumed and all shards are hinted.
  */
 export function startChangeFeed(options: ChangeFeedOptions): ChangeFeed {
   const counts = { own: 0, unknown: 0, held: 0, dropped: 0 };

@@ -21,18 +21,15 @@ const MEASURED: BenchmarkRecord = {
   commit: 'abc123',
   machine: { node: 'v22.1.0', cpu: 'Some CPU', cores: 2, memoryGiB: 8 },
   load: { before: 0.5, after: 1.2 },
-  micro: [
-    { name: 'one', yields: 'ns', nsPerOperation: 12, nsFastest: 10, ratio: 0.5, noise: 0.04 },
-  ],
-  programs: [{ name: 'long', yields: 'things', code: 3, results: [{ x: 1 }] }],
-  comparisons: [
+  programs: [
     {
-      name: 'one',
-      ratio: 0.5,
-      baselineRatio: 0.4,
-      change: 1.25,
-      noise: 0.05,
-      verdict: 'slower',
+      name: 'long',
+      yields: 'things',
+      code: 3,
+      results: [
+        { load: 'all | one', perSecond: 12_345.6 },
+        { load: 'half', p99Ms: 0.25 },
+      ],
     },
   ],
 };
@@ -45,13 +42,18 @@ test('a transcribed record shows its source, its captions and whole rows', () =>
   expect(page).toContain('Rows:\n\n| a | b |\n|---|---|\n| 1 \\| 2 | x |\n| short |  |\n');
 });
 
-test('a measured record shows machine, load, commit, change and exit code', () => {
+test('a measured record shows machine, load, commit, exit code and a table of its rows', () => {
   const page = benchmarkMarkdown([MEASURED]);
   expect(page).toContain(
     '2026-11-26, commit abc123; 2 cores of Some CPU, 8 GiB; Node.js 22.1.0; load 0.5 before, 1.2 after.',
   );
-  expect(page).toContain('| `one` | ns | 12 | 10 | ±4 % | 1.25, slower |');
-  expect(page).toContain('`long`: things. It ended with exit code 3.\n\n```json\n{"x":1}\n```');
+  expect(page).toContain(`\`long\`: things. It ended with exit code 3.
+
+| load | per second | p99 ms |
+|---|---|---|
+| all \\| one | 12,345.6 |  |
+| half |  | 0.25 |
+`);
 });
 
 test('records follow each other in the given order', () => {

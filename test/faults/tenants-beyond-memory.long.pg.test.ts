@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { Pool } from 'undici';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { failureOf, LoadClient } from '../../bench/harness/client.ts';
 import { createMemoryGroup } from '../support/memory-group.ts';
 import { urlOf } from '../support/postgres-admin.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
@@ -15,7 +15,6 @@ const GROWN_BYTES_MAX = LIMIT_BYTES * 1.25;
 const CALLERS = 64;
 const FILLED_AT_ONCE = 500;
 const CHECK = '/workspace.v1.AuthzService/Check';
-const ALLOWED = Buffer.from('{"allowed":true}');
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -48,29 +47,27 @@ function residentBytes(pid: number): number {
 }
 
 /** A check in each tenant; what was wrong about them. */
-async function askAll(service: Service): Promise<readonly string[]> {
-  const { baseUrl, token } = service;
-  const client = new LoadClient({ baseUrl, connections: CALLERS, token });
+async function askAll({ baseUrl, token }: Service): Promise<readonly string[]> {
+  const pool = new Pool(baseUrl, { connections: CALLERS });
+  const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` };
   const failures: string[] = [];
   let next = 1;
-  const ask = (done: () => void): void => {
-    const tenant = next++;
-    if (tenant > TENANTS) return done();
-    const body = {
-      tenant_id: `t${tenant}`,
-      namespace: 'document',
-      object_id: 'd3',
-      relation: 'viewer',
-      subject_user_id: `u${tenant}-7`,
-    };
-    client.post(CHECK, JSON.stringify(body), (reply, error) => {
-      const failure = failureOf(reply, error, (answer) => answer.equals(ALLOWED));
-      if (failure !== undefined) failures.push(failure);
-      ask(done);
-    });
+  const caller = async (): Promise<void> => {
+    for (let tenant = next++; tenant <= TENANTS; tenant = next++) {
+      const body = JSON.stringify({
+        tenant_id: `t${tenant}`,
+        namespace: 'document',
+        object_id: 'd3',
+        relation: 'viewer',
+        subject_user_id: `u${tenant}-7`,
+      });
+      const answer = await pool.request({ path: CHECK, method: 'POST', headers, body });
+      const text = await answer.body.text();
+      if (text !== '{"allowed":true}') failures.push(`${answer.statusCode} ${text}`);
+    }
   };
-  await Promise.all(Array.from({ length: CALLERS }, () => new Promise<void>((done) => ask(done))));
-  await client.close();
+  await Promise.all(Array.from({ length: CALLERS }, caller));
+  await pool.close();
   return failures;
 }
 

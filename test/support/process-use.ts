@@ -6,8 +6,6 @@ const MS_PER_TICK = 10;
 /** utime, stime, cutime and cstime, counted from the state, which follows the name in parentheses. */
 const TIMES_FROM = 11;
 const TIMES_TO = 15;
-/** cutime and cstime. */
-const CHILD_TIMES_FROM = 13;
 
 /** Processor time of a process and of those of its children that have ended, in steps of 10 ms; 0 where that is not known (proc(5)). */
 export function processorMsOf(pid: number | undefined): number {
@@ -15,18 +13,6 @@ export function processorMsOf(pid: number | undefined): number {
     const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
     const ticks = fields.slice(TIMES_FROM, TIMES_TO).map(Number);
-    return ticks.reduce((sum, value) => sum + value, 0) * MS_PER_TICK;
-  } catch {
-    return 0;
-  }
-}
-
-/** Processor time of the children of this process that have ended, in steps of 10 ms; 0 where that is not known. */
-export function endedChildrenMs(): number {
-  try {
-    const text = readFileSync('/proc/self/stat', 'latin1');
-    const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-    const ticks = fields.slice(CHILD_TIMES_FROM, TIMES_TO).map(Number);
     return ticks.reduce((sum, value) => sum + value, 0) * MS_PER_TICK;
   } catch {
     return 0;

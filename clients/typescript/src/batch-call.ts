@@ -67,7 +67,7 @@ type WireAnswers = {
 
 /**
  * BatchCheck by `fetch` alone, in the JSON of Connect. It is the one call that is made thousands of times a second:
- * building messages and reading them would cost as much as `fetch` itself (`npm run bench -- client-overhead`).
+ * building messages and reading them would cost as much as `fetch` itself.
  */
 export function batchByFetch(options: TransportOptions): BatchCall {
   const url = `${options.baseUrl.replace(/\/+$/, '')}/gatehouse.v1.QueryService/BatchCheck`;

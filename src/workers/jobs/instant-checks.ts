@@ -10,8 +10,8 @@ import { RawItems } from './raw-items.ts';
 /** Reads of one evaluation at most, whatever its project may have. */
 const READS_MAX = 256;
 /**
- * Steps of one evaluation at most: by bench/local-replica-checks.ts none takes longer than some tens of microseconds, caches filled on
- * the way included.
+ * Steps of one evaluation at most: none takes longer than some tens of microseconds then, caches filled on the way
+ * included.
  */
 const STEPS_MAX = 1_000;
 /**

@@ -18,7 +18,7 @@ import {
 } from './small-shards.ts';
 
 /**
- * Objects of one loaded shard on the heaps of both threads: actor, keys, entries of maps and of lists, head revision. By bench/small-shards.ts
+ * Objects of one loaded shard on the heaps of both threads: actor, keys, entries of maps and of lists, head revision. By bench/small-tenants.ts
  * some 1,400 bytes are in use, and the heaps take nearly twice as much as is in use of them.
  */
 export const SHARD_OBJECT_BYTES = 2_560;

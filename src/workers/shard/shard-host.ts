@@ -32,7 +32,7 @@ const SWEEP_MS = 20;
 const STATS_MS = 250;
 /**
  * Of the caches of one loaded shard and model, split as HotEvaluator does. What each cache gains at 101 k and at 1.008 M
- * tuples stands in docs/caching.md (engine-caches).
+ * tuples stands in docs/caching.md.
  */
 const MEMBERSHIP_BYTES_MAX = 32 * 1024 * 1024;
 const CANCELLED_MAX = 65_536;

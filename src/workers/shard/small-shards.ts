@@ -15,7 +15,7 @@ const HYDRATED_SHARE_MAX = 1 / 8;
 /** One that has grown beyond this, with its caches, or that holds the names of many models, is not used again. */
 const USED_AGAIN_BYTES_MAX = 256 * 1024;
 const USED_AGAIN_NAMES_MAX = 2_048;
-/** Objects of an index and its evaluators on the heap; by bench/small-shards.ts. */
+/** Objects of an index and its evaluators on the heap; by bench/small-tenants.ts. */
 export const INDEX_OBJECT_BYTES = 24 * 1024;
 const PACKERS_KEPT = 64;
 
