@@ -57,6 +57,7 @@ export type Panel = {
   readonly id: number;
   readonly type: string;
   readonly title: string;
+  readonly description?: string;
   readonly datasource?: { readonly uid: string };
   readonly gridPos: {
     readonly x: number;

@@ -9,7 +9,6 @@ export const WORK_SETTINGS: Readonly<Record<string, string>> = {
   NOTIFY_SEND_ATTEMPTS: '2',
   NOTIFY_RETRY_BASE_MS: '50',
   NOTIFY_RETRY_MAX_MS: '100',
-  NOTIFY_CONNECTION_BUFFER_EVENTS: '8',
   RUNNER_DISK_FLOOR_BYTES: '0',
 };
 export const WORK_FILES: Readonly<Record<string, string>> = {
