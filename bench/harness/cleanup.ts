@@ -1,6 +1,8 @@
 const INTERRUPTED = 130;
+/** npm passes on a signal that the terminal has sent already: one that follows so soon is the same. */
+const SAME_MS = 1_000;
 const pending: (() => unknown)[] = [];
-const handlers: (() => void)[] = [];
+const handlers: (() => boolean)[] = [];
 let ending: Promise<void> | undefined;
 
 /** Has `end` called once when the program is over, failed or interrupted: what was started last ends first. */
@@ -8,8 +10,8 @@ export function atEnd(end: () => unknown): void {
   pending.push(end);
 }
 
-/** Has SIGINT and SIGTERM call `handler` instead of ending the program, until the function that it returns is called. */
-export function onInterrupt(handler: () => void): () => void {
+/** Has SIGINT and SIGTERM call `handler` first, until the function that is returned is called; where it answers false the program ends. */
+export function onInterrupt(handler: () => boolean): () => void {
   handlers.push(handler);
   return () => void handlers.splice(handlers.indexOf(handler), 1);
 }
@@ -35,12 +37,13 @@ async function endEach(): Promise<void> {
 /** Runs a program, and ends what it started, also on SIGINT and SIGTERM. Once a process. */
 export async function withCleanup<T>(work: () => Promise<T>): Promise<T> {
   let isInterrupted = false;
+  let signalledMs = -Infinity;
   const interrupt = (): void => {
+    const nowMs = performance.now();
+    if (nowMs - signalledMs < SAME_MS) return;
+    signalledMs = nowMs;
     const handler = handlers.at(-1);
-    if (handler !== undefined) {
-      handler();
-      return;
-    }
+    if (handler?.() === true) return;
     isInterrupted = true;
     void endAll().finally(() => process.exit(INTERRUPTED));
   };
@@ -53,6 +56,9 @@ export async function withCleanup<T>(work: () => Promise<T>): Promise<T> {
     throw error;
   } finally {
     await endAll();
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.removeListener(signal, interrupt);
+    // A second signal may still be on its way.
+    if (signalledMs < 0)
+      for (const signal of ['SIGINT', 'SIGTERM'] as const)
+        process.removeListener(signal, interrupt);
   }
 }

@@ -48,7 +48,11 @@ export async function drive(options: DriveOptions): Promise<RunResult> {
   const total = stageSpans(plan).at(-1)?.to;
   let told = 0;
   const interrupted = new AbortController();
-  const release = onInterrupt(() => interrupted.abort());
+  const release = onInterrupt(() => {
+    const isFirst = !interrupted.signal.aborted;
+    interrupted.abort();
+    return isFirst;
+  });
   const startedAt = new Date().toISOString();
   try {
     await runGenerators({

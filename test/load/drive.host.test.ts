@@ -77,13 +77,16 @@ const resultOf = (name: string): RunResult => runOf(readFileSync(at(name), 'utf8
 type FakeAnswer = { readonly status: number; readonly body: object };
 
 /** A service that gives the answers that `answerOf` has for a path. */
-async function startFake(answerOf: (path: string, server: Server) => FakeAnswer) {
+async function startFake(
+  answerOf: (path: string, server: Server) => FakeAnswer | Promise<FakeAnswer>,
+) {
   const server = createServer((request, response) => {
     request.resume();
-    const { status, body } = answerOf(request.url ?? '', server);
-    const text = JSON.stringify(body);
-    response.writeHead(status, { 'content-length': text.length });
-    response.end(text);
+    void Promise.resolve(answerOf(request.url ?? '', server)).then(({ status, body }) => {
+      const text = JSON.stringify(body);
+      response.writeHead(status, { 'content-length': text.length });
+      response.end(text);
+    });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void server.close());
@@ -236,7 +239,13 @@ describe('a run that is not begun', () => {
     [['--replay', 'x.jsonl'], /--replay needs --target/],
     [['--target', 'http://127.0.0.1:1', '--generators', '1.5'], /--generators is no number/],
     [['--target', 'http://127.0.0.1:1', '--tokens', 'x'], /Unknown option '--tokens'/],
+    [['--json', 'no-such-folder/x.json'], /^no-such-folder\/x\.json: its folder is not there/],
+    [['check', '--report', 'no-such-folder/x.html'], /^no-such-folder\/x\.html: its folder/],
+    [['check', 'mixed'], /^one scenario at a time/],
+    [['check', '--seconds', '1.5'], /^--seconds must be a whole number from 1 on/],
+    [['check', '--scale', '0.05'], /^--scale must be a number from 0\.1 on/],
     [['compare', 'only-one'], /compare takes two files/],
+    [['compare', 'package.json', 'package.json'], /^package\.json is no run that this release/],
   ] as [string[], RegExp][])('%j', async (args, message) => refused(args, message));
 
   test('a file that is none is told by its field', async () => {
@@ -262,11 +271,12 @@ test(
     writeFileSync(at('long.json'), JSON.stringify(plan));
     const args = ['--target', url, '--mix', at('long.json'), '--json', at('long-run.json')];
     const { code } = await load(args, {
-      // Once: a second signal ends it at once, as it should.
+      // Twice, as npm passes on what the terminal has sent already.
       onStart: (signal) => {
         interrupt = () => {
           interrupt = () => undefined;
           signal('SIGINT');
+          setTimeout(signal, 50, 'SIGINT');
         };
       },
     });
@@ -275,6 +285,25 @@ test(
     expect(isWhole).toBe(false);
     expect(seconds.length).toBeGreaterThan(0);
     expect(seconds.length).toBeLessThan(60);
+  },
+  RUN_TIMEOUT_MS,
+);
+
+test(
+  'an answer after the deadline counts as refused',
+  async () => {
+    const url = await startFake(async () => {
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      return { status: 200, body: {} };
+    });
+    const body = { namespace: 'doc', object_id: 'd', relation: 'viewer' };
+    const operations = [{ kind: 'request', path: '/workspace.v1.AuthzService/Expand', body }];
+    const stages = [{ seconds: 1, rate: 10 }];
+    const plan = { project: 'anybody', tenant: 't', operations, stages, deadline_ms: 100 };
+    writeFileSync(at('late.json'), JSON.stringify(plan));
+    const { code, stdout } = await loadInProcess(['--target', url, '--mix', at('late.json')]);
+    expect(code).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject({ asked: 10, answered: 0, refused: 10 });
   },
   RUN_TIMEOUT_MS,
 );
