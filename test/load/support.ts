@@ -1,4 +1,7 @@
 import { spawn } from 'node:child_process';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { onTestFinished } from 'vitest';
 import { scriptInProcess } from '../support/script-in-process.ts';
 
 export type Ended = {
@@ -41,4 +44,23 @@ export function load(args: readonly string[], options?: Parameters<typeof run>[2
 export async function loadInProcess(args: readonly string[]): Promise<Ended> {
   const { code = null, out, err } = await scriptInProcess('load/run.ts', args);
   return { code, stdout: out, stderr: err };
+}
+
+export type FakeAnswer = { readonly status: number; readonly body: object };
+
+/** A service that gives the answers that `answerOf` has for a path. */
+export async function startFake(
+  answerOf: (path: string, server: Server) => FakeAnswer | Promise<FakeAnswer>,
+) {
+  const server = createServer((request, response) => {
+    request.resume();
+    void Promise.resolve(answerOf(request.url ?? '', server)).then(({ status, body }) => {
+      const text = JSON.stringify(body);
+      response.writeHead(status, { 'content-length': text.length });
+      response.end(text);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
