@@ -15,7 +15,7 @@ export interface PrometheusServer {
 
 const FOLDER = 'deploy/prometheus';
 
-/** The committed configuration and rules, with other targets by job, and scrapes every second. */
+/** The committed configuration and rules, with other targets by job, and scrapes every other second. */
 export async function startPrometheus(
   targets: Readonly<Record<string, string>>,
 ): Promise<PrometheusServer> {
@@ -23,7 +23,7 @@ export async function startPrometheus(
   const config = readYaml(`${FOLDER}/prometheus.yml`) as PrometheusConfig;
   const rewritten = {
     ...config,
-    global: { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' },
+    global: { scrape_interval: '2s', scrape_timeout: '2s', evaluation_interval: '2s' },
     scrape_configs: config.scrape_configs.map((job) => ({
       ...job,
       dns_sd_configs: [],

@@ -4,6 +4,7 @@
  */
 import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { inLong, inShort } from '../support/test-length.ts';
 import { type AllServices, startAllServices } from './all-services.ts';
 import { readAlerts, readDashboards } from './deploy-files.ts';
 import { type PrometheusServer, startPrometheus } from './prometheus-server.ts';
@@ -11,10 +12,10 @@ import { type RealWork, startRealWork, WORK_FILES, WORK_SETTINGS } from './real-
 
 const found = spawnSync('prometheus', ['--version']);
 
-/** What Grafana puts for the shortest sensible range; scrapes are a second apart here. */
+/** What Grafana puts for the shortest sensible range; scrapes are two seconds apart here. */
 const RATE_INTERVAL = '20s';
 const DATA_TIMEOUT_MS = 25_000;
-const ROUND_PAUSE_MS = 250;
+const ROUND_PAUSE_MS = 1_500;
 
 type Sample = { readonly metric: object; readonly value: readonly [number, string] };
 type QueryAnswer = { readonly resultType: string; readonly result: readonly Sample[] };
@@ -68,26 +69,29 @@ describe.skipIf(found.error !== undefined)(
         .toBe(3);
     });
 
-    test.each(readDashboards())('every query of "$title" returns data', async ({ panels }) => {
-      const queries = panels
-        .flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ title, expr })))
-        .filter(({ expr }) => !expr.includes(OF_ISSUERS) && !expr.includes(OF_STAGES));
-      expect(queries.length).toBeGreaterThan(30);
-      const without = async (): Promise<readonly string[]> => {
-        const missing: string[] = [];
-        for (const { title, expr } of queries) {
-          const { result } = await query(
-            expr.replaceAll('$__rate_interval', RATE_INTERVAL).replaceAll('$instance', '.*'),
-          );
-          const hasData = result.some(({ value: [, text] }) => Number.isFinite(Number(text)));
-          if (!hasData) missing.push(`${title}: ${expr}`);
-        }
-        return missing;
-      };
-      await expect.poll(without, { timeout: DATA_TIMEOUT_MS, interval: 1_000 }).toEqual([]);
-    });
+    inShort(test).each(readDashboards())(
+      'every query of "$title" returns data',
+      async ({ panels }) => {
+        const queries = panels
+          .flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ title, expr })))
+          .filter(({ expr }) => !expr.includes(OF_ISSUERS) && !expr.includes(OF_STAGES));
+        expect(queries.length).toBeGreaterThan(30);
+        const without = async (): Promise<readonly string[]> => {
+          const missing: string[] = [];
+          for (const { title, expr } of queries) {
+            const { result } = await query(
+              expr.replaceAll('$__rate_interval', RATE_INTERVAL).replaceAll('$instance', '.*'),
+            );
+            const hasData = result.some(({ value: [, text] }) => Number.isFinite(Number(text)));
+            if (!hasData) missing.push(`${title}: ${expr}`);
+          }
+          return missing;
+        };
+        await expect.poll(without, { timeout: DATA_TIMEOUT_MS, interval: 1_000 }).toEqual([]);
+      },
+    );
 
-    test('what the work caused is what the series say', async () => {
+    inShort(test)('what the work caused is what the series say', async () => {
       const expressions = [
         'sum(authz_eval_backstop_total{reason="budget"}) > 0',
         'sum(authz_check_decisions_total{outcome="allowed"}) > 0',
@@ -108,46 +112,51 @@ describe.skipIf(found.error !== undefined)(
       await expect.poll(without, { timeout: DATA_TIMEOUT_MS }).toEqual([]);
     });
 
-    test('every alert is evaluated without an error, and what the work caused fires', async () => {
-      type Rule = {
-        readonly name: string;
-        readonly health: string;
-        readonly lastError?: string;
-        readonly state: string;
-      };
-      const rules = async (): Promise<readonly Rule[]> => {
-        const { groups } = await prometheus.get<{ groups: { rules: Rule[] }[] }>('rules');
-        return groups.flatMap((group) => group.rules);
-      };
-      await expect
-        .poll(async () => (await rules()).map(({ health }) => health), { timeout: DATA_TIMEOUT_MS })
-        .toEqual(readAlerts().map(() => 'ok'));
-      const names = (await rules()).map(({ name }) => name);
-      expect(new Set(names)).toEqual(new Set(readAlerts().map(({ alert }) => alert)));
-      const firing = async (): Promise<readonly string[]> =>
-        (await rules()).filter(({ state }) => state === 'firing').map(({ name }) => name);
-      await expect
-        .poll(firing, { timeout: DATA_TIMEOUT_MS })
-        .toEqual(expect.arrayContaining(['AuthzBudgetExhausted', 'NotifyDeadLetters']));
-      expect(await firing()).not.toContain('ServiceDown');
-      // Each selector of each expression names series that there are.
-      for (const { alert, expr } of readAlerts()) {
-        for (const selector of expr.match(
-          /\b(?:authz|gatehouse|notify|runner|nodejs|process)_\w+/g,
-        ) ?? []) {
-          if (
-            selector.endsWith('_scrape_errors_total') ||
-            selector === OF_ISSUERS ||
-            /^(?:notify|runner|authz)$/.test(selector)
-          )
-            continue;
-          const { result } = await query(`count(${selector})`);
-          expect(result.length, `${alert}: ${selector}`).toBe(1);
+    inLong(test)(
+      'every alert is evaluated without an error, and what the work caused fires',
+      async () => {
+        type Rule = {
+          readonly name: string;
+          readonly health: string;
+          readonly lastError?: string;
+          readonly state: string;
+        };
+        const rules = async (): Promise<readonly Rule[]> => {
+          const { groups } = await prometheus.get<{ groups: { rules: Rule[] }[] }>('rules');
+          return groups.flatMap((group) => group.rules);
+        };
+        await expect
+          .poll(async () => (await rules()).map(({ health }) => health), {
+            timeout: DATA_TIMEOUT_MS,
+          })
+          .toEqual(readAlerts().map(() => 'ok'));
+        const names = (await rules()).map(({ name }) => name);
+        expect(new Set(names)).toEqual(new Set(readAlerts().map(({ alert }) => alert)));
+        const firing = async (): Promise<readonly string[]> =>
+          (await rules()).filter(({ state }) => state === 'firing').map(({ name }) => name);
+        await expect
+          .poll(firing, { timeout: DATA_TIMEOUT_MS })
+          .toEqual(expect.arrayContaining(['AuthzBudgetExhausted', 'NotifyDeadLetters']));
+        expect(await firing()).not.toContain('ServiceDown');
+        // Each selector of each expression names series that there are.
+        for (const { alert, expr } of readAlerts()) {
+          for (const selector of expr.match(
+            /\b(?:authz|gatehouse|notify|runner|nodejs|process)_\w+/g,
+          ) ?? []) {
+            if (
+              selector.endsWith('_scrape_errors_total') ||
+              selector === OF_ISSUERS ||
+              /^(?:notify|runner|authz)$/.test(selector)
+            )
+              continue;
+            const { result } = await query(`count(${selector})`);
+            expect(result.length, `${alert}: ${selector}`).toBe(1);
+          }
         }
-      }
-    });
+      },
+    );
 
-    test('what was scraped is clean', async () => {
+    inShort(test)('what was scraped is clean', async () => {
       for (const [name, url] of Object.entries(all.metrics)) {
         const input = await (await fetch(`${url}/metrics`)).text();
         const { stderr, stdout, status } = spawnSync('promtool', ['check', 'metrics'], {

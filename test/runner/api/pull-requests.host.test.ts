@@ -400,7 +400,14 @@ describe('a pull request from a fork', () => {
       again.status,
       ((await again.json()) as { error: { code: string } }).error.code,
     ]).toEqual([409, 'run_not_waiting']);
-    // What was approved once may be run again.
+  });
+
+  inLong(test)('that was approved once may be run again', async () => {
+    await startShared();
+    const { runs } = await deliver('pull_request', pull(2));
+    const [id = ''] = runs;
+    await call('POST', `/api/runs/${id}/approve`);
+    await ended(id);
     await call('POST', `/api/runs/${id}/rerun`);
     expect((await ended(id)).run).toMatchObject({ attempt: 2, conclusion: 'success' });
   });

@@ -1,0 +1,2 @@
+/* Every alert on a real Prometheus. */
+import './prometheus.host.test.ts';
