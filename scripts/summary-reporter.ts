@@ -61,7 +61,7 @@ export default class SummaryReporter implements Reporter {
     if (over.length === 0) return;
     const lines = over.map((one) => `${one.cpuSeconds.toFixed(1).padStart(7)} s  ${one.file}`);
     process.stdout.write(
-      `\nMore than ${this.#cpuSecondsMax} s of CPU in each of two runs: split these files, or move what is long to x.long.test.ts\n${lines.join('\n')}\n`,
+      `\nMore than ${this.#cpuSecondsMax} s of CPU in each run: split these files, or move what is long to x.long.test.ts\n${lines.join('\n')}\n`,
     );
     process.exitCode = 1;
   }

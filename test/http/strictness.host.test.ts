@@ -4,7 +4,7 @@ import { startServer, RawClient, rawCheck, waitFor, type TestServer } from './st
 import { endsLater, type ExpectedLater, type Message, MESSAGES } from './strict-messages.ts';
 
 /*
- * Every message as the first, the 2nd and the 100th of a connection, with another behind it in the same segment, and
+ * Every message as the first, the 2nd and the 40th of a connection, with another behind it in the same segment, and
  * in two segments. STRICT_ALL_SPLITS=1 splits at every byte (a minute); else each message at some, all positions in
  * turn over the table. Once with uWebSockets.js behind the first request of a connection, and once with node:http alone.
  */
@@ -272,7 +272,7 @@ describe('behind a request that waits', () => {
 
 // Most of their time they wait for connections that are closed as idle ones.
 describe.concurrent.each(PARSERS)('later requests, %s', (parser) => {
-  test.for([2, 100])(
+  test.for([2, 40])(
     'each as number %i of a connection: what is refused is never served',
     { timeout: 120_000 },
     async (nth, context) => {

@@ -266,79 +266,79 @@ describe.skipIf(isMissing)(`in a browser${reason}`, { timeout: 120_000 }, () => 
   });
 });
 
-describe.skipIf(isMissing)(`in a browser${reason}, long logs`, { timeout: 120_000 }, () => {
+inLong(describe).skipIf(isMissing)(`in a browser${reason}, long logs`, { timeout: 120_000 }, () => {
   const shown = (count: number): string => count.toLocaleString('en');
 
-  inLong(test)(
-    'many lines leave the page quick: few rows are in it, the end is followed, text is found',
-    async () => {
-      const { url } = shared;
-      const id = await startRun(url, 'flood');
-      const { page, problems } = await samePage();
-      await page.goto(`${url}/runs/${id}`);
-      await page.locator('.title [data-state=success]').waitFor();
-      const step = page.locator('details[data-step]');
-      if ((await step.getAttribute('open')) === null)
-        await page.locator('summary', { hasText: 'Flood' }).click();
-      await page.getByText(`${shown(FLOOD_LINES)} lines`).waitFor();
-      const log = page.getByRole('log');
-      await log.getByText(`line ${FLOOD_LINES}`, { exact: true }).waitFor();
-      expect(await page.locator('.row').count()).toBeLessThan(200);
-      await page.getByRole('searchbox').fill('line 4321');
-      await page.getByRole('searchbox').press('Enter');
-      await page.locator('.row.found', { hasText: '4321' }).waitFor();
-      await page.getByRole('button', { name: 'Go to the end' }).click();
-      await log.getByText(`line ${FLOOD_LINES}`, { exact: true }).waitFor();
-      expect(problems).toEqual([]);
-    },
-  );
-
-  test('of too many lines the last have their own numbers; the others are loaded and found', async () => {
+  test('many lines leave the page quick: few rows are in it, the end is followed, text is found', async () => {
     const { url } = shared;
-    const id = await startRun(url, 'long');
-    await runEnded(url, id);
+    const id = await startRun(url, 'flood');
     const { page, problems } = await samePage();
-    // The short run has fewer lines, so the page has to ask for fewer.
-    await page.route(/\/logs\?.*tail=200000/, (route) => {
-      const asked = route.request().url();
-      return route.continue({ url: asked.replace('tail=200000', `tail=${TAIL_LINES}`) });
-    });
     await page.goto(`${url}/runs/${id}`);
     await page.locator('.title [data-state=success]').waitFor();
     const step = page.locator('details[data-step]');
     if ((await step.getAttribute('open')) === null)
-      await page.locator('summary', { hasText: 'Long' }).click();
-    const before = LONG_LINES - TAIL_LINES;
-    await page
-      .getByText(`${shown(LONG_LINES)} lines, ${shown(before)} of them not loaded`)
-      .waitFor();
-    const rowOf = (text: string): Locator => page.locator('.row', { hasText: text });
-    expect(await rowOf(`line ${LONG_LINES}`).locator('.number').textContent()).toBe(
-      `${LONG_LINES}`,
-    );
-    await page.evaluate("document.querySelector('.log-scroll').scrollTo(0, 0)");
-    await rowOf(`line ${before + 1}`).waitFor();
-    expect(
-      await rowOf(`line ${before + 1}`)
-        .locator('.number')
-        .textContent(),
-    ).toBe(`${before + 1}`);
-    await page
-      .getByRole('button', { name: `Lines 1 to ${shown(before)} are not shown: load 20,000` })
-      .click();
-    await page.getByText(`${shown(before - 20_000)} of them not loaded`).waitFor();
-    await rowOf(`line ${before}`).waitFor();
-    expect(await rowOf(`line ${before}`).locator('.number').textContent()).toBe(`${before}`);
-    await page.getByRole('searchbox').fill('LINE 123\u0034');
-    await page.getByRole('searchbox').press('Enter');
-    const found = page.locator('.row.found');
-    await found.filter({ hasText: 'line 1234' }).waitFor();
-    expect(await found.locator('.number').textContent()).toBe('1234');
-    await page.getByRole('button', { name: 'Go to the end' }).click();
-    await rowOf(`line ${LONG_LINES}`).waitFor();
+      await page.locator('summary', { hasText: 'Flood' }).click();
+    await page.getByText(`${shown(FLOOD_LINES)} lines`).waitFor();
+    const log = page.getByRole('log');
+    await log.getByText(`line ${FLOOD_LINES}`, { exact: true }).waitFor();
     expect(await page.locator('.row').count()).toBeLessThan(200);
+    await page.getByRole('searchbox').fill('line 4321');
+    await page.getByRole('searchbox').press('Enter');
+    await page.locator('.row.found', { hasText: '4321' }).waitFor();
+    await page.getByRole('button', { name: 'Go to the end' }).click();
+    await log.getByText(`line ${FLOOD_LINES}`, { exact: true }).waitFor();
     expect(problems).toEqual([]);
   });
+
+  inLong(test)(
+    'of too many lines the last have their own numbers; the others are loaded and found',
+    async () => {
+      const { url } = shared;
+      const id = await startRun(url, 'long');
+      await runEnded(url, id);
+      const { page, problems } = await samePage();
+      // The short run has fewer lines, so the page has to ask for fewer.
+      await page.route(/\/logs\?.*tail=200000/, (route) => {
+        const asked = route.request().url();
+        return route.continue({ url: asked.replace('tail=200000', `tail=${TAIL_LINES}`) });
+      });
+      await page.goto(`${url}/runs/${id}`);
+      await page.locator('.title [data-state=success]').waitFor();
+      const step = page.locator('details[data-step]');
+      if ((await step.getAttribute('open')) === null)
+        await page.locator('summary', { hasText: 'Long' }).click();
+      const before = LONG_LINES - TAIL_LINES;
+      await page
+        .getByText(`${shown(LONG_LINES)} lines, ${shown(before)} of them not loaded`)
+        .waitFor();
+      const rowOf = (text: string): Locator => page.locator('.row', { hasText: text });
+      expect(await rowOf(`line ${LONG_LINES}`).locator('.number').textContent()).toBe(
+        `${LONG_LINES}`,
+      );
+      await page.evaluate("document.querySelector('.log-scroll').scrollTo(0, 0)");
+      await rowOf(`line ${before + 1}`).waitFor();
+      expect(
+        await rowOf(`line ${before + 1}`)
+          .locator('.number')
+          .textContent(),
+      ).toBe(`${before + 1}`);
+      await page
+        .getByRole('button', { name: `Lines 1 to ${shown(before)} are not shown: load 20,000` })
+        .click();
+      await page.getByText(`${shown(before - 20_000)} of them not loaded`).waitFor();
+      await rowOf(`line ${before}`).waitFor();
+      expect(await rowOf(`line ${before}`).locator('.number').textContent()).toBe(`${before}`);
+      await page.getByRole('searchbox').fill('LINE 123\u0034');
+      await page.getByRole('searchbox').press('Enter');
+      const found = page.locator('.row.found');
+      await found.filter({ hasText: 'line 1234' }).waitFor();
+      expect(await found.locator('.number').textContent()).toBe('1234');
+      await page.getByRole('button', { name: 'Go to the end' }).click();
+      await rowOf(`line ${LONG_LINES}`).waitFor();
+      expect(await page.locator('.row').count()).toBeLessThan(200);
+      expect(problems).toEqual([]);
+    },
+  );
 });
 
 inShort(describe)('on the wire', () => {
