@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { resolve } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
+import { cpuBound } from '../scripts/cpu-bound.ts';
 import { CaseFolder } from './support/vitest-run.ts';
 
 const REPORTER = resolve('scripts/summary-reporter.ts');
@@ -71,12 +72,19 @@ test('a', () => { spawnSync(process.execPath, ['-e', ${JSON.stringify(BUSY)}]); 
     "test('a', () => new Promise((done) => setTimeout(done, 1500)));",
   );
   const { status, output } = strict.run('busy');
-  expect(output).toContain('More than 0.25 s of CPU in each run: split these files');
+  expect(output).toContain('More than 0.25 s of CPU twice: split these files');
   expect(output).toMatch(/^ +(?:0\.[3-9]|1\.\d) s {2}busy\.case\.js$/m);
   expect(output).toMatch(/^ +(?:0\.[3-9]|1\.\d) s {2}busy-child\.case\.js$/m);
   expect(output).not.toMatch(/ s {2}busy-not\.case\.js$/m);
   expect(lastLine(output)).toBe('3 passed, 0 failed');
   expect(status).toBe(1);
+});
+
+test('a file may take more CPU where the whole run does', () => {
+  const files = (count: number): { file: string; cpuSeconds: number }[] =>
+    Array.from({ length: count }, (_, i) => ({ file: `${i}.test.ts`, cpuSeconds: 2 }));
+  expect(cpuBound(files(500), 15)).toBe(15);
+  expect(cpuBound(files(1000), 15)).toBe(24);
 });
 
 test('a file that takes too much CPU once, and not when it runs alone, fails no run', () => {
@@ -87,7 +95,7 @@ const ran = import.meta.dirname + '/once.ran';
 test('a', () => { if (!existsSync(ran)) { writeFileSync(ran, ''); ${BUSY} } });`,
   );
   const { status, output } = strict.run('once');
-  expect(output).not.toContain('s of CPU in each run');
+  expect(output).not.toContain('s of CPU twice');
   expect(lastLine(output)).toBe('1 passed, 0 failed');
   expect(status).toBe(0);
 });
