@@ -1,16 +1,23 @@
 import { spawnSync } from 'node:child_process';
 import { resolve } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { cpuBound } from '../scripts/cpu-bound.ts';
 import { CaseFolder } from './support/vitest-run.ts';
 
 const REPORTER = resolve('scripts/summary-reporter.ts');
 const setupFiles = [resolve('test/support/cpu-meter.ts')];
 const folder = new CaseFolder({ reporters: [REPORTER], setupFiles });
-const strict = new CaseFolder({ reporters: [[REPORTER, { cpuSecondsMax: 0.25 }]], setupFiles });
+/** A folder whose files may take 0.25 s of CPU, or a share of the run. */
+const boundedFolder = (shareMax: number): CaseFolder =>
+  new CaseFolder({
+    reporters: [[REPORTER, { cpuBound: { secondsMax: 0.25, shareMax } }]],
+    setupFiles,
+  });
+const strict = boundedFolder(0);
+const generous = boundedFolder(2);
 afterAll(() => {
   folder.remove();
   strict.remove();
+  generous.remove();
 });
 
 const lastLine = (output: string): string => output.trimEnd().split('\n').at(-1) ?? '';
@@ -80,11 +87,12 @@ test('a', () => { spawnSync(process.execPath, ['-e', ${JSON.stringify(BUSY)}]); 
   expect(status).toBe(1);
 });
 
-test('a file may take more CPU where the whole run does', () => {
-  const files = (count: number): { file: string; cpuSeconds: number }[] =>
-    Array.from({ length: count }, (_, i) => ({ file: `${i}.test.ts`, cpuSeconds: 2 }));
-  expect(cpuBound(files(500), 15)).toBe(15);
-  expect(cpuBound(files(1000), 15)).toBe(24);
+test('a file may take its share of a run that takes more CPU', () => {
+  generous.write('busy.case.js', `test('a', () => { ${BUSY} });`);
+  const { status, output } = generous.run('busy');
+  expect(output).not.toContain('s of CPU twice');
+  expect(lastLine(output)).toBe('1 passed, 0 failed');
+  expect(status).toBe(0);
 });
 
 test('a file that takes too much CPU once, and not when it runs alone, fails no run', () => {
