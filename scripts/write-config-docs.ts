@@ -1,12 +1,9 @@
 /** Writes docs/configuration.md; with --check only says whether it is up to date. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import {
-  configurationMarkdown,
-  type ConfigurationChapter,
-} from '../src/config/configuration-markdown.ts';
 import { OPTIONS } from '../src/config/options.ts';
 import { NOTIFY_OPTIONS } from '../src/notify/service/settings.ts';
 import { RUNNER_OPTIONS } from '../src/runner/settings/settings.ts';
+import { configurationMarkdown, type ConfigurationChapter } from './configuration-markdown.ts';
 
 const PATH = 'docs/configuration.md';
 const CHAPTERS: readonly ConfigurationChapter[] = [
