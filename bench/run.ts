@@ -8,7 +8,7 @@ import { commitOfTree, loadNow, machineOf, writeRecord } from './harness/record.
 const USAGE = `usage: npm run bench -- NAME… [--seconds 2] [--rounds 7] [--scale 0.1] [--json FILE] [-- ARGUMENT…]
 ${PROGRAMS.map(({ name, yields }) => `  ${name.padEnd(14)} ${yields}`).join('\n')}
 ARGUMENTs go to the benchmark: a CHECKOUT is the directory of another checkout with its dependencies installed, which takes
-turns with this one; columns that begin with "first" have this one's figure over that of the row. --scale 1 are 101,000 tuples. --json writes a record for bench/results (npm run docs:benchmarks).
+turns with this one; columns that begin with "first" have this one's figure over that of the row. --scale 1 is 101,000 tuples. --json writes a record for bench/results (npm run docs:benchmarks).
 `;
 
 /** A smaller data set has no deep grants to ask about. */

@@ -1,6 +1,6 @@
-/** Writes docs/api.md from the protos and their comments; with --check only says whether it is up to date. */
+/** Writes docs/api.md, which is not kept, from the protos and their comments; with --check only makes sure that it can be written. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import {
   type AnyDesc,
   createFileRegistry,
@@ -22,7 +22,7 @@ const CHAPTERS: readonly (readonly [string, string])[] = [
   ['workspace.v1', 'The contract: decisions, tuples, workspaces, groups, seats, projects.'],
   [
     'gatehouse.v1',
-    'What goes beyond it: models, questions, tuples in bulk. The same port and credentials.',
+    'What goes beyond it: models, queries, tuples in bulk. The same port and credentials.',
   ],
   ['notify.v1', 'The notification service, on a port of its own.'],
 ];
@@ -33,8 +33,8 @@ Generated from \`proto/\` by \`npm run docs:api\`; edit the comments there.
 
 Every method is a \`POST\` to \`/package.Service/Method\` with JSON (\`content-type: application/json\`, fields under the names
 below) or protobuf (\`application/proto\`), by the [Connect](https://connectrpc.com/docs/protocol) protocol; the same port speaks gRPC and
-gRPC-Web. Methods with a *stream* take the streaming forms of the three. Of an \`int64\` JSON is text, of a \`Timestamp\` RFC 3339, of an enum its name. A field that is
-left out has its empty value; one that is not known is refused. Errors carry a code, a message, and in their details a stable
+gRPC-Web. Methods with a *stream* take the streaming forms of the three. JSON has an \`int64\` as text, a \`Timestamp\` as RFC 3339, an enum by its name. An absent
+field has its empty value; an unknown one is refused. Errors carry a code, a message, and in their details a stable
 \`reason\`, with the field where there is one.
 `;
 
@@ -145,7 +145,5 @@ const text = [INTRO, ...CHAPTERS.map(([name, intro]) => chapterText(files, name,
 );
 if (!process.argv.includes('--check')) {
   writeFileSync(PATH, text);
-} else if (!existsSync(PATH) || readFileSync(PATH, 'utf8') !== text) {
-  console.error(`${PATH} is out of date (npm run docs:api)`);
-  process.exitCode = 1;
+  console.info(`wrote ${PATH}`);
 }

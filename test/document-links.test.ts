@@ -6,7 +6,8 @@ import { expect, test } from 'vitest';
 const DOCUMENTS = [
   'README.md',
   'CONTRIBUTING.md',
-  'load/README.md',
+  'CHANGELOG.md',
+  ...globSync('{load,proto,findings,clients/*}/README.md'),
   ...globSync('docs/**/*.md'),
 ].map((path) => path.replaceAll('\\', '/'));
 

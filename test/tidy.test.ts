@@ -204,7 +204,9 @@ test('every dependency has its reason', () => {
   const names = Object.keys(versions);
   expect(names.length).toBeGreaterThan(20);
   const reasons = readFileSync('docs/dependencies.md', 'utf8');
-  expect(names.filter((name) => !reasons.includes(`\n| \`${name}\` | `))).toEqual([]);
+  const firstCells = [...reasons.matchAll(/^\| (`[^|]+`) \| \S/gm)].map(([, cell = '']) => cell);
+  const reasoned = new Set(firstCells.flatMap((cell) => cell.slice(1, -1).split('`, `')));
+  expect(names.filter((name) => !reasoned.has(name))).toEqual([]);
   const inexact = names.filter((name) => !/^(npm:[\w.-]+@)?\d[\w.-]*$/.test(versions[name] ?? ''));
   expect(inexact).toEqual([]);
   const resolved = readFileSync('package-lock.json', 'utf8').match(/"resolved":.*/)?.[0];
@@ -218,7 +220,8 @@ test('files that documents name exist', () => {
     ].map(([, target]) => ({ path, target: target ?? '' })),
   );
   expect(named.length).toBeGreaterThan(20);
-  const missing = named.filter(({ target }) => !existsSync(target));
+  // `npm run docs:api` writes docs/api.md, which is not kept.
+  const missing = named.filter(({ target }) => !existsSync(target) && target !== 'docs/api.md');
   expect(missing).toEqual([]);
 });
 

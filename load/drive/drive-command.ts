@@ -36,7 +36,7 @@ const OPTIONS = {
   yes: { type: 'boolean', default: false },
 } as const;
 
-export const DRIVE_USAGE = `a service that runs already, or one of its own, by a file of what to ask:
+export const DRIVE_USAGE = `any service, or one that it starts, by a file of requests:
   npm run load -- [--target URL] [--mix FILE | --replay FILE [--speed 1] [--repeat 1]] [--report FILE.html] [--json FILE]
     [--generators 1] [--connections 256] [--metrics-url URL]... [--token-file FILE] [--admin-secret-file FILE] [--title TEXT] [--yes]
   --metrics-url: where the target tells its metrics, of a target of several processes one for each; they are summed.

@@ -10,14 +10,11 @@ export type BenchmarkRecord = TranscribedRecord | MeasuredRecord;
 
 const INTRO = `# Benchmarks
 
-Generated from \`bench/results/*.json\` by \`npm run docs:benchmarks\`; edit the records there. \`npm run bench -- NAME… --json
-bench/results/FILE.json\` adds a record with machine, load and commit. A record whose commit is "transcribed" was copied from an
-earlier document. [performance.md](performance.md) says why the figures are what they are, and [adr](adr) what was rejected.
+Generated from \`bench/results/*.json\` by \`npm run docs:benchmarks\`. \`npm run bench -- NAME… --json bench/results/FILE.json\` adds a record with machine, load and commit; a \`+\` behind
+the commit means uncommitted changes. "Transcribed" figures were copied from an earlier document. [performance.md](performance.md) explains the figures.
 
-Ratios within one run count. Absolute figures of different runs do not compare: the machines were shared. "In turns" means that
-both sides ran by turns in the same minutes. A CPU-second counts all threads of the service.
-
-In tables of contestants, columns that begin with "first" have the first contestant's figure over that of the row: medians of pairs of one round.
+Compare ratios within one run only: the machines were shared. "In turns" means that both sides ran by turns in the same minutes. A CPU-second counts all threads of the service. Columns
+that begin with "first" have the first contestant's figure over that of the row: medians of pairs of one round.
 `;
 
 /** The page docs/benchmarks.md: a section for each record, in their order. */

@@ -86,17 +86,15 @@ export function specFaults(
   ];
 }
 
-/** docs/invariants.md: a table for each file that states any. */
+/** docs/invariants.md: a table with each file that states any, named in its first row. */
 export function invariantsMarkdown(sources: readonly SourceFile[]): string {
-  const chapters = sources.flatMap((source) => {
-    const invariants = invariantsOf(source);
-    if (invariants.length === 0) return [];
-    const rows = invariants.map(({ id, statement, tests }) => {
+  const rows = sources.flatMap((source) =>
+    invariantsOf(source).map(({ id, statement, path, tests }, index) => {
       const named = tests.map((test) => `\`${test}\``).join(', ');
-      return `| ${id} | ${statement.replaceAll('|', '\\|')} | ${named} |`;
-    });
-    const head = ['| | what holds | shown by |', '|---|---|---|'];
-    return [[`## ${source.path}`, '', ...head, ...rows, ''].join('\n')];
-  });
-  return `# Invariants\n\nWhat the parts of the code promise each other, and the tests that name it. Generated from the comments of the\ncode by \`npm run docs:code\`; \`test/tidy.test.ts\` fails where an invariant has no test, or a test no invariant.\n\n${chapters.join('\n')}`;
+      const file = index === 0 ? `\`${path}\`` : '';
+      return `| ${file} | ${id} | ${statement.replaceAll('|', '\\|')} | ${named} |`;
+    }),
+  );
+  const head = '| file | | invariant | test |\n|---|---|---|---|';
+  return `# Invariants\n\nPromises of parts of the code to each other, and the tests that name them. Generated from comments in the code by \`npm run docs:code\`; \`test/tidy.test.ts\` fails where an\ninvariant has no test, or a test no invariant.\n\n${head}\n${rows.join('\n')}\n`;
 }

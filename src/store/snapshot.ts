@@ -46,7 +46,7 @@ const ROWS_TOGETHER = 64;
  * repeatable-read transaction. Rows come in no order, in slices of about 2 ms between which the
  * event loop runs; binary COPY needs no unescaping and makes no string.
  * Errors: SHARD_UNAVAILABLE when `signal` aborts or the connection fails midway; whatever the sink
- * throws. Cost: measured in docs/benchmarks.md; one connection of the pool for its duration.
+ * throws. Cost: docs/benchmarks.md, snapshot-load; one connection of the pool for its duration.
  */
 export function loadSnapshot(
   pool: Pool,

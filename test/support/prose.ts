@@ -1,7 +1,7 @@
 /** A word that documents do not use, and what to write instead. */
 export type BannedWord = readonly [pattern: RegExp, instead: string];
 
-/** Home-made words of former documents. The glossary in CONTRIBUTING.md says what each replacement means. */
+/** Home-made words of former documents. The glossary (glossary.ts) says what each replacement means. */
 export const BANNED_WORDS: readonly BannedWord[] = [
   [/\bspread(s|ing)?\b/i, 'replicate'],
   [/\b(un)?fold(s|ed|ing)?\b/i, 'pack or hydrate'],

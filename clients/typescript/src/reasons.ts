@@ -1,4 +1,4 @@
-/** Every reason that the service gives for a failure. docs/api.md says what each is about. */
+/** Every reason that the service gives for a failure. `npm run docs:api` writes what each is about to docs/api.md. */
 export const REASONS = [
   'ACTION_FORBIDDEN',
   'ADMIN_DISABLED',

@@ -40,7 +40,7 @@ const change = new Uint32Array(CHANGE_WORDS);
 const SET_AT_WORK = -1;
 /**
  * Caches below this mostly stay in the processor's last cache, from where a group comes no sooner: at 101 k tuples reading
- * ahead cost an item 0 to 60 ns (batch-steps, docs/benchmarks.md).
+ * ahead cost an item 0 to 60 ns.
  */
 const READ_AHEAD_BYTES_MIN = 8 * 1024 * 1024;
 

@@ -4,7 +4,7 @@ import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
 const ALIGN_WORDS = 12;
 /**
  * Places that a row may have. With one, 75 % of the lists of ancestors were made again at each pass over 50,000 queries at 1 M
- * tuples; an item of a batch took 2,643 ns there, and takes 1,386 (batch-steps, docs/benchmarks.md).
+ * tuples; an item of a batch took 2,643 ns there, and takes 1,386.
  */
 const WAYS = 4;
 const SETS_FIRST = 16;

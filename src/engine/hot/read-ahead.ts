@@ -6,7 +6,7 @@ import { ROW_COUNTS, ROW_ENTRIES, ROW_OPAQUE } from './object-cache.ts';
 
 /**
  * Queries of one group: enough loads under way at once, and few enough to stay in the first cache. At 1.008 M tuples an
- * item of a batch takes 1,368 ns with groups of 16 and 1,623 without (batch-steps, docs/benchmarks.md).
+ * item of a batch takes 1,368 ns with groups of 16 and 1,623 without.
  */
 export const READ_AHEAD_MAX = 16;
 
