@@ -1,15 +1,8 @@
 /* Links between documents lead to a file, and to a heading in it. */
-import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path/posix';
 import { expect, test } from 'vitest';
-
-const DOCUMENTS = [
-  'README.md',
-  'CONTRIBUTING.md',
-  'CHANGELOG.md',
-  ...globSync('{load,proto,findings,clients/*}/README.md'),
-  ...globSync('docs/**/*.md'),
-].map((path) => path.replaceAll('\\', '/'));
+import { DOCUMENTS } from './support/documents.ts';
 
 /** The anchors of a document's headings, as code hosts make them. */
 function anchorsOf(text: string): readonly string[] {

@@ -1,12 +1,12 @@
-import { globSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { DOCUMENTS } from './support/documents.ts';
 
 /** Of a row that begins a table: what stands below a head. */
 const BORDER = /^\|[\s:|-]+\|$/;
-const FILES = ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', ...globSync('docs/**/*.md')];
 
 test('every code block begins and ends with a line of its own', () => {
-  const wrong = FILES.flatMap((file) => {
+  const wrong = DOCUMENTS.flatMap((file) => {
     const fences = readFileSync(file, 'utf8')
       .split('\n')
       .filter((line) => line.includes('```'));
@@ -17,7 +17,7 @@ test('every code block begins and ends with a line of its own', () => {
 });
 
 test('every row of a document stands in a table with a head', () => {
-  const lost = FILES.flatMap((file) =>
+  const lost = DOCUMENTS.flatMap((file) =>
     rowsWithoutHead(readFileSync(file, 'utf8')).map((number) => `${file}:${number}`),
   );
   expect(lost).toEqual([]);
