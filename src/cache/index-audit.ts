@@ -6,11 +6,19 @@ import {
   WILDCARD_NODE,
 } from '../model/tuple-reader.ts';
 import { FORWARD, REVERSE } from './adjacency.ts';
-import { IndexDamage, type IndexPart } from './index-damage.ts';
-import { NODE_IS_USER, NODE_RELATION, NODE_REVERSE, NODE_SETS, NODE_USERS } from './node-table.ts';
+import { RECORD_LINK, RECORD_PAGE_MASK, RECORD_PAGE_SHIFT } from './dictionary.ts';
+import type { IndexParts } from './edge-writer.ts';
+import { IndexDamage, type IndexPart, IndexTally } from './index-tally.ts';
+import {
+  NODE_ENTITY,
+  NODE_IS_USER,
+  NODE_RELATION,
+  NODE_REVERSE,
+  NODE_SETS,
+  NODE_USERS,
+} from './node-table.ts';
 import { NEVER_US } from './qualifier-store.ts';
 import { isPublicWildcardAt } from './row-loader.ts';
-import { StructureAudit } from './structure-audit.ts';
 import type { TupleIndex } from './tuple-index.ts';
 import { ROW_BOUNDS } from './tuple-row.ts';
 import type { RowBytes, TupleRow } from './tuple-row.ts';
@@ -38,14 +46,14 @@ export type IndexDifference = {
 type Recent = { readonly key: Buffer; readonly seq: number; readonly net: number };
 
 /**
- * Compares an index with the stored rows of its shard, page by page in the order of their keys, and all of it with
- * itself, while changes go on: each must be reported before and after it is applied. A page is the state of one revision, which the
- * index must have reached; rows that changed since are left to the next comparison, and counted. Whatever is stored is found
- * forward and in reverse with all it carries, and there is as much in either direction as is stored: so nothing else is there.
+ * Compares an index with the stored rows of its shard, page by page in the order of their keys, while changes go on: each
+ * must be reported before and after it is applied. A page is the state of one revision, which the index must have
+ * reached; rows that changed since are left to the next comparison, and counted. Whatever is stored is found forward and in
+ * reverse with all it carries, and either direction has as many entries as rows are stored: so nothing else is there.
  */
 export class IndexAudit {
   readonly #index: TupleIndex;
-  readonly #structure: StructureAudit;
+  readonly #tally: IndexTally;
   /** Key of the last row compared; what comes up to it was counted. */
   #cursor: Buffer | null = null;
   #isEnd = false;
@@ -62,7 +70,7 @@ export class IndexAudit {
 
   constructor(index: TupleIndex) {
     this.#index = index;
-    this.#structure = new StructureAudit(index);
+    this.#tally = new IndexTally(index);
   }
 
   /** Rows compared so far. */
@@ -72,18 +80,18 @@ export class IndexAudit {
 
   /** Whether what was counted so far is of no use: the index was emptied, or changes too fast. */
   get isVoid(): boolean {
-    return this.#isTooBusy || this.#structure.isVoid;
+    return this.#isTooBusy || this.#tally.isVoid;
   }
 
   /** Before a change of this tuple is applied. Never throws. */
   before(row: TupleRow): void {
     this.#countBefore = this.#index.tupleCount;
-    this.#guarded(() => this.#structure.before(row));
+    this.#guarded(() => this.#tally.before(row));
   }
 
   /** After it, with the revision that it is of. Never throws. */
   after(row: TupleRow, seq: number): void {
-    this.#guarded(() => this.#structure.after(row));
+    this.#guarded(() => this.#tally.after(row));
     const net = this.#index.tupleCount - this.#countBefore;
     if (net === 0 && this.#recent === null) return;
     const key = keyOf(row);
@@ -97,20 +105,20 @@ export class IndexAudit {
     }
   }
 
-  /** Walks over the parts of the index until `isOver` or done; see StructureAudit. Returns what it walked over. */
+  /** Walks over the nodes of the index until `isOver` or done; see IndexTally. Returns how many it walked over. */
   walk(isOver: () => boolean): {
     readonly walked: number;
     readonly difference: IndexDifference | null;
   } {
     let walked = 0;
     const difference = this.#found(() => {
-      walked = this.#structure.step(isOver);
+      walked = this.#tally.step(isOver);
     });
     return { walked, difference };
   }
 
   get isWalked(): boolean {
-    return this.#structure.isDone;
+    return this.#tally.isDone;
   }
 
   /** A page of rows is being asked for: changes that are applied from now on may or may not be in it. */
@@ -155,7 +163,7 @@ export class IndexAudit {
   /** After the walk and the last page: compares what was counted. */
   finish(): IndexDifference | null {
     return this.#found(() => {
-      this.#structure.finish();
+      this.#tally.compare();
       if (this.#stored === this.#index.tupleCount) return;
       throw new IndexDamage(
         'tuples',
@@ -179,38 +187,16 @@ export class IndexAudit {
   }
 
   #compare(page: RowBytes, at: number): string | null {
-    const { dictionary, names, nodes, adjacency, qualifiers } = this.#index.parts;
+    const { parts } = this.#index;
+    const { nodes, adjacency, qualifiers } = parts;
     const { bytes, bounds } = page;
-    const nodeAt = (column: number): number => {
-      const owner = names.findBytes(
-        bytes,
-        bounds[at + column] as number,
-        bounds[at + column + 1] as number,
-      );
-      const relation = names.findBytes(
-        bytes,
-        bounds[at + column + 4] as number,
-        bounds[at + column + 5] as number,
-      );
-      if (owner < 0 || relation < 0) return 0;
-      const entity = dictionary.findBytes(
-        owner,
-        bytes,
-        bounds[at + column + 2] as number,
-        bounds[at + column + 3] as number,
-      );
-      return entity === 0 ? 0 : nodes.find(entity, relation);
-    };
-    const node = nodeAt(0);
+    const node = nodeAt(parts, page, at);
     const isWildcard = isPublicWildcardAt(bytes, bounds, at);
-    const subject = isWildcard ? WILDCARD_NODE : nodeAt(SUBJECT_NAMESPACE);
+    const subject = isWildcard ? WILDCARD_NODE : nodeAt(parts, page, at + SUBJECT_NAMESPACE);
     if (node === 0 || subject === 0) return 'a stored tuple is not in the index';
     const expires = expiryAt(page, at + EXPIRES);
-    const conditionStart = bounds[at + CONDITION] as number;
     const condition =
-      conditionStart < 0
-        ? 0
-        : names.findBytes(bytes, conditionStart, bounds[at + CONDITION + 1] as number);
+      (bounds[at + CONDITION] as number) < 0 ? 0 : nameAt(parts, page, at + CONDITION);
     const isQualified = expires !== NEVER_US || condition !== 0;
     const wanted = isQualified ? EDGE_WITH_QUALIFIER : EDGE_PLAIN;
     const isUser = (nodes.field(subject, NODE_RELATION) & NODE_IS_USER) !== 0;
@@ -256,6 +242,30 @@ function asDamage(error: unknown): IndexDamage {
   if (error instanceof IndexDamage) return error;
   // A read of a page that is not there, or an assertion of the part that was asked.
   return new IndexDamage('nodes', error instanceof Error ? error.message : String(error));
+}
+
+/** The node that three columns from `at` on name, and that says so of itself; 0 if there is none. */
+function nodeAt(parts: IndexParts, page: RowBytes, at: number): number {
+  const { dictionary, nodes } = parts;
+  const { bytes, bounds } = page;
+  const owner = nameAt(parts, page, at);
+  const relation = nameAt(parts, page, at + 4);
+  if (owner < 0 || relation < 0) return 0;
+  const start = bounds[at + 2] as number;
+  const entity = dictionary.findBytes(owner, bytes, start, bounds[at + 3] as number);
+  const node = entity === 0 ? 0 : nodes.find(entity, relation);
+  return node !== 0 && nodes.field(node, NODE_ENTITY) === entity ? node : 0;
+}
+
+/** The name of a column, if its id leads back to it and counts as mentioned; -1 otherwise. */
+function nameAt({ names, dictionary }: IndexParts, page: RowBytes, at: number): number {
+  const { bytes, bounds } = page;
+  const id = names.findBytes(bytes, bounds[at] as number, bounds[at + 1] as number);
+  if (id <= 0) return id;
+  const record = names.recordOf(id);
+  const words = dictionary.records.pages[record >>> RECORD_PAGE_SHIFT] as Uint32Array;
+  const isOwn = words[(record & RECORD_PAGE_MASK) + RECORD_LINK] === id;
+  return isOwn && names.mentions(id) > 0 ? id : -1;
 }
 
 function expiryAt(page: RowBytes, at: number): bigint {

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { checkIndex, listOf } from '../../test/support/index-structure/check-index.ts';
 import {
   CHANGE_ENTITY,
   CHANGE_FIRST_MENTION,
@@ -16,7 +17,6 @@ import {
   WILDCARD_NODE,
   typedWildcardOf,
 } from '../model/tuple-reader.ts';
-import { checkIndex, listOf } from './check-index.ts';
 import { TupleIndex } from './tuple-index.ts';
 import { ROW_BOUNDS, type RowBytes, type TupleRow } from './tuple-row.ts';
 

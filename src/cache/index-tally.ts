@@ -1,137 +1,150 @@
-import { EDGE_WITH_QUALIFIER, WILDCARD_NODE } from '../model/tuple-reader.ts';
-import { FORWARD } from './adjacency.ts';
-import { NAME_OWNER, RECORD_OWNER } from './dictionary.ts';
+import { RECORD_LINK, RECORD_PAGE_MASK, RECORD_PAGE_SHIFT } from './dictionary.ts';
 import type { IndexParts } from './edge-writer.ts';
-import { mustBeSound } from './index-damage.ts';
 import {
+  CHAIN_MAX,
   NODE_ENTITY,
   NODE_NEXT,
-  NODE_RELATION,
-  NODE_RELATION_MASK,
   NODE_REVERSE,
   NODE_SETS,
   NODE_USERS,
+  RECORD_MANY,
 } from './node-table.ts';
 import {
-  QUALIFIER_CONDITION,
-  QUALIFIER_PARAMS,
-  QUALIFIER_PARAMS_BYTES,
-} from './qualifier-store.ts';
-import { wordsOfList } from './sound-lists.ts';
-import { checkNode, checkRecord, recordWord } from './sound-nodes.ts';
+  SEGMENT_ENTRIES,
+  SEGMENT_HEADER,
+  SEGMENT_SLOTS,
+  type SegmentedHash,
+} from './segmented-hash.ts';
+import type { TupleIndex } from './tuple-index.ts';
+import type { TupleRow } from './tuple-row.ts';
 
-const MENTIONS_FIRST = 64;
+/** Nodes walked over between two looks at the clock. */
+const STEP = 32;
+
+/** What a comparison says does not hold: nodes, their lists, hashes, or the tuples themselves. */
+export type IndexPart = 'nodes' | 'lists' | 'hashes' | 'tuples';
+
+/** An index that is not what it must be: drop it and load again. The message names no tuple. */
+export class IndexDamage extends Error {
+  readonly part: IndexPart;
+
+  constructor(part: IndexPart, message: string) {
+    super(message);
+    this.name = 'IndexDamage';
+    this.part = part;
+  }
+}
 
 /**
- * What a walk over an index has counted. Each thing that was walked over can be taken out again and put back as it
- * is now, so that the sums stay those of one moment while the index changes. Checks what it weighs.
- * Errors of all: IndexDamage.
+ * Counts the entries of all nodes in slices, while the index changes: notify each change before and after it is applied.
+ * Each direction must have as many as there are tuples, so that none is there unseen; and every lookup must end.
+ * Errors: IndexDamage, and any other that reading damaged ids throws. O(nodes) in all.
  */
 export class IndexTally {
+  readonly #index: TupleIndex;
   readonly #parts: IndexParts;
-  #live = 0;
-  #free = 0;
+  /** Nodes below were walked over. */
+  #end = 1;
   #forward = 0;
   #reverse = 0;
-  #hashed = 0;
-  #chained = 0;
-  #qualifiers = 0;
-  #listWords = 0;
-  /** Free nodes stand in one line: what they are and where they lead are the same numbers, but for the first. */
-  #freeIds = 0;
-  #freeLinks = 0;
-  #mentions = new Int32Array(MENTIONS_FIRST);
 
-  constructor(parts: IndexParts) {
-    this.#parts = parts;
+  constructor(index: TupleIndex) {
+    this.#index = index;
+    this.#parts = index.parts;
   }
 
-  /** Words of all lists weighed. */
-  get listWords(): number {
-    return this.#listWords;
+  get isDone(): boolean {
+    return this.#end === Infinity;
   }
 
-  /** Adds (1) or takes out (-1) a node, live or free. */
-  node(node: number, sign: 1 | -1): void {
-    const { nodes, adjacency } = this.#parts;
-    this.#listWords += sign * checkNode(this.#parts, node);
-    if (nodes.field(node, NODE_ENTITY) === 0) {
-      this.#free += sign;
-      this.#freeIds = (this.#freeIds + sign * node) | 0;
-      this.#freeLinks = (this.#freeLinks + sign * nodes.field(node, NODE_NEXT)) | 0;
-      return;
+  /** Whether the index was built anew since: what was counted is of nothing that there is. */
+  get isVoid(): boolean {
+    return this.#index.parts.nodes !== this.#parts.nodes;
+  }
+
+  /** Walks on for a while. Returns how many nodes it walked over. */
+  step(isOver: () => boolean): number {
+    const { nodes, dictionary, adjacency, qualifiers } = this.#parts;
+    let walked = 0;
+    do {
+      const end = Math.min(this.#end + STEP, nodes.top);
+      walked += end - this.#end;
+      for (; this.#end < end; this.#end++) {
+        this.#weigh(this.#end, 1);
+        this.#checkChain(this.#end);
+      }
+    } while (this.#end < nodes.top && !isOver());
+    if (this.#end < nodes.top) return walked;
+    // What is made from now on is weighed when it is made.
+    this.#end = Infinity;
+    for (const table of [dictionary.table, nodes.table, adjacency.positions, qualifiers.table]) {
+      checkSegments(table);
     }
-    this.#live += sign;
-    for (const field of [NODE_USERS, NODE_SETS, NODE_REVERSE]) {
-      const word = nodes.field(node, field);
-      const count = adjacency.count(word);
-      if (field === NODE_REVERSE) this.#reverse += sign * count;
-      else this.#forward += sign * count;
-      if (adjacency.isHashed(word)) this.#hashed += sign * count;
-    }
-    this.#mention(nodes.field(node, NODE_RELATION) & NODE_RELATION_MASK, sign);
+    this.compare();
+    return walked;
   }
 
-  /** Adds or takes out a live record of the dictionary. */
-  record(record: number, sign: 1 | -1): void {
-    const { nodes, dictionary } = this.#parts;
-    const shape = checkRecord(this.#parts, record);
-    const owner = recordWord(dictionary, record, RECORD_OWNER);
-    if (owner === NAME_OWNER) return;
-    this.#chained += sign * shape.nodes;
-    this.#listWords += sign * shape.listWords;
-    if (nodes.field(WILDCARD_NODE, NODE_ENTITY) !== record) this.#mention(owner, sign);
+  /** Before a change of this tuple is applied. */
+  before(row: TupleRow): void {
+    this.#weighEnds(row, -1);
   }
 
-  /** Adds or takes out what an edge carries. */
-  qualifier(node: number, subject: number, sign: 1 | -1): void {
-    const { nodes, adjacency, qualifiers } = this.#parts;
-    const { lists } = adjacency;
-    const word = [NODE_USERS, NODE_SETS].map((field) => nodes.field(node, field));
-    const isQualified = word.some(
-      (each) => each !== 0 && adjacency.edge(each, node, subject, FORWARD) === EDGE_WITH_QUALIFIER,
-    );
-    mustBeSound(isQualified, 'qualifiers', 'what an edge carries belongs to an edge');
-    const record = qualifiers.recordOf(node, subject);
-    this.#listWords += sign * wordsOfList(lists, record);
-    const bytes = lists.get(record, QUALIFIER_PARAMS_BYTES);
-    const isWhole = lists.count(record) === QUALIFIER_PARAMS + ((bytes + 3) >>> 2);
-    mustBeSound(isWhole, 'qualifiers', 'what an edge carries is whole');
-    this.#qualifiers += sign;
-    this.#mention(lists.get(record, QUALIFIER_CONDITION), sign);
+  /** After it: a node that went counts nothing, and one that came counted nothing. */
+  after(row: TupleRow): void {
+    this.#weighEnds(row, 1);
   }
 
-  /** Compares the sums of a whole walk with what the index says, now. O(names). */
-  compare(tupleCount: number): void {
-    const { nodes, names, adjacency, qualifiers } = this.#parts;
-    const isCounted = this.#live === nodes.count && this.#live + this.#free === nodes.top - 1;
-    mustBeSound(isCounted, 'nodes', 'nodes are live or free');
-    const isLine = this.#freeIds === ((this.#freeLinks + nodes.freeHead) | 0);
-    mustBeSound(isLine, 'nodes', 'free nodes stand in one line');
-    mustBeSound(this.#chained === this.#live, 'nodes', 'entities have all live nodes');
+  /** Compares what was counted, after the walk and at any moment. */
+  compare(): void {
+    const { tupleCount } = this.#index;
     mustBeSound(this.#forward === tupleCount, 'lists', 'forward entries are as many as tuples');
     mustBeSound(this.#reverse === tupleCount, 'lists', 'reverse entries are as many as tuples');
-    const isHashed = this.#hashed === adjacency.positions.entries;
-    mustBeSound(isHashed, 'positions', 'positions are those of hashed lists');
-    const isCarried = this.#qualifiers === qualifiers.table.entries;
-    mustBeSound(isCarried, 'qualifiers', 'as many are carried as are stored');
-    let pinned = 0;
-    for (let id = 1; id < names.top; id++) {
-      const isSame = names.mentions(id) === (this.#mentions[id] ?? 0);
-      mustBeSound(isSame, 'names', 'a name counts its mentions');
-      if (names.isPinned(id)) pinned += 1;
-    }
-    mustBeSound(pinned === names.pinnedCount, 'names', 'pinned names are counted');
   }
 
-  #mention(name: number, sign: 1 | -1): void {
-    if (name === 0) return;
-    mustBeSound(name < this.#parts.names.top, 'names', 'a mentioned name has an id');
-    if (name >= this.#mentions.length) {
-      const grown = new Int32Array(Math.max(name + 1, this.#mentions.length * 2));
-      grown.set(this.#mentions);
-      this.#mentions = grown;
-    }
-    this.#mentions[name] = (this.#mentions[name] as number) + sign;
+  #weighEnds(row: TupleRow, sign: 1 | -1): void {
+    if (this.isVoid) return;
+    const index = this.#index;
+    const object = index.entityId(index.nameId(row.namespace), row.objectId);
+    const node = index.nodeId(object, index.nameId(row.relation));
+    const subject = index.subjectNodeOf(row);
+    if (node < this.#end) this.#weigh(node, sign);
+    if (subject < this.#end && subject !== node) this.#weigh(subject, sign);
   }
+
+  #weigh(node: number, sign: 1 | -1): void {
+    const { nodes, adjacency } = this.#parts;
+    if (node === 0 || nodes.field(node, NODE_ENTITY) === 0) return;
+    const count = (field: number): number => sign * adjacency.count(nodes.field(node, field));
+    this.#forward += count(NODE_USERS) + count(NODE_SETS);
+    this.#reverse += count(NODE_REVERSE);
+  }
+
+  /** The nodes of an entity must end, or a lookup among them does not. */
+  #checkChain(node: number): void {
+    const { nodes, dictionary } = this.#parts;
+    const entity = nodes.field(node, NODE_ENTITY);
+    if (entity === 0) return;
+    const page = dictionary.records.pages[entity >>> RECORD_PAGE_SHIFT] as Uint32Array;
+    const at = entity & RECORD_PAGE_MASK;
+    if (((page[at] as number) & RECORD_MANY) !== 0) return;
+    let each = page[at + RECORD_LINK] as number;
+    for (let i = 0; each !== 0; i++) {
+      mustBeSound(i < CHAIN_MAX, 'nodes', 'an entity has a few nodes');
+      each = nodes.field(each, NODE_NEXT);
+    }
+  }
+}
+
+/** A lookup ends within a segment that has the slots that it names, and a free one. O(segments). */
+function checkSegments(table: SegmentedHash): void {
+  for (const segment of table.directory) {
+    const slots = segment[SEGMENT_SLOTS] as number;
+    const isSound =
+      segment.length === SEGMENT_HEADER + slots * 2 && (segment[SEGMENT_ENTRIES] as number) < slots;
+    mustBeSound(isSound, 'hashes', 'a segment has the slots that it names, and a free one');
+  }
+}
+
+function mustBeSound(isSound: boolean, part: IndexPart, message: string): void {
+  if (!isSound) throw new IndexDamage(part, message);
 }

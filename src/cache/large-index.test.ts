@@ -1,9 +1,9 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
+import { checkIndex, listOf } from '../../test/support/index-structure/check-index.ts';
 import { byLength } from '../../test/support/test-length.ts';
 import { AppError } from '../shared/app-error.ts';
-import { checkIndex, listOf } from './check-index.ts';
 import { PageAllocator } from './page-allocator.ts';
 import { SegmentedHash } from './segmented-hash.ts';
 import { TupleIndex } from './tuple-index.ts';

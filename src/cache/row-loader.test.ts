@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { checkIndex } from './check-index.ts';
+import { checkIndex } from '../../test/support/index-structure/check-index.ts';
 import { GROUP_ROWS } from './row-read-ahead.ts';
 import { TupleIndex } from './tuple-index.ts';
 import { ROW_BOUNDS, type RowBytes, type TupleRow } from './tuple-row.ts';

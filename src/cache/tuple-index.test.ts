@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { checkIndex, listOf } from '../../test/support/index-structure/check-index.ts';
 import { byLength } from '../../test/support/test-length.ts';
 import { subjectFromColumns } from '../model/relation-tuple.ts';
 import { EDGE_NODE_MASK, EDGE_QUALIFIED, WILDCARD_NODE } from '../model/tuple-reader.ts';
-import { checkIndex, listOf } from './check-index.ts';
 import { TupleIndex } from './tuple-index.ts';
 import { ROW_BOUNDS } from './tuple-row.ts';
 import type { RowBytes, TupleRow } from './tuple-row.ts';

@@ -106,7 +106,7 @@ export class TupleIndex implements TupleReader {
     };
   }
 
-  /** For `checkIndex`, which verifies what the parts promise each other. */
+  /** For whoever compares or verifies the index by its parts. */
   get parts(): IndexParts {
     return {
       dictionary: this.#dictionary,

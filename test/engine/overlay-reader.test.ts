@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { checkIndex } from '../../src/cache/check-index.ts';
 import { TupleIndex } from '../../src/cache/tuple-index.ts';
 import { OverlayReader } from '../../src/engine/overlay/overlay-reader.ts';
 import {
@@ -14,6 +13,7 @@ import {
   WILDCARD_NODE,
 } from '../../src/model/tuple-reader.ts';
 import { NAMESPACES, tuples as tupleArbitrary } from '../reference/worlds.ts';
+import { checkIndex } from '../support/index-structure/check-index.ts';
 import { readerText } from '../support/reader-text.ts';
 import { byLength } from '../support/test-length.ts';
 import { keyOf } from '../support/tuple-text.ts';

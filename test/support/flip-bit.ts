@@ -6,7 +6,7 @@ import { SEGMENT_HEADER, SEGMENT_SLOTS } from '../../src/cache/segmented-hash.ts
 import type { SegmentedHash } from '../../src/cache/segmented-hash.ts';
 import type { TupleIndex } from '../../src/cache/tuple-index.ts';
 
-/** Where a bit of an index is flipped; the index must hold what the name says. */
+/** Where a bit of an index is flipped, so that answers differ; the index must hold what the name says. */
 const FLIPS = {
   'the text of an object': (index) => {
     const { records } = index.parts.dictionary;
@@ -15,10 +15,6 @@ const FLIPS = {
     return [page, (entity & RECORD_PAGE_MASK) + RECORD_HEADER];
   },
   'the hash of texts': (index) => usedSlot(index.parts.dictionary.table),
-  'the mentions of a name': (index) => {
-    const [page] = index.parts.names.words.pages;
-    return [page as Uint32Array, index.nameId('viewer') * 2 + 1];
-  },
   'the users of an object': (index) => nodeField(index, NODE_USERS),
   'the usersets of an object': (index) => nodeField(index, NODE_SETS),
   'the objects of a subject': (index) => nodeField(index, NODE_REVERSE),
@@ -30,13 +26,9 @@ const FLIPS = {
   'an expiry': (index) => qualifierWord(index, 2),
   'a condition': (index) => qualifierWord(index, 4),
   'the parameters of a condition': (index) => qualifierWord(index, 6),
-  'the memory of free lists': (index) => {
-    const tags = index.parts.adjacency.lists.tags[0] as Uint8Array;
-    return [tags, tags.findIndex((tag) => tag !== 0)];
-  },
 } as const satisfies Readonly<Record<string, (index: TupleIndex) => Place>>;
 
-type Place = readonly [words: Uint32Array | Uint8Array, at: number];
+type Place = readonly [words: Uint32Array, at: number];
 
 /** The places that `flipBit` knows. */
 export type FlippedPart = keyof typeof FLIPS;

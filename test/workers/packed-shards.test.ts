@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { checkIndex } from '../../src/cache/check-index.ts';
 import { TupleIndex } from '../../src/cache/tuple-index.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
 import { parseModel } from '../../src/model/namespace-model.ts';
@@ -10,6 +9,7 @@ import type { TupleReader } from '../../src/model/tuple-reader.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 import type { PackingShardIndex } from '../../src/workers/shard/packing-index.ts';
 import { finish, READS_DEFAULT } from '../engine/support.ts';
+import { checkIndex } from '../support/index-structure/check-index.ts';
 import { readerText } from '../support/reader-text.ts';
 import { packingIndex, smallShards } from './folding-index.ts';
 

@@ -1,6 +1,6 @@
 import { BlockStore } from '../../cache/block-store.ts';
 import { IndexAudit } from '../../cache/index-audit.ts';
-import { IndexDamage } from '../../cache/index-damage.ts';
+import { IndexDamage } from '../../cache/index-tally.ts';
 import { packIndex } from '../../cache/pack-index.ts';
 import { type RowPacker, unpackRows } from '../../cache/row-packer.ts';
 import type { TupleIndex } from '../../cache/tuple-index.ts';

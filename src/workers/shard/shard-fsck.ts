@@ -12,7 +12,7 @@ const SLICE_MS = 1;
 /** How long the index may take to reach the revision of a page, and a page to come. */
 const PATIENCE_MS = 10_000;
 const LOOK_AGAIN_MS = 5;
-/** What a page costs beside its rows, and what is walked over in memory for the cost of one row; in rows. */
+/** What a page costs beside its rows, in rows; and how many nodes are walked over for the cost of one row. */
 const PAGE_COST = 50;
 const WALKED_PER_ROW = 16;
 
@@ -34,9 +34,9 @@ export type FsckResult =
   | { readonly kind: 'unfinished'; readonly rows: number; readonly error: unknown };
 
 /**
- * Compares the loaded index of a shard with its rows in the store, both ways, and all of its parts with each other, while
- * the shard serves and changes. Each page of rows is the state of one revision; the comparison begins when the watermark has
- * reached it, and takes into account what came since (IndexAudit). Runs in slices of 1 ms. Never throws.
+ * Compares the loaded index of a shard with its rows in the store, both ways, while the shard serves and changes. Each page
+ * of rows is the state of one revision; the comparison begins when the watermark has reached it, and takes into account
+ * what came since (IndexAudit). Runs in slices of 1 ms. Never throws.
  */
 export async function checkShard(actor: ShardActor, options: FsckOptions): Promise<FsckResult> {
   const { index, generation } = actor;

@@ -1,4 +1,4 @@
-import { IndexDamage } from '../../cache/index-damage.ts';
+import { IndexDamage } from '../../cache/index-tally.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { AppError, errorToData } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';

@@ -1,12 +1,10 @@
-import { EDGE_NODE_MASK } from '../model/tuple-reader.ts';
 import {
   ADJACENCY_LIST,
   ADJACENCY_MASK,
   FORWARD,
   HASHED_FORWARD_ABOVE,
   HASHED_REVERSE_ABOVE,
-} from './adjacency.ts';
-import { mustBeSound } from './index-damage.ts';
+} from '../../../src/cache/adjacency.ts';
 import {
   BLOCK_FREE,
   CHUNK_ORDER,
@@ -19,8 +17,10 @@ import {
   ORDER_MIN,
   PAGE_ORDER,
   orderOf,
-} from './list-store.ts';
-import { NODE_ENTITY, type NodeTable } from './node-table.ts';
+} from '../../../src/cache/list-store.ts';
+import { NODE_ENTITY, type NodeTable } from '../../../src/cache/node-table.ts';
+import { EDGE_NODE_MASK } from '../../../src/model/tuple-reader.ts';
+import { assert } from '../../../src/shared/assert.ts';
 
 const CHUNK = 1 << CHUNK_ORDER;
 /** A long list this short would be short again. */
@@ -28,7 +28,7 @@ const LONG_COUNT_MIN = CHUNK / 2;
 
 /**
  * Checks what a list says of itself, without trusting it: its block, its chunks, its length.
- * Returns the words that it takes. Errors: IndexDamage. O(chunks).
+ * Returns the words that it takes. Throws at a breach. O(chunks).
  */
 export function wordsOfList(lists: ListStore, list: number): number {
   const order = checkBlock(lists, list);
@@ -37,20 +37,20 @@ export function wordsOfList(lists: ListStore, list: number): number {
   const header = page[at] as number;
   const count = header & LIST_COUNT_MASK;
   const size = 1 << order;
-  mustBeSound(count > 0, 'lists', 'a list has entries');
+  assert(count > 0, 'a list has entries');
   if ((header & LIST_LONG) === 0) {
-    mustBeSound(order <= CHUNK_ORDER && count < size, 'lists', 'a list fits its block');
-    mustBeSound(order === ORDER_MIN || count >= size >>> 2, 'lists', 'a block fits its list');
+    assert(order <= CHUNK_ORDER && count < size, 'a list fits its block');
+    assert(order === ORDER_MIN || count >= size >>> 2, 'a block fits its list');
     return size;
   }
   const chunks = Math.ceil(count / CHUNK);
-  mustBeSound(count >= LONG_COUNT_MIN && chunks < size, 'lists', 'a long list fits its chunks');
+  assert(count >= LONG_COUNT_MIN && chunks < size, 'a long list fits its chunks');
   for (let i = 1; i <= chunks; i++) {
     const chunk = page[at + i] as number;
-    mustBeSound((chunk & (CHUNK - 1)) === 0, 'lists', 'a chunk lies at its border');
+    assert((chunk & (CHUNK - 1)) === 0, 'a chunk lies at its border');
     const tags = lists.tags[chunk >>> LIST_PAGE_SHIFT];
     const isTaken = tags?.[(chunk & LIST_PAGE_MASK) >>> ORDER_MIN] === 0;
-    mustBeSound(isTaken, 'lists', 'a chunk of a list is in use');
+    assert(isTaken, 'a chunk of a list is in use');
   }
   return size + chunks * CHUNK;
 }
@@ -58,18 +58,18 @@ export function wordsOfList(lists: ListStore, list: number): number {
 function checkBlock(lists: ListStore, list: number): number {
   const page = lists.pages[list >>> LIST_PAGE_SHIFT];
   const at = list & LIST_PAGE_MASK;
-  mustBeSound(page !== undefined && list > 0 && at < page.length, 'lists', 'a list has an address');
+  assert(page !== undefined && list > 0 && at < page.length, 'a list has an address');
   const order = orderOf(page[at] as number);
   const isPlaced = order <= PAGE_ORDER && (at & ((1 << order) - 1)) === 0;
-  mustBeSound(isPlaced && at + (1 << order) <= page.length, 'lists', 'a block lies at its border');
+  assert(isPlaced && at + (1 << order) <= page.length, 'a block lies at its border');
   const tag = lists.tags[list >>> LIST_PAGE_SHIFT]?.[at >>> ORDER_MIN];
-  mustBeSound(tag === 0, 'lists', 'the block of a list is in use');
+  assert(tag === 0, 'the block of a list is in use');
   return order;
 }
 
 /**
  * Checks one adjacency word of a node: an entry that is a live node, or a sound list, hashed where it must be.
- * Returns the words of its list, 0 for none. Errors: IndexDamage. O(chunks); entries are not looked at.
+ * Returns the words of its list, 0 for none. Throws at a breach. O(chunks); entries are not looked at.
  */
 export function wordsOfAdjacency(
   lists: ListStore,
@@ -80,19 +80,19 @@ export function wordsOfAdjacency(
   if (word === 0) return 0;
   if ((word & ADJACENCY_LIST) === 0) {
     const entry = word & EDGE_NODE_MASK;
-    mustBeSound(isLive(nodes, entry), 'nodes', 'an edge leads to a live node');
+    assert(isLive(nodes, entry), 'an edge leads to a live node');
     return 0;
   }
-  mustBeSound(word >>> 31 === 0, 'nodes', 'a list carries no qualifier of its own');
+  assert(word >>> 31 === 0, 'a list carries no qualifier of its own');
   const list = word & ADJACENCY_MASK;
   const words = wordsOfList(lists, list);
   const header = lists.header(list);
   const count = header & LIST_COUNT_MASK;
   const above = side === FORWARD ? HASHED_FORWARD_ABOVE : HASHED_REVERSE_ABOVE;
   const isHashed = (header & LIST_MARK) !== 0;
-  mustBeSound(count > 1, 'lists', 'one entry lies inline');
-  mustBeSound(isHashed || count <= above, 'lists', 'a long list is hashed');
-  mustBeSound(!isHashed || count >= above >>> 1, 'lists', 'a short list is not hashed');
+  assert(count > 1, 'one entry lies inline');
+  assert(isHashed || count <= above, 'a long list is hashed');
+  assert(!isHashed || count >= above >>> 1, 'a short list is not hashed');
   return words;
 }
 
@@ -113,7 +113,7 @@ export function checkFreeBlocks(lists: ListStore, index: number): number {
     const order = tag & ~BLOCK_FREE;
     const isOrder = (tag & BLOCK_FREE) !== 0 && order >= ORDER_MIN && order <= PAGE_ORDER;
     const isPlaced = isOrder && (at & ((1 << order) - 1)) === 0 && at + (1 << order) <= page.length;
-    mustBeSound(isPlaced, 'lists', 'a free block has an order');
+    assert(isPlaced, 'a free block has an order');
     const address = index * (LIST_PAGE_MASK + 1) + at;
     const previous = page[at] as number;
     const next = page[at + 1] as number;
@@ -123,7 +123,7 @@ export function checkFreeBlocks(lists: ListStore, index: number): number {
         : isFreeBlock(lists, previous, order) && wordOf(lists, previous + 1) === address;
     const isLed =
       next === 0 || (isFreeBlock(lists, next, order) && wordOf(lists, next) === address);
-    mustBeSound(leads && isLed, 'lists', 'a free block stands between its neighbours');
+    assert(leads && isLed, 'a free block stands between its neighbours');
     free += 1 << order;
   }
   return free;
@@ -133,7 +133,7 @@ export function checkFreeBlocks(lists: ListStore, index: number): number {
 export function checkFreeHeads(lists: ListStore): void {
   lists.freeHeads.forEach((head, order) => {
     const isSound = head === 0 || (isFreeBlock(lists, head, order) && wordOf(lists, head) === 0);
-    mustBeSound(isSound, 'lists', 'a list of free blocks begins with a free block');
+    assert(isSound, 'a list of free blocks begins with a free block');
   });
 }
 

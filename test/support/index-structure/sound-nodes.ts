@@ -1,5 +1,4 @@
-import { EMPTY_NAME, WILDCARD_NODE } from '../model/tuple-reader.ts';
-import { FORWARD, REVERSE } from './adjacency.ts';
+import { FORWARD, REVERSE } from '../../../src/cache/adjacency.ts';
 import {
   ADDRESS_FIRST,
   type Dictionary,
@@ -12,9 +11,8 @@ import {
   RECORD_PAGE_MASK,
   RECORD_PAGE_SHIFT,
   blockWords,
-} from './dictionary.ts';
-import type { IndexParts } from './edge-writer.ts';
-import { mustBeSound } from './index-damage.ts';
+} from '../../../src/cache/dictionary.ts';
+import type { IndexParts } from '../../../src/cache/edge-writer.ts';
 import {
   CHAIN_MAX,
   NODE_ENTITY,
@@ -29,14 +27,16 @@ import {
   RELATION_BITS,
   RELATION_BITS_ALL,
   RELATION_BIT_FIRST,
-} from './node-table.ts';
+} from '../../../src/cache/node-table.ts';
+import { hashPair, hashScratch, scratchWords } from '../../../src/cache/text-scratch.ts';
+import { EMPTY_NAME, WILDCARD_NODE } from '../../../src/model/tuple-reader.ts';
+import { assert } from '../../../src/shared/assert.ts';
 import { checkSegmentOf } from './sound-hash.ts';
 import { isLive, wordsOfAdjacency, wordsOfList } from './sound-lists.ts';
-import { hashPair, hashScratch, scratchWords } from './text-scratch.ts';
 
 /**
  * Checks what one node says of itself, and that its entity leads to it. Returns the words of its lists; 0 of a
- * free node. Errors: IndexDamage. O(chunks of its lists).
+ * free node. Throws at a breach. O(chunks of its lists).
  */
 export function checkNode(parts: IndexParts, node: number): number {
   const { nodes, dictionary, names, adjacency } = parts;
@@ -44,26 +44,22 @@ export function checkNode(parts: IndexParts, node: number): number {
   if (entity === 0) {
     const next = nodes.field(node, NODE_NEXT);
     const isFree = next < nodes.top && (next === 0 || nodes.field(next, NODE_ENTITY) === 0);
-    mustBeSound(isFree, 'nodes', 'a free node leads to a free node');
+    assert(isFree, 'a free node leads to a free node');
     return 0;
   }
   checkEntity(dictionary, entity);
   const kind = nodes.field(node, NODE_RELATION);
   const relation = kind & NODE_RELATION_MASK;
-  mustBeSound(relation < names.top, 'nodes', 'a node has a relation');
+  assert(relation < names.top, 'a node has a relation');
   const owner = recordWord(dictionary, entity, RECORD_OWNER);
   const isUser = node === WILDCARD_NODE || (owner === EMPTY_NAME && relation === EMPTY_NAME);
-  mustBeSound(
-    isUser === ((kind & NODE_IS_USER) !== 0),
-    'nodes',
-    'a node knows whether it is a user',
-  );
-  mustBeSound(leadsTo(parts, entity, relation, node), 'nodes', 'an entity leads to its node');
+  assert(isUser === ((kind & NODE_IS_USER) !== 0), 'a node knows whether it is a user');
+  assert(leadsTo(parts, entity, relation, node), 'an entity leads to its node');
   const users = nodes.field(node, NODE_USERS);
   const sets = nodes.field(node, NODE_SETS);
   const reverse = nodes.field(node, NODE_REVERSE);
   const isUsed = users !== 0 || sets !== 0 || reverse !== 0;
-  mustBeSound(isUsed || node === WILDCARD_NODE, 'nodes', 'a live node has an edge');
+  assert(isUsed || node === WILDCARD_NODE, 'a live node has an edge');
   return (
     wordsOfAdjacency(adjacency.lists, nodes, users, FORWARD) +
     wordsOfAdjacency(adjacency.lists, nodes, sets, FORWARD) +
@@ -94,14 +90,14 @@ function leadsTo(parts: IndexParts, entity: number, relation: number, node: numb
   return false;
 }
 
-/** Checks that the record of a name is one. Errors: IndexDamage. O(length). */
+/** Checks that the record of a name is one. Throws at a breach. O(length). */
 export function checkName(parts: IndexParts, id: number): void {
   const { names, dictionary } = parts;
   if (!names.isPinned(id) && names.mentions(id) === 0) return;
   const record = names.recordOf(id);
   checkRecord(parts, record);
   const isName = recordWord(dictionary, record, RECORD_OWNER) === NAME_OWNER;
-  mustBeSound(isName, 'names', 'the record of a name is one');
+  assert(isName, 'the record of a name is one');
 }
 
 /** What a live record is: a name, the hidden entity of the wildcard, or an entity with so many nodes and words of lists. */
@@ -109,7 +105,7 @@ export type RecordShape = { readonly nodes: number; readonly listWords: number }
 
 /**
  * Checks one live record of the dictionary: it is found by its text, and a name has its id, an entity its nodes.
- * Errors: IndexDamage. O(length).
+ * Throws at a breach. O(length).
  */
 export function checkRecord(parts: IndexParts, record: number): RecordShape {
   const { dictionary, names } = parts;
@@ -120,15 +116,15 @@ export function checkRecord(parts: IndexParts, record: number): RecordShape {
   if (owner === NAME_OWNER) {
     const id = recordWord(dictionary, record, RECORD_LINK);
     const isNamed = id > 0 && id < names.top && names.recordOf(id) === record;
-    mustBeSound(isFound && isNamed && head <= RECORD_LENGTH_MASK, 'names', 'a name has its id');
+    assert(isFound && isNamed && head <= RECORD_LENGTH_MASK, 'a name has its id');
     const isWanted = names.isPinned(id) || names.mentions(id) > 0;
-    mustBeSound(isWanted, 'names', 'a name that nothing mentions is gone');
+    assert(isWanted, 'a name that nothing mentions is gone');
     return { nodes: 0, listWords: 0 };
   }
-  mustBeSound(owner < names.top, 'dictionary', 'an entity has a namespace');
+  assert(owner < names.top, 'an entity has a namespace');
   const shape = checkNodesOf(parts, record, head);
   const isWildcard = parts.nodes.field(WILDCARD_NODE, NODE_ENTITY) === record;
-  mustBeSound(isFound !== isWildcard, 'dictionary', 'an entity is found by its text');
+  assert(isFound !== isWildcard, 'an entity is found by its text');
   return shape;
 }
 
@@ -138,7 +134,7 @@ function checkNodesOf(parts: IndexParts, entity: number, head: number): RecordSh
   if ((head & RECORD_MANY) !== 0) {
     const listWords = wordsOfList(adjacency.lists, link);
     const isAll = (head & RELATION_BITS_ALL) === RELATION_BITS_ALL;
-    mustBeSound(isAll, 'dictionary', 'an entity with many nodes lets all relations pass');
+    assert(isAll, 'an entity with many nodes lets all relations pass');
     return { nodes: adjacency.lists.count(link), listWords };
   }
   let bits = 0;
@@ -146,14 +142,14 @@ function checkNodesOf(parts: IndexParts, entity: number, head: number): RecordSh
   let node = link;
   for (; node !== 0 && count <= CHAIN_MAX; count++) {
     const isOwn = isLive(nodes, node) && nodes.field(node, NODE_ENTITY) === entity;
-    mustBeSound(isOwn, 'nodes', 'the nodes of an entity are its own');
+    assert(isOwn, 'the nodes of an entity are its own');
     const relation = nodes.field(node, NODE_RELATION) & NODE_RELATION_MASK;
     bits |= RELATION_BIT_FIRST << (relation % RELATION_BITS);
     node = nodes.field(node, NODE_NEXT);
   }
-  mustBeSound(count > 0 && count <= CHAIN_MAX, 'nodes', 'an entity has a few nodes');
+  assert(count > 0 && count <= CHAIN_MAX, 'an entity has a few nodes');
   const isExact = (head & RELATION_BITS_ALL) === bits;
-  mustBeSound(isExact, 'dictionary', 'an entity filters the relations of its nodes');
+  assert(isExact, 'an entity filters the relations of its nodes');
   return { nodes: count, listWords: 0 };
 }
 
@@ -165,8 +161,8 @@ function checkEntity(dictionary: Dictionary, entity: number): void {
     entity >= ADDRESS_FIRST &&
     entity < dictionary.top &&
     at + blockWords((page[at] as number) & RECORD_LENGTH_MASK) <= page.length;
-  mustBeSound(isPlaced, 'dictionary', 'a record lies on a page');
-  mustBeSound(page[at + RECORD_OWNER] !== FREE_OWNER, 'dictionary', 'a record in use is not free');
+  assert(isPlaced, 'a record lies on a page');
+  assert(page[at + RECORD_OWNER] !== FREE_OWNER, 'a record in use is not free');
 }
 
 function findsItself(

@@ -1,13 +1,13 @@
+import { NAME_OWNER } from '../../../src/cache/dictionary.ts';
+import { NODE_REVERSE, NODE_SETS, NODE_USERS } from '../../../src/cache/node-table.ts';
+import type { TupleIndex } from '../../../src/cache/tuple-index.ts';
 import {
   EDGE_ABSENT,
   EDGE_NODE_MASK,
   EDGE_QUALIFIED,
   WILDCARD_NODE,
-} from '../model/tuple-reader.ts';
-import { assert } from '../shared/assert.ts';
-import { NAME_OWNER } from './dictionary.ts';
-import { NODE_REVERSE, NODE_SETS, NODE_USERS } from './node-table.ts';
-import type { TupleIndex } from './tuple-index.ts';
+} from '../../../src/model/tuple-reader.ts';
+import { assert } from '../../../src/shared/assert.ts';
 
 /**
  * Verifies what the parts of an index promise each other; throws at the first breach. For tests: O(tuples), and

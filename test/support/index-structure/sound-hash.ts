@@ -1,4 +1,3 @@
-import { mustBeSound } from './index-damage.ts';
 import {
   SEGMENT_DEPTH,
   SEGMENT_ENTRIES,
@@ -6,12 +5,13 @@ import {
   SEGMENT_SLOTS,
   type SegmentedHash,
   homeSlot,
-} from './segmented-hash.ts';
+} from '../../../src/cache/segmented-hash.ts';
+import { assert } from '../../../src/shared/assert.ts';
 
 /** Hashes as unsigned numbers are below: segments stand for ranges of them. */
 export const HASH_END = 2 ** 32;
 
-/** Checks that a lookup of `hash` ends within its segment. Errors: IndexDamage. O(1). */
+/** Checks that a lookup of `hash` ends within its segment. Throws at a breach. O(1). */
 export function checkSegmentOf(table: SegmentedHash, hash: number): void {
   checkHeader(table.segmentOf(hash));
 }
@@ -20,13 +20,12 @@ function checkHeader(segment: Uint32Array): void {
   const slots = segment[SEGMENT_SLOTS] as number;
   const entries = segment[SEGMENT_ENTRIES] as number;
   const isSound = segment.length === SEGMENT_HEADER + slots * 2 && entries < slots;
-  mustBeSound(isSound, 'hashes', 'a segment has the slots that it names, and a free one');
+  assert(isSound, 'a segment has the slots that it names, and a free one');
 }
 
 /**
  * Checks the segment that the hash `from` (unsigned) begins, and calls `visit` with each of its pairs. Returns where
- * the next one begins; HASH_END after the last. Whatever the table does between two calls, the ranges of
- * hashes meet without a gap. Errors: IndexDamage. O(slots).
+ * the next one begins; HASH_END after the last. Throws at a breach. O(slots).
  */
 export function checkSegmentAt(
   table: SegmentedHash,
@@ -37,10 +36,10 @@ export function checkSegmentAt(
   checkHeader(segment);
   const depth = segment[SEGMENT_DEPTH] as number;
   const range = 2 ** (32 - depth);
-  mustBeSound(depth <= table.depth && from % range === 0, 'hashes', 'a segment has its depth');
+  assert(depth <= table.depth && from % range === 0, 'a segment has its depth');
   const first = Math.floor(from / 2 ** (32 - table.depth));
   for (let i = 0; i < 2 ** (table.depth - depth); i++) {
-    mustBeSound(table.directory[first + i] === segment, 'hashes', 'a segment has its range');
+    assert(table.directory[first + i] === segment, 'a segment has its range');
   }
   const slots = segment[SEGMENT_SLOTS] as number;
   // Used slots that end the segment lead on to those at its start.
@@ -58,9 +57,9 @@ export function checkSegmentAt(
     const hash = segment[SEGMENT_HEADER + slot * 2] as number;
     const isOfRange = hash >= from && hash < from + range;
     const distance = (slot - homeSlot(hash | 0, slots) + slots) % slots;
-    mustBeSound(isOfRange && distance < run, 'hashes', 'an entry is found from its home slot');
+    assert(isOfRange && distance < run, 'an entry is found from its home slot');
     visit(hash | 0, value);
   }
-  mustBeSound(used === segment[SEGMENT_ENTRIES], 'hashes', 'a segment counts its entries');
+  assert(used === segment[SEGMENT_ENTRIES], 'a segment counts its entries');
   return from + range;
 }
