@@ -18,7 +18,7 @@ import { HeldBySlots } from '../protocol/held-shards.ts';
 import { systemClock } from '../shared/clock.ts';
 import type { DatabaseTime } from '../shared/database-clock.ts';
 import { type ChangeFeed, startChangeFeed } from '../store/change-feed.ts';
-import { explainDamage } from '../store/embedded-postgres-damage.ts';
+import { explainDamage } from '../store/embedded-postgres-cluster.ts';
 import { errorFields } from '../store/pg-errors.ts';
 import { ChangeRetention } from '../store/retention.ts';
 import type { WorkerPool } from '../workers/slot/worker-pool.ts';

@@ -1,63 +1,53 @@
+/* The life of the embedded server: start, supervision, stop. */
 import type { ChildProcess } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
-import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { rename } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Client } from 'pg';
-import { AppError } from '../shared/app-error.ts';
-import { lockDirectory } from './directory-lock.ts';
-import { type PostgresBinaries, findPostgresBinaries } from './embedded-postgres-binaries.ts';
+import { Client, type ClientConfig } from 'pg';
+import { type DirectoryLock, lockDirectory } from './directory-lock.ts';
 import {
-  type ClusterTools,
+  chooseServerUser,
+  findPostgresBinaries,
+  giveTo,
+  unavailable,
+} from './embedded-postgres-binaries.ts';
+import {
   DATABASE,
+  SOCKET_PORT,
   SUPERUSER,
-  createCluster,
-  setPassword,
-} from './embedded-postgres-cluster.ts';
-import {
   clusterDirectory,
+  createCluster,
   damageError,
-  endOfLog,
-  logError,
-  type LogPosition,
-} from './embedded-postgres-damage.ts';
-import { type FollowedLog, followServerLog } from './embedded-postgres-log.ts';
-import {
   keepPassword,
   makePassword,
   passwordError,
   readPassword,
-} from './embedded-postgres-password.ts';
+  serverSettings,
+  setPassword,
+  socketDirectory,
+} from './embedded-postgres-cluster.ts';
 import {
-  type ServerCommand,
+  type Programs,
+  START_TIMEOUT_MS,
+  endOfLog,
+  followServerLog,
   isAlive,
+  logError,
   readPidFile,
-  spawnDetached,
+  spawnServer,
   stopServer,
   waitReady,
   waitUntilUnused,
   worksIn,
 } from './embedded-postgres-process.ts';
-import {
-  SOCKET_PORT,
-  makeDataDirectory,
-  serverSettings,
-  socketDirectory,
-} from './embedded-postgres-settings.ts';
-import { type ServerUser, chooseServerUser, giveTo } from './embedded-postgres-user.ts';
 import { isUnknownDatabase, isWrongPassword } from './pg-errors.ts';
 import type { ServerTarget } from './pool.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
-import type { StoreReason } from './store-reason.ts';
 
-const START_TIMEOUT_MS = 120_000;
 /** How long a killed server may take to be gone. */
 const SETTLE_MS = 10_000;
 const RESTART_DELAY_MS_MIN = 50;
 const RESTART_DELAY_MS_MAX = 5_000;
-/** Clusters in the making. */
-const FRESH_PREFIX = 'postgres.new-';
 
 export type EmbeddedPostgresOptions = {
   /** GATEWAY_DATA_DIR; made when absent. */
@@ -79,14 +69,6 @@ export interface EmbeddedPostgres {
   stop(): Promise<void>;
 }
 
-type Paths = {
-  readonly data: string;
-  readonly fresh: string;
-  readonly socket: string;
-  readonly log: string;
-  readonly password: string;
-};
-
 /**
  * Starts PostgreSQL from the binaries of the npm package on `dataDirectory`, creating the cluster
  * at the first time. The server runs in its own session; a server left behind by a killed process is
@@ -98,66 +80,53 @@ export async function startEmbeddedPostgres(
   options: EmbeddedPostgresOptions,
 ): Promise<EmbeddedPostgres> {
   const root = resolve(options.dataDirectory);
-  makeDataDirectory(root);
+  try {
+    // As root it is open to pass through, since the server runs under another user; what lies inside is not open.
+    mkdirSync(root, { recursive: true, mode: process.getuid?.() === 0 ? 0o711 : 0o700 });
+  } catch (cause) {
+    throw unavailable(
+      `the data directory ${root} cannot be made; set GATEWAY_DATA_DIR to one that can`,
+      {},
+      cause,
+    );
+  }
   const lock = lockDirectory(join(root, 'postgres.lock'), `The data directory ${root}`);
   try {
-    const server = new Server(root, options, findPostgresBinaries(join(root, 'lib')));
+    const server = new Server(root, options, lock);
     await server.start();
-    return {
-      target: server.target,
-      get pid() {
-        return server.pid;
-      },
-      stop: async () => {
-        await server.stop();
-        lock.release();
-      },
-    };
+    return server;
   } catch (error) {
     lock.release();
     throw error;
   }
 }
 
-class Server {
+class Server implements EmbeddedPostgres {
   readonly target: ServerTarget;
-  readonly #binaries: PostgresBinaries;
-  readonly #paths: Paths;
-  readonly #user: ServerUser;
-  readonly #settings: Readonly<Record<string, string>>;
+  readonly #options: EmbeddedPostgresOptions;
+  readonly #lock: DirectoryLock;
+  readonly #programs: Programs;
   readonly #log: StoreLog;
-  readonly #templateCache: string | undefined;
-  /** Whether the one of `target` is that of the file, not a new one. */
-  readonly #hasPassword: boolean;
+  readonly #data: string;
+  readonly #passwordPath: string;
   #child: ChildProcess | undefined;
   #stopping: Promise<void> | undefined;
-  #followed: FollowedLog | undefined;
 
-  constructor(root: string, options: EmbeddedPostgresOptions, binaries: PostgresBinaries) {
-    this.#binaries = binaries;
+  constructor(root: string, options: EmbeddedPostgresOptions, lock: DirectoryLock) {
+    this.#options = options;
+    this.#lock = lock;
     this.#log = options.log ?? silentLog;
-    this.#templateCache = options.templateCache;
-    this.#paths = {
-      data: clusterDirectory(root),
-      // Its own name, since the initdb of a killed process may still be writing.
-      fresh: join(root, `${FRESH_PREFIX}${randomUUID()}`),
-      socket: socketDirectory(root),
-      log: join(root, 'postgres.log'),
-      password: join(root, 'postgres.password'),
-    };
-    this.#user = chooseServerUser(this.#paths.data, binaries);
-    const password = readPassword(this.#paths.password);
-    this.#hasPassword = password !== undefined;
+    this.#data = clusterDirectory(root);
+    this.#passwordPath = join(root, 'postgres.password');
+    const binaries = findPostgresBinaries(join(root, 'lib'));
+    const user = chooseServerUser(this.#data, binaries);
+    this.#programs = { ...binaries, ...user, logPath: join(root, 'postgres.log') };
     this.target = {
-      host: this.#paths.socket,
+      host: socketDirectory(root),
       port: SOCKET_PORT,
       user: SUPERUSER,
       database: DATABASE,
-      password: password ?? makePassword(),
-    };
-    this.#settings = {
-      ...serverSettings(this.#paths.socket, options.maxConnections ?? 100),
-      ...options.settings,
+      password: readPassword(this.#passwordPath) ?? makePassword(),
     };
   }
 
@@ -166,83 +135,90 @@ class Server {
   }
 
   async start(): Promise<void> {
-    const { data, password, log: logPath } = this.#paths;
+    const data = this.#data;
+    const path = this.#passwordPath;
+    const { password } = this.target;
     if (!existsSync(join(data, 'PG_VERSION'))) {
-      if (!this.#hasPassword) keepPassword(password, this.target.password);
-      await this.#createCluster();
+      if (!existsSync(path)) keepPassword(path, password);
+      await createCluster(this.#programs, data, password, this.#log, this.#options.templateCache);
     }
     this.#assertVersion();
     const hadOrphan = await this.#stopOrphan();
     this.#prepareSocketDirectory();
-    const log = endOfLog(logPath);
+    const log = endOfLog(this.#programs.logPath);
     try {
-      if (!existsSync(password)) await this.#renewPassword();
-      await (hadOrphan ? this.#launchAfterOrphan() : this.#launch());
+      // Whoever may write to the directory owns the cluster, with or without a password.
+      if (!existsSync(path)) {
+        await setPassword(this.#programs, data, password);
+        keepPassword(path, password);
+        this.#log('warn', 'postgres_password_renewed', { path });
+      }
+      // The last processes of a killed server hold its shared memory for a moment after they left.
+      await this.#launchWithin(hadOrphan ? SETTLE_MS : 0);
     } catch (error) {
-      await this.#stop(true);
-      throw damageError(error instanceof Error ? error.message : String(error), data, error);
+      await this.#end(true);
+      throw damageError(messageOf(error), data, error);
     }
     try {
       await this.#ensureDatabase();
     } catch (error) {
       const isWrong = isWrongPassword(error);
-      await this.#stop(!isWrong);
-      if (isWrong) throw passwordError(password, `is not the password of ${data}`, error);
-      throw this.#unusable(error, log);
+      await this.#end(!isWrong);
+      if (isWrong) throw passwordError(path, `is not the password of ${data}`, error);
+      // It accepts connections, and then does not serve the first one.
+      const problem = `PostgreSQL started on ${data} but does not work (${messageOf(error)})`;
+      throw damageError(logError(problem, log).message, data, error);
     }
   }
 
-  stop(): Promise<void> {
-    return this.#stop(false);
+  async stop(): Promise<void> {
+    await this.#end(false);
+    this.#lock.release();
   }
 
-  #stop(isBroken: boolean): Promise<void> {
+  #end(isBroken: boolean): Promise<void> {
+    return (this.#stopping ??= this.#endChild(isBroken));
+  }
+
+  async #endChild(isBroken: boolean): Promise<void> {
     const child = this.#child;
-    this.#stopping ??= child === undefined ? Promise.resolve() : this.#end(child, isBroken);
-    return this.#stopping;
-  }
-
-  async #end(child: ChildProcess, isBroken: boolean): Promise<void> {
-    if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    if (child?.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
     const exited = new Promise<void>((done) => child.once('exit', () => done()));
     child.ref();
     await stopServer(child.pid, isBroken);
     await exited;
   }
 
-  /** Its file is gone. Whoever may write to the directory owns the cluster, with or without a password. */
-  async #renewPassword(): Promise<void> {
-    const { data, password } = this.#paths;
-    await setPassword(this.#tools, data, this.target.password);
-    keepPassword(password, this.target.password);
-    this.#log('warn', 'postgres_password_renewed', { path: password });
-  }
-
-  /** It accepts connections, and then does not serve the first one. */
-  #unusable(error: unknown, log: LogPosition): AppError {
-    const { data } = this.#paths;
-    const said = error instanceof Error ? error.message : String(error);
-    const { message } = logError(`PostgreSQL started on ${data} but does not work (${said})`, log);
-    return damageError(message, data, error);
+  async #launchWithin(patienceMs: number): Promise<void> {
+    const deadline = performance.now() + patienceMs;
+    for (;;) {
+      try {
+        await this.#launch();
+        return;
+      } catch (error) {
+        if (performance.now() >= deadline) throw error;
+        await sleep(RESTART_DELAY_MS_MIN);
+      }
+    }
   }
 
   async #launch(): Promise<void> {
-    const args = ['-D', this.#paths.data];
-    for (const [name, value] of Object.entries(this.#settings)) args.push('-c', `${name}=${value}`);
-    const log = endOfLog(this.#paths.log);
-    const child = spawnDetached(this.#command(this.#binaries.postgres, args));
+    const { maxConnections = 100, settings } = this.#options;
+    const ours = serverSettings(this.target.host, maxConnections);
+    const log = endOfLog(this.#programs.logPath);
+    const child = spawnServer(this.#programs, this.#data, { ...ours, ...settings });
     this.#child = child;
-    await waitReady(child, this.#paths.data, log, START_TIMEOUT_MS);
+    await waitReady(child, this.#data, log);
     child.unref();
-    this.#followed = followServerLog(log, this.#log);
+    const unfollow = followServerLog(log, this.#log);
     child.once('exit', (code, signal) => {
-      this.#followed?.stop();
+      unfollow();
       if (this.#stopping === undefined) void this.#restart(code ?? signal);
     });
   }
 
   async #restart(end: number | string | null): Promise<void> {
-    this.#log('error', 'postgres_lost', { end, log: this.#paths.log });
+    this.#log('error', 'postgres_lost', { end, log: this.#programs.logPath });
     for (let delayMs = RESTART_DELAY_MS_MIN; this.#stopping === undefined; delayMs *= 2) {
       await sleep(Math.min(delayMs, RESTART_DELAY_MS_MAX));
       if (this.#stopping !== undefined) return;
@@ -256,51 +232,24 @@ class Server {
     }
   }
 
-  /** A cluster appears under its final name only when it is whole and on disk. */
-  async #createCluster(): Promise<void> {
-    const { fresh, data } = this.#paths;
-    if (existsSync(data)) {
-      throw damageError(`${data} exists but holds no PostgreSQL cluster (PG_VERSION)`, data);
-    }
-    const root = dirname(fresh);
-    for (const name of readdirSync(root)) {
-      if (!name.startsWith(FRESH_PREFIX)) continue;
-      rmSync(join(root, name), { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
-    }
-    await createCluster(this.#tools, fresh, this.target.password);
-    await rename(fresh, data);
-  }
-
-  get #tools(): ClusterTools {
-    return {
-      binaries: this.#binaries,
-      user: this.#user,
-      logPath: this.#paths.log,
-      log: this.#log,
-      cache: this.#templateCache,
-    };
-  }
-
   #assertVersion(): void {
-    const { data } = this.#paths;
-    const version = readFileSync(join(data, 'PG_VERSION'), 'utf8').trim();
-    if (version === String(this.#binaries.majorVersion)) return;
-    if (!/^[1-9]\d?$/.test(version)) {
+    const data = this.#data;
+    const expected = String(this.#programs.majorVersion);
+    const found = readFileSync(join(data, 'PG_VERSION'), 'utf8').trim();
+    if (found === expected) return;
+    if (!/^[1-9]\d?$/.test(found)) {
       throw damageError(`${join(data, 'PG_VERSION')} names no version of PostgreSQL`, data);
     }
-    throw new AppError<StoreReason>(
-      'STORE_UNAVAILABLE',
-      [
-        `${data} was written by PostgreSQL ${version}, this release brings ${this.#binaries.majorVersion}. To move the data:`,
-        `  1. start the release used before on this directory and, while it runs,`,
-        `     pg_dump --host=${this.#paths.socket} --username=${SUPERUSER} --file=gatehouse.sql ${DATABASE}`,
-        `     (the password is in ${this.#paths.password})`,
-        `  2. stop it and rename ${data} to ${data}.${version}`,
-        `  3. start PostgreSQL ${this.#binaries.majorVersion} on an empty database, restore with psql --file=gatehouse.sql, and set DATABASE_URL to it,`,
-        `     or start this release once, stop it when it is ready, and restore into its database in the same way after dropping its tables.`,
-      ].join('\n'),
-      { found: version, expected: String(this.#binaries.majorVersion) },
-    );
+    const lines = [
+      `${data} was written by PostgreSQL ${found}, this release brings ${expected}. To move the data:`,
+      `  1. start the release used before on this directory and, while it runs,`,
+      `     pg_dump --host=${this.target.host} --username=${SUPERUSER} --file=gatehouse.sql ${DATABASE}`,
+      `     (the password is in ${this.#passwordPath})`,
+      `  2. stop it and rename ${data} to ${data}.${found}`,
+      `  3. start PostgreSQL ${expected} on an empty database, restore with psql --file=gatehouse.sql, and set DATABASE_URL to it,`,
+      `     or start this release once, stop it when it is ready, and restore into its database in the same way after dropping its tables.`,
+    ];
+    throw unavailable(lines.join('\n'), { found, expected });
   }
 
   /**
@@ -308,7 +257,7 @@ class Server {
    * whether one was there, alive or killed.
    */
   async #stopOrphan(): Promise<boolean> {
-    const { data } = this.#paths;
+    const data = this.#data;
     const file = readPidFile(data);
     if (file === undefined) return false;
     const deadline = performance.now() + SETTLE_MS;
@@ -327,8 +276,7 @@ class Server {
         return true;
       }
       if (performance.now() > deadline) {
-        throw new AppError<StoreReason>(
-          'STORE_UNAVAILABLE',
+        throw unavailable(
           `${data}/postmaster.pid names the running process ${file.pid}, which does not answer as its PostgreSQL; stop that process or remove the file`,
         );
       }
@@ -336,72 +284,53 @@ class Server {
     }
   }
 
-  /** The last processes of a killed server hold its shared memory for a moment after they left. */
-  async #launchAfterOrphan(): Promise<void> {
-    const deadline = performance.now() + SETTLE_MS;
-    for (;;) {
-      try {
-        await this.#launch();
-        return;
-      } catch (error) {
-        if (performance.now() > deadline) throw error;
-        await sleep(RESTART_DELAY_MS_MIN);
-      }
-    }
-  }
-
   async #answersFrom(host: string): Promise<boolean> {
-    const client = new Client({ ...this.target, host, database: 'postgres' });
+    const statement = `select current_setting('data_directory') as data`;
     try {
-      await client.connect();
-      const { rows } = await client.query<{ data: string }>(
-        `select current_setting('data_directory') as data`,
-      );
-      return rows[0]?.data === this.#paths.data;
+      const target = { ...this.target, host, database: 'postgres' };
+      return (await connectOnce(target, statement))?.['data'] === this.#data;
     } catch {
       return false; // Not our server, or not our password.
-    } finally {
-      await client.end().catch(() => undefined);
     }
   }
 
   async #ensureDatabase(): Promise<void> {
     const bounded = { ...this.target, connectionTimeoutMillis: START_TIMEOUT_MS };
-    const probe = new Client(bounded);
     try {
-      await probe.connect();
-      return;
+      await connectOnce(bounded);
     } catch (error) {
       if (!isUnknownDatabase(error)) throw error;
-    } finally {
-      await probe.end().catch(() => undefined);
-    }
-    const client = new Client({ ...bounded, database: 'postgres' });
-    await client.connect();
-    try {
-      await client.query(`create database ${DATABASE}`);
-    } finally {
-      await client.end();
+      await connectOnce({ ...bounded, database: 'postgres' }, `create database ${DATABASE}`);
     }
   }
 
   #prepareSocketDirectory(): void {
-    const { socket } = this.#paths;
+    const socket = this.target.host;
     mkdirSync(socket, { recursive: true, mode: 0o700 });
     const before = lstatSync(socket);
-    const expected = this.#user.owner?.uid ?? process.getuid?.();
-    const ours = before.uid === process.getuid?.() || before.uid === expected;
+    const ours = [process.getuid?.(), this.#programs.owner?.uid].includes(before.uid);
     if (!before.isDirectory() || !ours || (before.mode & 0o077) !== 0) {
-      throw new AppError<StoreReason>(
-        'STORE_UNAVAILABLE',
-        `the socket directory ${socket} is open to others or not ours; remove it`,
-      );
+      throw unavailable(`the socket directory ${socket} is open to others or not ours; remove it`);
     }
-    giveTo(this.#user, socket);
+    giveTo(this.#programs, socket);
   }
+}
 
-  #command(command: string, args: readonly string[]): ServerCommand {
-    const env = this.#binaries.env;
-    return { command, args, user: this.#user, env, logPath: this.#paths.log };
+/** Connects, and returns the first row of the statement, if there is one. */
+async function connectOnce(
+  target: ClientConfig,
+  statement?: string,
+): Promise<Readonly<Record<string, unknown>> | undefined> {
+  const client = new Client(target);
+  try {
+    await client.connect();
+    if (statement === undefined) return undefined;
+    return (await client.query<Record<string, unknown>>(statement)).rows[0];
+  } finally {
+    await client.end().catch(() => undefined);
   }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

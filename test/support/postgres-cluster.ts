@@ -6,23 +6,24 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import {
-  type PostgresBinaries,
+  chooseServerUser,
   findPostgresBinaries,
+  giveTo,
 } from '../../src/store/embedded-postgres-binaries.ts';
-import { DATABASE, SUPERUSER, createCluster } from '../../src/store/embedded-postgres-cluster.ts';
-import { endOfLog } from '../../src/store/embedded-postgres-damage.ts';
 import {
+  DATABASE,
+  SOCKET_PORT,
+  SUPERUSER,
+  createCluster,
+  serverSettings,
+} from '../../src/store/embedded-postgres-cluster.ts';
+import {
+  type Programs,
   isAlive,
   readPidFile,
-  spawnDetached,
+  spawnServer,
   stopServer,
 } from '../../src/store/embedded-postgres-process.ts';
-import { SOCKET_PORT, serverSettings } from '../../src/store/embedded-postgres-settings.ts';
-import {
-  type ServerUser,
-  chooseServerUser,
-  giveTo,
-} from '../../src/store/embedded-postgres-user.ts';
 import type { ServerTarget } from '../../src/store/pool.ts';
 
 const PASSWORD = 'cluster-password';
@@ -80,11 +81,7 @@ export async function startCluster(
 ): Promise<TestCluster> {
   const root = makeRoot();
   const cluster = new Cluster(root, settings);
-  await createCluster(
-    { binaries: cluster.binaries, user: cluster.user, logPath: cluster.logPath, log: () => {} },
-    cluster.data,
-    PASSWORD,
-  );
+  await createCluster(cluster.programs, cluster.data, PASSWORD);
   await cluster.start();
   return cluster;
 }
@@ -153,9 +150,7 @@ async function tablesOf(client: Client): Promise<string[]> {
 class Cluster implements TestReplica {
   readonly root: string;
   readonly data: string;
-  readonly logPath: string;
-  readonly binaries: PostgresBinaries;
-  readonly user: ServerUser;
+  readonly programs: Programs;
   readonly target: ServerTarget;
   readonly #primary: Cluster | undefined;
   readonly #settings: Readonly<Record<string, string>>;
@@ -164,9 +159,9 @@ class Cluster implements TestReplica {
   constructor(root: string, settings: Readonly<Record<string, string>>, primary?: Cluster) {
     this.root = root;
     this.data = join(root, 'postgres');
-    this.logPath = join(root, 'postgres.log');
-    this.binaries = findPostgresBinaries(join(root, 'lib'));
-    this.user = chooseServerUser(this.data, this.binaries);
+    const binaries = findPostgresBinaries(join(root, 'lib'));
+    const user = chooseServerUser(this.data, binaries);
+    this.programs = { ...binaries, ...user, logPath: join(root, 'postgres.log') };
     this.#settings = settings;
     this.#primary = primary;
     this.target = {
@@ -193,24 +188,13 @@ class Cluster implements TestReplica {
 
   async start(): Promise<void> {
     mkdirSync(this.target.host, { recursive: true, mode: 0o700 });
-    giveTo(this.user, this.target.host);
-    const args = ['-D', this.data];
-    const settings = {
+    giveTo(this.programs, this.target.host);
+    const child = spawnServer(this.programs, this.data, {
       ...serverSettings(this.target.host, 150),
       shared_buffers: '32MB',
       // A replica takes its start from the log that the primary still has.
       wal_keep_size: '512MB',
       ...this.#settings,
-    };
-    for (const [name, value] of Object.entries(settings)) args.push('-c', `${name}=${value}`);
-    const { user, logPath } = this;
-    const log = endOfLog(logPath);
-    const child = spawnDetached({
-      command: this.binaries.postgres,
-      args,
-      user,
-      env: this.binaries.env,
-      logPath,
     });
     child.unref();
     this.#child = child;
@@ -220,7 +204,7 @@ class Cluster implements TestReplica {
       // A standby that serves reads says so with another word.
       if (file?.pid === child.pid && ['ready', 'standby'].includes(file?.status ?? '')) return;
       if (!this.isRunning || performance.now() > deadline) {
-        throw new Error(`PostgreSQL did not start; see ${logPath} from ${JSON.stringify(log)}`);
+        throw new Error(`PostgreSQL did not start; see ${this.programs.logPath}`);
       }
       await sleep(POLL_MS);
     }
@@ -316,7 +300,7 @@ class Cluster implements TestReplica {
       else mkdirSync(join(log, 'archive_status'), { recursive: true, mode: 0o700 });
       for (const path of isWithLog ? [data] : [data, log, join(log, 'archive_status')]) {
         chmodSync(path, 0o700);
-        giveTo(this.user, path);
+        giveTo(this.programs, path);
       }
     });
     return root;
@@ -324,7 +308,7 @@ class Cluster implements TestReplica {
 
   #write(path: string, text: string): void {
     writeFileSync(path, text, { mode: 0o600 });
-    giveTo(this.user, path);
+    giveTo(this.programs, path);
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Logger } from '../../observability/logger.ts';
 import type { LoopReport } from '../../shared/loop-report.ts';
-import { explainDamage } from '../../store/embedded-postgres-damage.ts';
+import { explainDamage } from '../../store/embedded-postgres-cluster.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../store/embedded-postgres.ts';
 import { examineTarget } from '../../store/pooler.ts';
 import type { StoreLog } from '../../store/store-log.ts';
