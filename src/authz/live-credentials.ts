@@ -6,10 +6,10 @@ import { secretFingerprint } from '../config/secret-fingerprint.ts';
 import { parseCallersFile } from '../gateway/callers/callers-file.ts';
 import { Callers } from '../gateway/callers/callers.ts';
 import type { Credentials, OpenService } from '../gateway/rpc/authorization.ts';
-import { type CredentialMetrics, CredentialReport } from '../observability/credential-report.ts';
+import { CredentialReport } from '../observability/credential-report.ts';
 import type { EventLog } from '../observability/logger.ts';
 import { AppError } from '../shared/app-error.ts';
-import type { CallerMetrics } from './caller-metrics.ts';
+import type { Metrics } from './metrics.ts';
 
 export type LiveCredentialsOptions = {
   readonly config: Config;
@@ -17,7 +17,7 @@ export type LiveCredentialsOptions = {
   readonly env: Environment;
   /** Of fingerprints: the same on every instance of the deployment, and unknown to who reads metrics. */
   readonly fingerprintKey: Uint8Array;
-  readonly metrics: CredentialMetrics & { readonly callers: CallerMetrics };
+  readonly metrics: Pick<Metrics, 'callers' | 'credentialInfo' | 'credentialFileFailing'>;
   readonly log: EventLog;
 };
 

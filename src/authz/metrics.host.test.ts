@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
+import type { WorkerStats } from '../protocol/messages.ts';
 import { ReadCounts } from '../workers/jobs/read-counts.ts';
 import { DECISION_PAIRS_MAX } from './decision-counts.ts';
-import { createMetrics, type Metrics, type WorkerFigures } from './metrics.ts';
+import { createMetrics, type Metrics } from './metrics.ts';
 
 /** Value of one series by its exact text, or undefined. */
 function seriesValue(text: string, series: string): number | undefined {
@@ -13,7 +14,9 @@ function seriesValue(text: string, series: string): number | undefined {
 
 const BUILD = { version: '1.2.3', commit: 'abc' };
 const NO_READS = { counts: [], sum: 0 };
-const FIGURES: WorkerFigures = {
+const FIGURES: WorkerStats = {
+  batchItems: [],
+  errors: [],
   projects: [],
   evalReads: {
     Check: NO_READS,
@@ -102,7 +105,7 @@ test('pairs beyond the bound count as other, known pairs go on', async () => {
 
 test('worker reports add counts and replace standing figures', async () => {
   const metrics = createMetrics(BUILD);
-  const figures: WorkerFigures = {
+  const figures: WorkerStats = {
     ...FIGURES,
     decisions: [{ namespace: 'doc', relation: 'viewer', outcome: 'denied', count: 4 }],
     backstops: { depth: 1, cycle: 2, budget: 3 },

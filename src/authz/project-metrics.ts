@@ -1,4 +1,9 @@
-import { HotHistogram, type MetricStore } from '../observability/metric-store.ts';
+import type { CallCounts } from '../gateway/callers/caller.ts';
+import {
+  HotHistogram,
+  type LabelledValue,
+  type MetricStore,
+} from '../observability/metric-store.ts';
 import { type ProjectFigures, SHARE_BOUNDS } from '../protocol/read-figures.ts';
 import type { Clock } from '../shared/clock.ts';
 import { OTHER_KEY, TopKeys } from './top-keys.ts';
@@ -8,61 +13,16 @@ const NAMED_DEFAULT = 20;
 /** Projects whose counts outlive their series, so that a series that comes back goes on where it was. */
 const KEPT_MAX = 2_000;
 
-/** Reads and refusals by project. */
-export interface ProjectMetrics {
-  /** Takes what a worker counted. Not hot: workers report four times a second. */
-  add(figures: readonly ProjectFigures[]): void;
-  /** How many projects have series of their own, of each kind; the rest is counted together. Set once, at start. */
-  setNamed(namesMax: number): void;
-}
-
 /**
- * Series by project, of those that read, or were refused, most lately; all others count as `other`. What was counted as
- * `other` stays there when a project gets a name, so that every series only grows, and their sum is right.
+ * Series by project, of those that read, or were refused, most lately: `namesMax` of each kind. All others count as
+ * `other`. What was counted as `other` stays there when a project gets a name, so that every series only grows, and
+ * their sum is right.
  */
-export function createProjectMetrics(store: MetricStore, clock: Clock): ProjectMetrics {
-  const reads = new NamedCounts(clock);
-  const refusals = new NamedCounts(clock);
-  const shares = new Map<string, HotHistogram>();
+export function createProjectMetrics(store: MetricStore, clock: Clock, namesMax = NAMED_DEFAULT) {
+  const reads = new NamedCounts(new TopKeys(namesMax, clock));
+  const refusals = new NamedCounts(new TopKeys(namesMax, clock));
+  const shares = new Map([[OTHER_KEY, new HotHistogram(SHARE_BOUNDS)]]);
   const budgets = new Map<string, number>();
-  const shareOf = (name: string): HotHistogram => {
-    const known = shares.get(name);
-    if (known !== undefined) return known;
-    const made = new HotHistogram(SHARE_BOUNDS);
-    shares.set(name, made);
-    dropOldest(shares, reads.names());
-    return made;
-  };
-  shareOf(OTHER_KEY);
-
-  register(store, { reads, refusals, shares, budgets });
-  return {
-    setNamed(namesMax) {
-      reads.setNamed(namesMax);
-      refusals.setNamed(namesMax);
-    },
-    add(all) {
-      for (const figures of all) {
-        const { projectId, budget } = figures;
-        const name = reads.add(projectId, figures.reads);
-        refusals.add(projectId, figures.refusals);
-        // Shares are no reads: only their count matters.
-        shareOf(name).merge(figures.shares, figures.reads / budget);
-        if (projectId !== '') budgets.set(projectId, budget);
-        dropOldest(budgets, [...reads.names(), ...refusals.names()]);
-      }
-    },
-  };
-}
-
-type ProjectFamilies = {
-  readonly reads: NamedCounts;
-  readonly refusals: NamedCounts;
-  readonly shares: ReadonlyMap<string, HotHistogram>;
-  readonly budgets: ReadonlyMap<string, number>;
-};
-
-function register(store: MetricStore, { reads, refusals, shares, budgets }: ProjectFamilies): void {
   store.values(
     {
       name: 'gatehouse_project_reads_total',
@@ -90,6 +50,7 @@ function register(store: MetricStore, { reads, refusals, shares, budgets }: Proj
         return cell === undefined ? [] : [{ labels: { project }, cell }];
       }),
   );
+  const named = (): readonly string[] => [...new Set([...reads.names(), ...refusals.names()])];
   store.values(
     {
       name: 'gatehouse_project_read_budget',
@@ -97,34 +58,42 @@ function register(store: MetricStore, { reads, refusals, shares, budgets }: Proj
     },
     'gauge',
     () =>
-      [...new Set([...reads.names(), ...refusals.names()])].flatMap((project) => {
+      named().flatMap((project) => {
         const value = budgets.get(project);
         return value === undefined ? [] : [{ labels: { project }, value }];
       }),
   );
+  return {
+    /** Takes what a worker counted. Not hot: workers report four times a second. */
+    add(all: readonly ProjectFigures[]): void {
+      for (const figures of all) {
+        const { projectId, budget } = figures;
+        const name = reads.add(projectId, figures.reads);
+        refusals.add(projectId, figures.refusals);
+        const share = shares.get(name) ?? new HotHistogram(SHARE_BOUNDS);
+        // Shares are no reads: only their count matters.
+        share.merge(figures.shares, figures.reads / budget);
+        keep(shares, name, share, reads.names());
+        if (projectId !== '') keep(budgets, projectId, budget, named());
+      }
+    },
+  };
 }
 
 /** A counter by name, of the names that lead. */
 class NamedCounts {
-  readonly #clock: Clock;
-  readonly #counts = new Map<string, number>([[OTHER_KEY, 0]]);
-  #top: TopKeys;
+  readonly #counts = new Map([[OTHER_KEY, 0]]);
+  readonly #top: TopKeys;
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
-    this.#top = new TopKeys(NAMED_DEFAULT, clock);
-  }
-
-  setNamed(namesMax: number): void {
-    this.#top = new TopKeys(namesMax, this.#clock);
+  constructor(top: TopKeys) {
+    this.#top = top;
   }
 
   /** The name under which it was counted. '' is never named. */
   add(key: string, amount: number): string {
     const isAnonymous = key === '' || amount === 0;
     const name = isAnonymous ? this.#known(key) : this.#top.nameOf(key, amount);
-    if (amount > 0) this.#counts.set(name, (this.#counts.get(name) ?? 0) + amount);
-    dropOldest(this.#counts, this.names());
+    if (amount > 0) keep(this.#counts, name, this.#of(name) + amount, this.names());
     return name;
   }
 
@@ -132,11 +101,12 @@ class NamedCounts {
     return [...this.#top.names(), OTHER_KEY];
   }
 
-  samples(): { readonly labels: { readonly project: string }; readonly value: number }[] {
-    return this.names().map((project) => ({
-      labels: { project },
-      value: this.#counts.get(project) ?? 0,
-    }));
+  samples(): readonly LabelledValue[] {
+    return this.names().map((project) => ({ labels: { project }, value: this.#of(project) }));
+  }
+
+  #of(name: string): number {
+    return this.#counts.get(name) ?? 0;
   }
 
   #known(key: string): string {
@@ -144,12 +114,46 @@ class NamedCounts {
   }
 }
 
-/** Keeps a map within its bound, by the entries that came first and have no name. */
-function dropOldest(map: Map<string, unknown>, named: readonly string[]): void {
+/** Sets an entry of a map that keeps within its bound, by dropping what came first and has no name. */
+function keep<V>(map: Map<string, V>, key: string, value: V, named: readonly string[]): void {
+  map.set(key, value);
   if (map.size <= KEPT_MAX) return;
-  for (const key of map.keys()) {
-    if (named.includes(key)) continue;
-    map.delete(key);
-    return;
-  }
+  const oldest = map.keys().find((kept) => !named.includes(kept));
+  if (oldest !== undefined) map.delete(oldest);
+}
+
+/** Series by the names of callers, of which there are a hundred at most, and `other`. */
+export function createCallerMetrics(store: MetricStore) {
+  let counted: ReadonlyMap<string, CallCounts> = new Map();
+  store.values(
+    {
+      name: 'gatehouse_caller_calls_total',
+      help: 'Calls within the rate of their caller, by its name.',
+    },
+    'counter',
+    () => [...counted].map(([caller, { accepted }]) => ({ labels: { caller }, value: accepted })),
+  );
+  store.values(
+    {
+      name: 'gatehouse_caller_refusals_total',
+      help: 'Calls refused for who made them, by the name of the caller: beyond its rate or its scopes.',
+    },
+    'counter',
+    () =>
+      [...counted].flatMap(([caller, { rateLimited, outOfScope }]) => [
+        { labels: { caller, reason: 'rate' }, value: rateLimited },
+        { labels: { caller, reason: 'scope' }, value: outOfScope },
+      ]),
+  );
+  return {
+    keysFailing: store.gauge({
+      name: 'gatehouse_jwks_failing',
+      help: '1 while the keys of an issuer of JWTs cannot be fetched and those that were still count, else 0.',
+      labelNames: ['issuer'],
+    }),
+    /** What was counted; no caller ever leaves it. */
+    show: (counts: ReadonlyMap<string, CallCounts>): void => {
+      counted = counts;
+    },
+  };
 }

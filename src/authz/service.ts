@@ -24,11 +24,9 @@ import { ChangeRetention } from '../store/retention.ts';
 import type { WorkerPool } from '../workers/slot/worker-pool.ts';
 import { createAuditLog } from './audit-log.ts';
 import { createAuditSink } from './audit-sink.ts';
-import { showCallers } from './caller-metrics.ts';
 import { createCalls } from './calls.ts';
-import { showClock } from './clock-metrics.ts';
 import type { Database } from './database.ts';
-import { showFeed } from './feed-metrics.ts';
+import { measureStages, type MeasuredStages } from './decision-metrics.ts';
 import { indexShare } from './index-share.ts';
 import { LiveCredentials } from './live-credentials.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
@@ -36,7 +34,6 @@ import type { PostgresWatch } from './postgres-watch.ts';
 import { createReadAccounting } from './read-accounting.ts';
 import { RecentShards } from './recent-shards.ts';
 import { createServices, type Services } from './services.ts';
-import { measureStages, type MeasuredStages } from './stage-metrics.ts';
 import { warmUp } from './warm-up.ts';
 import { createWorkers } from './workers.ts';
 
@@ -97,7 +94,7 @@ type ServiceParts = {
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { config, logger, version, readiness, opening, stopping } = options;
   const log = eventLogOf(logger);
-  const metrics = createMetrics({ version, commit: config.commit });
+  const metrics = createMetrics({ version, commit: config.commit }, config.metricsProjects);
   metrics.readBudget.set(config.maxCheckReads);
   metrics.indexLimit.set(config.indexBytes);
   const loops = new BackgroundLoops({ log, describe: errorFields, ...systemClock });
@@ -169,7 +166,6 @@ async function startParts(
   let known: Pick<Services, 'modelOf'> | undefined;
   const held = new HeldBySlots(config.workers);
   const { ledger, ...accounting } = createReadAccounting(log, systemClock);
-  metrics.projects.setNamed(config.metricsProjects);
   const workers = createWorkers({
     ...accounting,
     config,
@@ -247,10 +243,7 @@ function startFeed({
       workers.hint(shard, revision);
       services.hub.changed(shard);
     },
-    onConnected: (isConnected) => {
-      metrics.feedConnected.set(isConnected ? 1 : 0);
-      if (!isConnected) metrics.feedReconnects.inc();
-    },
+    onConnected: (isConnected) => metrics.feed.connected(isConnected),
     report: loops.loop('change_feed'),
     log,
   });
@@ -351,8 +344,8 @@ function showFigures(parts: ServiceParts, metrics: Metrics, time: DatabaseTime):
   metrics.onCollect(() => collect(metrics, database, services, readiness, time));
   metrics.onCollect(() => metrics.replicatedShards.set(workers.replicatedCount));
   metrics.onCollect(() => metrics.threadReplicas.show(workers.localReplicas));
-  metrics.onCollect(() => showCallers(metrics.callers, live.callers.counts));
-  metrics.onCollect(() => showFeed(metrics, feed.counts, services.notifier.counts));
+  metrics.onCollect(() => metrics.callers.show(live.callers.counts));
+  metrics.onCollect(() => metrics.feed.show(feed.counts, services.notifier.counts));
 }
 
 function collect(
@@ -367,10 +360,10 @@ function collect(
   metrics.poolIdle.set(pool.idleCount);
   metrics.poolWaiting.set(pool.waitingCount);
   metrics.writeQueueDepth.set(services.writer.depth);
-  metrics.membership.collect(database.membership, database.refusals);
+  metrics.membership.show(database.membership, database.refusals);
   metrics.readIndex.waiting.set(services.index.waitingCount);
   metrics.ready.set(readiness.isReady ? 1 : 0);
-  showClock(metrics, time);
+  metrics.clock.show(time);
 }
 
 /** In the order in which each part still needs the next one. */

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
-import { createMetrics } from './metrics.ts';
+import { MetricStore } from '../observability/metric-store.ts';
+import { systemClock } from '../shared/clock.ts';
+import { createProjectMetrics } from './project-metrics.ts';
 import { TopKeys } from './top-keys.ts';
 
 const MINUTE_MS = 60_000;
@@ -61,8 +63,8 @@ test('a project that is called other counts as one of the others', () => {
 });
 
 test('series by project only grow, and add up to all that was counted', async () => {
-  const metrics = createMetrics({ version: '1', commit: 'c' });
-  metrics.projects.setNamed(2);
+  const store = new MetricStore();
+  const projects = createProjectMetrics(store, systemClock, 2);
   const shares = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
   const figures = (projectId: string, reads: number) => ({
     projectId,
@@ -77,10 +79,10 @@ test('series by project only grow, and add up to all that was counted', async ()
   let total = 0;
   for (let round = 0; round < 200; round++) {
     const projectId = ['a', 'b', 'c', 'd', 'other', ''][round % 6] ?? '';
-    metrics.projects.add([figures(projectId, round + 1)]);
+    projects.add([figures(projectId, round + 1)]);
     total += round + 1;
     if (round % 20 !== 19) continue;
-    const text = await metrics.render();
+    const text = await store.render();
     let sum = 0;
     for (const [, name = '', value] of text.matchAll(
       /^gatehouse_project_reads_total\{project="([^"]*)"\} (\d+)$/gm,

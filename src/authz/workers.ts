@@ -1,7 +1,5 @@
 import type { Pool } from 'pg';
 import type { Config } from '../config/options.ts';
-import { codeNameOfReason } from '../gateway/connect/connect-error.ts';
-import { DECISION_RPCS, type DecisionRpc } from '../gateway/reads/decision-meter.ts';
 import type { EventLog } from '../observability/logger.ts';
 import type { HeldBySlots } from '../protocol/held-shards.ts';
 import type { RecentShard, WorkerStats } from '../protocol/messages.ts';
@@ -18,9 +16,9 @@ import {
   type WorkerPoolOptions,
 } from '../workers/slot/worker-pool.ts';
 import { WORKER_CONNECTIONS } from './database.ts';
+import type { MeasuredStages } from './decision-metrics.ts';
 import { indexShare, threadIndexShare } from './index-share.ts';
 import type { Metrics } from './metrics.ts';
-import type { MeasuredStages } from './stage-metrics.ts';
 import { createUnknownLog } from './unknown-log.ts';
 
 /** Bodies that wait for one worker, together; beyond it requests are refused. */
@@ -112,7 +110,7 @@ export function createWorkers(options: WorkersOptions): WorkerPool {
     stages: options.stages?.times.batches,
     findModel: options.findModel,
     onStats: (slot, stats) => {
-      countStats(metrics, slot, stats);
+      metrics.workerReport(slot, stats);
       reportUnknown(stats.unknown.names);
       options.onProjects?.(stats.projects);
       if (stats.recentShards !== undefined) options.onRecentShards?.(slot, stats.recentShards);
@@ -152,17 +150,4 @@ function logEvent(event: WorkerPoolEvent, metrics: Metrics, log: EventLog): void
 /** Whether answers may have been wrong; the index was dropped. */
 function isWrong(event: string): boolean {
   return event === 'index_differs' || event === 'shard_index_damaged';
-}
-
-function countStats(metrics: Metrics, slot: number, stats: WorkerStats): void {
-  metrics.workerReport(slot, stats);
-  for (const items of stats.batchItems) metrics.batchCheckItems.observe(items);
-  for (const { rpc, reason, count } of stats.errors) {
-    if (!isDecisionRpc(rpc)) continue;
-    metrics.decisionError(rpc, codeNameOfReason(reason), count);
-  }
-}
-
-function isDecisionRpc(rpc: string): rpc is DecisionRpc {
-  return (DECISION_RPCS as readonly string[]).includes(rpc);
 }

@@ -26,6 +26,11 @@ export class HotCounter {
     this.#value += amount;
   }
 
+  /** Brings it up to a total that is counted elsewhere; it never falls. */
+  raiseTo(total: number): void {
+    this.#value = Math.max(this.#value, total);
+  }
+
   get value(): number {
     return this.#value;
   }

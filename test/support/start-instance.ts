@@ -74,7 +74,7 @@ export async function startInstance(
     logged.push({ level, event, fields });
   };
   const failures: string[] = [];
-  const metrics = createMetrics({ version: 'test', commit: 'test' });
+  const metrics = createMetrics({ version: 'test', commit: 'test' }, config.metricsProjects);
   const time = new DatabaseTime();
   const opened = await openDatabase(config, log, time);
   opened.history.start(opened.pool, silentReport);
@@ -82,7 +82,6 @@ export async function startInstance(
   const { target } = opened;
   const filename = workerFilename;
   const { ledger, ...accounting } = createReadAccounting(log, systemClock);
-  metrics.projects.setNamed(config.metricsProjects);
   const workers = createWorkers({
     ...accounting,
     config,

@@ -18,6 +18,7 @@ import {
 } from '../../observability/metric-store.ts';
 import { registerProcessMetrics } from '../../observability/process-metrics.ts';
 import { assert } from '../../shared/assert.ts';
+import { recordOf } from '../../shared/record.ts';
 import type { DispatchMetrics } from '../channels/dispatcher.ts';
 import { type ChannelRegistry, CHANNELS } from '../channels/registry.ts';
 import { REFUSAL_REASONS, type RefusalMetrics } from '../core/refusals.ts';
@@ -162,15 +163,6 @@ export function createNotifyMetrics(
   };
 }
 
-/** One cell per value of a closed set. */
-function cellsOf<K extends string, Cell>(
-  keys: readonly K[],
-  cell: (key: K) => Cell,
-): Record<K, Cell> {
-  // Object.fromEntries loses the keys; every one of them is present.
-  return Object.fromEntries(keys.map((key) => [key, cell(key)])) as Record<K, Cell>;
-}
-
 function requestMetrics(store: MetricStore): Pick<NotifyMetrics, 'request'> {
   const requests = store.counters({
     name: 'notify_notify_requests_total',
@@ -205,10 +197,10 @@ function orderMetrics(store: MetricStore): Pick<NotifyMetrics, 'streamOrder' | '
     name: 'notify_streams_ended_total',
     help: 'Streams that were ended for their token or by a call, by reason.',
   });
-  const byKind = cellsOf(ORDER_KINDS, (kind) => orders.cell({ kind }));
+  const byKind = recordOf(ORDER_KINDS, (kind) => orders.cell({ kind }));
   return {
     streamOrder: (kind) => byKind[kind].add(),
-    ended: cellsOf(END_REASONS, (reason) => ended.cell({ reason })),
+    ended: recordOf(END_REASONS, (reason) => ended.cell({ reason })),
   };
 }
 
@@ -230,7 +222,7 @@ function sendMetrics(
   );
   const cells = channels.all.map(({ number, name, provider }) => {
     const labels = { channel: name, provider };
-    const totals = cellsOf(SEND_STATUSES, (status) => total.cell({ ...labels, status }));
+    const totals = recordOf(SEND_STATUSES, (status) => total.cell({ ...labels, status }));
     return [number, { total: totals, duration: duration.cell(labels) }] as const;
   });
   const byChannel = new Map(cells);
@@ -248,7 +240,7 @@ function sendMetrics(
     },
     endpointsDisabled: disabled.cell({}),
     liveDropped: live.total.dropped,
-    retries: cellsOf(ATTEMPT_OUTCOMES, (result) => retries.cell({ result })),
+    retries: recordOf(ATTEMPT_OUTCOMES, (result) => retries.cell({ result })),
   };
 }
 
@@ -262,8 +254,8 @@ function storeMetrics(store: MetricStore): Pick<NotifyMetrics, 'storeOp'> {
     DURATION_BOUNDS,
   );
   const cells: Record<StoreOp, { total: Record<StoreCode, HotCounter>; duration: HotHistogram }> =
-    cellsOf(STORE_OPS, (op) => ({
-      total: cellsOf(STORE_CODES, (code) => total.cell({ op, code })),
+    recordOf(STORE_OPS, (op) => ({
+      total: recordOf(STORE_CODES, (code) => total.cell({ op, code })),
       duration: duration.cell({ op }),
     }));
   return {
@@ -315,9 +307,9 @@ function streamMetrics(
   });
   for (const deviceType of DEVICE_TYPES) liveConnections.set({ device_type: deviceType }, 0);
   return {
-    streamEvents: cellsOf(STREAM_KINDS, (kind) => events.cell({ kind })),
-    dropped: cellsOf(DROP_REASONS, (reason) => dropped.cell({ reason })),
-    refused: cellsOf(REFUSAL_REASONS, (reason) => refused.cell({ reason })),
+    streamEvents: recordOf(STREAM_KINDS, (kind) => events.cell({ kind })),
+    dropped: recordOf(DROP_REASONS, (reason) => dropped.cell({ reason })),
+    refused: recordOf(REFUSAL_REASONS, (reason) => refused.cell({ reason })),
     liveConnections,
   };
 }

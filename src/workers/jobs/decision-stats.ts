@@ -5,6 +5,7 @@ import type { WorkerStats } from '../../protocol/messages.ts';
 import { QUERY_RPCS } from '../../protocol/queries.ts';
 import type { BudgetRefusal, RefusedQuery } from '../../protocol/read-figures.ts';
 import type { DecisionCount } from '../../protocol/shard-client.ts';
+import { recordOf } from '../../shared/record.ts';
 import type { PairCounter } from './pair-counter.ts';
 import { type CountedScope, type ProjectReads, ReadsByProject } from './project-reads.ts';
 import { ReadCounts } from './read-counts.ts';
@@ -52,7 +53,10 @@ export class DecisionStats {
   readonly #unknown = new UnknownCounts(() => makeCounter(OTHER, OTHER));
   readonly #errors = new Map<string, { rpc: string; reason: string; count: number }>();
   /** Reads of evaluations by RPC. */
-  readonly reads: Readonly<Record<EvaluatedRpc, ReadCounts>> = byRpc(() => new ReadCounts());
+  readonly reads: Readonly<Record<EvaluatedRpc, ReadCounts>> = recordOf(
+    EVALUATED_RPCS,
+    () => new ReadCounts(),
+  );
   #batchItems: number[] = [];
   #scopeMismatches = 0;
   #backstops: Backstops = { depth: 0, cycle: 0, budget: 0 };
@@ -188,7 +192,7 @@ export class DecisionStats {
     this.#errors.clear();
     this.#backstops = { depth: 0, cycle: 0, budget: 0 };
     const { reads } = this;
-    const evalReads = byRpc((rpc) => reads[rpc].take());
+    const evalReads = recordOf(EVALUATED_RPCS, (rpc) => reads[rpc].take());
     const projects = this.#projects.take();
     const counts = { batchItems, scopeMismatches };
     return { decisions, unknown, backstops, errors, evalReads, projects, ...counts };
@@ -197,14 +201,6 @@ export class DecisionStats {
 
 function ignoreRefusal(): void {
   // Benchmarks and tests of evaluations alone have nobody to say.
-}
-
-function byRpc<V>(create: (rpc: EvaluatedRpc) => V): Record<EvaluatedRpc, V> {
-  // Object.fromEntries loses the keys; every one of them is present.
-  return Object.fromEntries(EVALUATED_RPCS.map((rpc) => [rpc, create(rpc)])) as Record<
-    EvaluatedRpc,
-    V
-  >;
 }
 
 function makeCounter(namespace: string, relation: string): PairCounter {
