@@ -247,3 +247,17 @@ test.each([0, 1, 2, 3, 4, 5])('a page of which %i words are left is walked over'
   const isBlock = left >= BLOCK_WORDS_MIN;
   expect(free).toEqual(isBlock ? [[left, RECORD_PAGE_WORDS - left]] : []);
 });
+
+test('a walk ends at a free block whose size is damaged', () => {
+  const dictionary = new Dictionary(allocatorOf());
+  const add = (text: string): number => {
+    const bytes = loadText(text);
+    return dictionary.add(5, bytes, hashScratch(bytes, 5));
+  };
+  const freed = add('freed');
+  const kept = add('kept');
+  dictionary.remove(freed);
+  expect(dictionary.next(0)).toBe(kept);
+  (dictionary.records.pages[0] as Uint32Array)[freed] = 0;
+  expect(() => dictionary.next(0)).toThrow('a free dictionary block has a size');
+});

@@ -215,7 +215,9 @@ export class Dictionary {
       if (RECORD_PAGE_WORDS - offset < BLOCK_WORDS_MIN) {
         at += RECORD_PAGE_WORDS - offset;
       } else if (page[offset + RECORD_OWNER] === FREE_OWNER) {
-        at += page[offset] as number;
+        const words = page[offset] as number;
+        assert(words >= BLOCK_WORDS_MIN, 'a free dictionary block has a size');
+        at += words;
       } else {
         return at;
       }

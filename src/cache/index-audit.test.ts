@@ -4,13 +4,14 @@ import { Store, audit } from '../../test/support/index-structure/audit-index.ts'
 import { checkIndex } from '../../test/support/index-structure/check-index.ts';
 import { checkStructure } from '../../test/support/index-structure/check-structure.ts';
 import { byLength } from '../../test/support/test-length.ts';
+import { OBJECT_STRIDE } from '../model/tuple-reader.ts';
 import { FORWARD, REVERSE } from './adjacency.ts';
 import { ChangeJournal } from './change-journal.ts';
 import { RECORD_LINK } from './dictionary.ts';
 import { EdgeWriter } from './edge-writer.ts';
-import { NODE_NEXT, NODE_REVERSE, NODE_USERS } from './node-table.ts';
+import { NODE_ENTITY, NODE_NEXT, NODE_REVERSE, NODE_USERS } from './node-table.ts';
 import { PageAllocator } from './page-allocator.ts';
-import { SEGMENT_SLOTS } from './segmented-hash.ts';
+import { SEGMENT_HEADER, SEGMENT_SLOTS } from './segmented-hash.ts';
 import { TupleIndex } from './tuple-index.ts';
 import type { TupleRow } from './tuple-row.ts';
 
@@ -169,6 +170,17 @@ function readout(index: TupleIndex, stored: readonly TupleRow[]): string {
   const seen = new Set<number>();
   const nameOf = (node: number): string =>
     `${index.nameText(index.namespaceOf(index.entityOf(node)))}:${index.entityText(index.entityOf(node))}#${index.nameText(index.relationOf(node))}`;
+  const object = new Uint32Array(64);
+  const objectOf = (node: number): unknown[] => {
+    const found: unknown[] = [];
+    const entity = index.entityOf(node);
+    const count = index.readObject(entity, object);
+    for (let i = 0; i < count * OBJECT_STRIDE; i++) found.push(object[i]);
+    for (let each = index.firstNodeOf(entity); each !== 0; each = index.nextNodeOf(each)) {
+      found.push(nameOf(each));
+    }
+    return found;
+  };
   for (const each of stored) {
     const node = index.nodeId(
       index.entityId(index.nameId(each.namespace), each.objectId),
@@ -180,7 +192,7 @@ function readout(index: TupleIndex, stored: readonly TupleRow[]): string {
     for (const one of [node, holder]) {
       if (seen.has(one)) continue;
       seen.add(one);
-      out.push(nameOf(one));
+      out.push(nameOf(one), ...objectOf(one));
       for (const list of ['readUsers', 'readSets', 'readReverse'] as const) {
         for (let cursor = 0; cursor >= 0; cursor = index.nextCursor) {
           const count = index[list](one, cursor, buffer, 0);
@@ -343,7 +355,7 @@ const UNNOTICED: readonly (readonly [
 ])[] = [
   [
     'an object that leads to the node of another with the same user',
-    'tuples',
+    'nodes',
     (index) => setLink(index, 'a', nodeOf(index, 'b')),
   ],
   [
@@ -365,6 +377,45 @@ const UNNOTICED: readonly (readonly [
     'a node that leads to itself',
     'nodes',
     (index) => index.parts.nodes.setField(nodeOf(index, 'b'), NODE_NEXT, nodeOf(index, 'b')),
+  ],
+  [
+    'a node that names another user as its own',
+    'nodes',
+    (index) => {
+      const node = index.firstNodeOf(index.entityId(0, 'u'));
+      index.parts.nodes.setField(node, NODE_ENTITY, index.entityId(0, 'mallory'));
+    },
+  ],
+  [
+    'an object that leads to the node of another behind its own',
+    'nodes',
+    (index) => index.parts.nodes.setField(nodeOf(index, 'b'), NODE_NEXT, nodeOf(index, 'a')),
+  ],
+  [
+    'an object with many relations, one of which is of another object',
+    'nodes',
+    (index) => {
+      const { adjacency, dictionary } = index.parts;
+      const records = dictionary.records.pages[0] as Uint32Array;
+      const list = records[entityOf(index, 'wide') + RECORD_LINK] as number;
+      adjacency.lists.set(list, 3, nodeOf(index, 'a'));
+    },
+  ],
+  [
+    'a name that leads to the id of another',
+    'tuples',
+    (index) => {
+      const records = index.parts.dictionary.records.pages[0] as Uint32Array;
+      records[nameWords(index).recordOf('editor') + RECORD_LINK] = index.nameId('viewer');
+    },
+  ],
+  [
+    'a hash without a free slot',
+    'hashes',
+    ({ parts }) => {
+      const segment = parts.qualifiers.table.directory[0] as Uint32Array;
+      for (let at = SEGMENT_HEADER; at < segment.length; at++) segment[at] = 1;
+    },
   ],
   [
     'a hash that names another number of slots',
@@ -405,7 +456,9 @@ const held = (objectId: string, more: Partial<TupleRow> = {}): TupleRow => ({
 });
 
 test.each(UNNOTICED)('%s is found', (_, part, damage) => {
-  const { index, store } = load([held('a'), held('b')]);
+  const wide = Array.from({ length: 12 }, (_each, i) => held('wide', { relation: `r${i}` }));
+  const named = [held('a', { relation: 'editor' }), held('a', { subjectId: 'mallory' })];
+  const { index, store } = load([held('a'), held('b'), ...named, ...wide]);
   expect(audit(index, store)).toBeNull();
   damage(index);
   expect(audit(index, store)).toMatchObject({ part });

@@ -6,17 +6,10 @@ import {
   WILDCARD_NODE,
 } from '../model/tuple-reader.ts';
 import { FORWARD, REVERSE } from './adjacency.ts';
-import { RECORD_LINK, RECORD_PAGE_MASK, RECORD_PAGE_SHIFT } from './dictionary.ts';
+import { NAME_OWNER } from './dictionary.ts';
 import type { IndexParts } from './edge-writer.ts';
 import { IndexDamage, type IndexPart, IndexTally } from './index-tally.ts';
-import {
-  NODE_ENTITY,
-  NODE_IS_USER,
-  NODE_RELATION,
-  NODE_REVERSE,
-  NODE_SETS,
-  NODE_USERS,
-} from './node-table.ts';
+import { NODE_IS_USER, NODE_RELATION, NODE_REVERSE, NODE_SETS, NODE_USERS } from './node-table.ts';
 import { NEVER_US } from './qualifier-store.ts';
 import { isPublicWildcardAt } from './row-loader.ts';
 import type { TupleIndex } from './tuple-index.ts';
@@ -244,7 +237,7 @@ function asDamage(error: unknown): IndexDamage {
   return new IndexDamage('nodes', error instanceof Error ? error.message : String(error));
 }
 
-/** The node that three columns from `at` on name, and that says so of itself; 0 if there is none. */
+/** The node that three columns from `at` on name; 0 if there is none. */
 function nodeAt(parts: IndexParts, page: RowBytes, at: number): number {
   const { dictionary, nodes } = parts;
   const { bytes, bounds } = page;
@@ -253,18 +246,17 @@ function nodeAt(parts: IndexParts, page: RowBytes, at: number): number {
   if (owner < 0 || relation < 0) return 0;
   const start = bounds[at + 2] as number;
   const entity = dictionary.findBytes(owner, bytes, start, bounds[at + 3] as number);
-  const node = entity === 0 ? 0 : nodes.find(entity, relation);
-  return node !== 0 && nodes.field(node, NODE_ENTITY) === entity ? node : 0;
+  return entity === 0 ? 0 : nodes.find(entity, relation);
 }
 
-/** The name of a column, if its id leads back to it and counts as mentioned; -1 otherwise. */
+/** The name of a column, if its record and its id lead to each other and it is mentioned; -1 otherwise. */
 function nameAt({ names, dictionary }: IndexParts, page: RowBytes, at: number): number {
   const { bytes, bounds } = page;
-  const id = names.findBytes(bytes, bounds[at] as number, bounds[at + 1] as number);
+  const start = bounds[at] as number;
+  const end = bounds[at + 1] as number;
+  const id = names.findBytes(bytes, start, end);
   if (id <= 0) return id;
-  const record = names.recordOf(id);
-  const words = dictionary.records.pages[record >>> RECORD_PAGE_SHIFT] as Uint32Array;
-  const isOwn = words[(record & RECORD_PAGE_MASK) + RECORD_LINK] === id;
+  const isOwn = names.recordOf(id) === dictionary.findBytes(NAME_OWNER, bytes, start, end);
   return isOwn && names.mentions(id) > 0 ? id : -1;
 }
 

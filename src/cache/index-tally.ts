@@ -9,17 +9,14 @@ import {
   NODE_USERS,
   RECORD_MANY,
 } from './node-table.ts';
-import {
-  SEGMENT_ENTRIES,
-  SEGMENT_HEADER,
-  SEGMENT_SLOTS,
-  type SegmentedHash,
-} from './segmented-hash.ts';
+import { SEGMENT_HEADER, SEGMENT_SLOTS, type SegmentedHash } from './segmented-hash.ts';
 import type { TupleIndex } from './tuple-index.ts';
 import type { TupleRow } from './tuple-row.ts';
 
-/** Nodes walked over between two looks at the clock. */
+/** Nodes, or segments, walked over between two looks at the clock. */
 const STEP = 32;
+/** The breach of an entity's nodes. */
+const OWN_NODES = 'the nodes of an entity are its own';
 
 /** What a comparison says does not hold: nodes, their lists, hashes, or the tuples themselves. */
 export type IndexPart = 'nodes' | 'lists' | 'hashes' | 'tuples';
@@ -37,8 +34,8 @@ export class IndexDamage extends Error {
 
 /**
  * Counts the entries of all nodes in slices, while the index changes: notify each change before and after it is applied.
- * Each direction must have as many as there are tuples, so that none is there unseen; and every lookup must end.
- * Errors: IndexDamage, and any other that reading damaged ids throws. O(nodes) in all.
+ * Each direction must have as many as there are tuples, and each entity its own nodes, so that none is there unseen.
+ * Errors: IndexDamage, and any other that reading damaged ids throws. O(nodes + segments) in all.
  */
 export class IndexTally {
   readonly #index: TupleIndex;
@@ -47,14 +44,20 @@ export class IndexTally {
   #end = 1;
   #forward = 0;
   #reverse = 0;
+  /** Hashes that lookups need, and where in the first of them the walk is. */
+  readonly #tables: SegmentedHash[];
+  #segment = 0;
+  #isDone = false;
 
   constructor(index: TupleIndex) {
     this.#index = index;
     this.#parts = index.parts;
+    const { dictionary, nodes, adjacency, qualifiers } = this.#parts;
+    this.#tables = [dictionary.table, nodes.table, adjacency.positions, qualifiers.table];
   }
 
   get isDone(): boolean {
-    return this.#end === Infinity;
+    return this.#isDone;
   }
 
   /** Whether the index was built anew since: what was counted is of nothing that there is. */
@@ -62,25 +65,13 @@ export class IndexTally {
     return this.#index.parts.nodes !== this.#parts.nodes;
   }
 
-  /** Walks on for a while. Returns how many nodes it walked over. */
+  /** Walks on for a while. Returns how many nodes and segments of hashes it walked over. */
   step(isOver: () => boolean): number {
-    const { nodes, dictionary, adjacency, qualifiers } = this.#parts;
     let walked = 0;
-    do {
-      const end = Math.min(this.#end + STEP, nodes.top);
-      walked += end - this.#end;
-      for (; this.#end < end; this.#end++) {
-        this.#weigh(this.#end, 1);
-        this.#checkChain(this.#end);
-      }
-    } while (this.#end < nodes.top && !isOver());
-    if (this.#end < nodes.top) return walked;
-    // What is made from now on is weighed when it is made.
-    this.#end = Infinity;
-    for (const table of [dictionary.table, nodes.table, adjacency.positions, qualifiers.table]) {
-      checkSegments(table);
+    while (!this.#isDone) {
+      walked += this.#end < this.#parts.nodes.top ? this.#someNodes() : this.#someSegments();
+      if (isOver()) break;
     }
-    this.compare();
     return walked;
   }
 
@@ -119,30 +110,80 @@ export class IndexTally {
     this.#reverse += count(NODE_REVERSE);
   }
 
-  /** The nodes of an entity must end, or a lookup among them does not. */
-  #checkChain(node: number): void {
-    const { nodes, dictionary } = this.#parts;
+  #someNodes(): number {
+    const from = this.#end;
+    const end = Math.min(from + STEP, this.#parts.nodes.top);
+    for (; this.#end < end; this.#end++) {
+      this.#weigh(this.#end, 1);
+      this.#checkEntity(this.#end);
+    }
+    return end - from;
+  }
+
+  #someSegments(): number {
+    // What is made from now on is weighed when it is made.
+    this.#end = Infinity;
+    const [table] = this.#tables;
+    if (table === undefined) {
+      this.#isDone = true;
+      this.compare();
+      return 1;
+    }
+    const from = this.#segment;
+    const end = Math.min(from + STEP, table.directory.length);
+    for (; this.#segment < end; this.#segment++) {
+      checkSegment(table.directory[this.#segment] as Uint32Array);
+    }
+    if (end === table.directory.length) {
+      this.#tables.shift();
+      this.#segment = 0;
+    }
+    return end - from;
+  }
+
+  /** The entity of a live node leads to its own nodes alone, this one among them, and to an end. */
+  #checkEntity(node: number): void {
+    const { nodes, dictionary, adjacency } = this.#parts;
     const entity = nodes.field(node, NODE_ENTITY);
     if (entity === 0) return;
     const page = dictionary.records.pages[entity >>> RECORD_PAGE_SHIFT] as Uint32Array;
     const at = entity & RECORD_PAGE_MASK;
-    if (((page[at] as number) & RECORD_MANY) !== 0) return;
-    let each = page[at + RECORD_LINK] as number;
-    for (let i = 0; each !== 0; i++) {
-      mustBeSound(i < CHAIN_MAX, 'nodes', 'an entity has a few nodes');
-      each = nodes.field(each, NODE_NEXT);
+    const link = page[at + RECORD_LINK] as number;
+    if (((page[at] as number) & RECORD_MANY) === 0) {
+      let count = 0;
+      let isFound = false;
+      for (let each = link; each !== 0; each = nodes.field(each, NODE_NEXT)) {
+        count += 1;
+        mustBeSound(count <= CHAIN_MAX, 'nodes', 'an entity has a few nodes');
+        mustBeSound(nodes.field(each, NODE_ENTITY) === entity, 'nodes', OWN_NODES);
+        if (each === node) isFound = true;
+      }
+      mustBeSound(isFound, 'nodes', OWN_NODES);
+      return;
+    }
+    const { lists } = adjacency;
+    const count = lists.count(link);
+    const place = nodes.field(node, NODE_NEXT);
+    mustBeSound(place < count && lists.get(link, place) === node, 'nodes', OWN_NODES);
+    if (place > 0) return;
+    for (let i = 0; i < count; i++) {
+      const each = lists.get(link, i);
+      const isOwn = nodes.field(each, NODE_ENTITY) === entity && nodes.field(each, NODE_NEXT) === i;
+      mustBeSound(isOwn, 'nodes', OWN_NODES);
     }
   }
 }
 
-/** A lookup ends within a segment that has the slots that it names, and a free one. O(segments). */
-function checkSegments(table: SegmentedHash): void {
-  for (const segment of table.directory) {
-    const slots = segment[SEGMENT_SLOTS] as number;
-    const isSound =
-      segment.length === SEGMENT_HEADER + slots * 2 && (segment[SEGMENT_ENTRIES] as number) < slots;
-    mustBeSound(isSound, 'hashes', 'a segment has the slots that it names, and a free one');
+/** A lookup ends within a segment that has the slots that it names, and a free one. O(used slots in a row). */
+function checkSegment(segment: Uint32Array): void {
+  const slots = segment[SEGMENT_SLOTS] as number;
+  let isSound = segment.length === SEGMENT_HEADER + slots * 2;
+  if (isSound) {
+    let slot = 0;
+    while (slot < slots && segment[SEGMENT_HEADER + slot * 2 + 1] !== 0) slot += 1;
+    isSound = slot < slots;
   }
+  mustBeSound(isSound, 'hashes', 'a segment has the slots that it names, and a free one');
 }
 
 function mustBeSound(isSound: boolean, part: IndexPart, message: string): void {
