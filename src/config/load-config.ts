@@ -1,5 +1,5 @@
 import { BODIES_HELD_MIN } from './common-options.ts';
-import { loadOptions, redactedOptions, type Environment } from './load-options.ts';
+import { loadOptions, type Environment } from './load-options.ts';
 import type { Machine } from './option.ts';
 import { OPTIONS, type Config } from './options.ts';
 
@@ -15,11 +15,6 @@ export function loadConfig(env: Environment, machine?: Machine): Config {
 const REMOVED = {
   GATEWAY_HTTP2: 'HTTP/2 has one framing, which `own` was. Remove the variable',
 };
-
-/** The configuration for people: by environment variable, secrets replaced. */
-export function redactedConfig(config: Config): Record<string, unknown> {
-  return redactedOptions(OPTIONS, config);
-}
 
 /** Relations between settings that would otherwise show only under load. */
 function contradictions(config: Config): string[] {

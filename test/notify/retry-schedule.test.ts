@@ -1,9 +1,18 @@
 import { describe, expect, test } from 'vitest';
-import { retryDelayMs, retryTotalMs } from '../../src/notify/channels/retry-schedule.ts';
+import { type RetrySchedule, retryDelayMs } from '../../src/notify/channels/retry-schedule.ts';
 import { loadNotifySettings } from '../../src/notify/service/settings.ts';
 
 const HOUR_MS = 3_600_000;
 const BY_DEFAULT = loadNotifySettings({});
+
+/** All waits together of a delivery that nobody answers, milliseconds, with the same `random` in each. */
+function retryTotalMs(schedule: RetrySchedule, random: number): number {
+  let totalMs = 0;
+  for (let attempts = 1; attempts < schedule.attemptsMax; attempts++) {
+    totalMs += retryDelayMs(schedule, attempts, 0, random);
+  }
+  return totalMs;
+}
 
 describe('the default schedule', () => {
   test('tries for a day at least, however chance has it, and for two at most', () => {

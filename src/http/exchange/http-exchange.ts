@@ -1,6 +1,6 @@
 /*
  * Requests of HTTP/1 flow through this folder to handlers, and answers back. `raw-message` is what ../http1 offers, `http-exchange` what handlers see. `offered-answer` and
- * `unread-answers` hold what a client has not read yet, `sse-stream` sends events. `answer-sink` writes an answer over either HTTP, by `exchange-sink` or `stream-sink`.
+ * `unread-answers` hold what a client has not read yet, `sse-event` writes events. `answer-sink` writes an answer over either HTTP, by `exchange-sink` or `stream-sink`.
  */
 import type { AppError } from '../../shared/app-error.ts';
 import { type BodyBudget, NO_OWNER } from '../bodies/body-budget.ts';

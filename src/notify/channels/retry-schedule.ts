@@ -24,12 +24,3 @@ export function retryDelayMs(
   const ownMs = ceilingMs * (0.5 + random / 2);
   return Math.round(Math.max(ownMs, Math.min(askedMs, RETRY_AFTER_MS_MAX)));
 }
-
-/** All waits of a delivery together that nobody answers, milliseconds, with the same `random` in each. */
-export function retryTotalMs(schedule: RetrySchedule, random: number): number {
-  let totalMs = 0;
-  for (let attempts = 1; attempts < schedule.attemptsMax; attempts++) {
-    totalMs += retryDelayMs(schedule, attempts, 0, random);
-  }
-  return totalMs;
-}

@@ -1,4 +1,4 @@
-import { encodeSseEvent } from '../../http/exchange/sse-stream.ts';
+import { encodeSseEvent } from '../../http/exchange/sse-event.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { NotifyLog } from '../core/event-log.ts';

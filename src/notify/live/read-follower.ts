@@ -1,4 +1,4 @@
-import { encodeSseEvent } from '../../http/exchange/sse-stream.ts';
+import { encodeSseEvent } from '../../http/exchange/sse-event.ts';
 import type { ReadMark, ReadNews } from '../model/read-mark.ts';
 
 /** A stream, as far as marks are about it. */

@@ -1,4 +1,4 @@
-import { encodeSseEvent } from '../../http/exchange/sse-stream.ts';
+import { encodeSseEvent } from '../../http/exchange/sse-event.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
 import type { UserKey, Notification } from '../model/notification.ts';
 import type { StreamBounds } from '../model/read-mark.ts';
