@@ -1,4 +1,4 @@
-import { loadConfigOrExit } from '../src/config/load-config-or-exit.ts';
+import { loadConfigOrExit } from '../src/config/load-config.ts';
 
 /** An instance, and what it must be told. */
 export type Instance = { readonly url: string; readonly headers: Record<string, string> };

@@ -3,8 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { GROUPS } from '../src/cli/command-table.ts';
 import { HELP, PROJECT, READ, SERVICE, TENANT } from '../src/cli/core/options.ts';
 import { helpText } from '../src/cli/help.ts';
-import { commandHelp } from '../src/command-line/command-help.ts';
-import type { CliCommand, CliOption } from '../src/command-line/command.ts';
+import { type CliCommand, type CliOption, commandHelp } from '../src/command-line/command-help.ts';
 
 type Options = Readonly<Record<string, CliOption>>;
 

@@ -1,15 +1,14 @@
 import { openDatabase } from './authz/database.ts';
-import { boundHeapGrowth } from './authz/heap-growth.ts';
+import { boundHeapGrowth } from './authz/index-share.ts';
 import { PostgresWatch } from './authz/postgres-watch.ts';
 import { instancesOf, supervise } from './authz/supervise.ts';
-import { loadConfigOrExit } from './config/load-config-or-exit.ts';
+import { loadConfigOrExit } from './config/load-config.ts';
 import { OPTIONS } from './config/options.ts';
 import { Readiness } from './gateway/readiness.ts';
-import { plainTextWarning } from './http/plain-text-warning.ts';
-import { exitOnFailure } from './observability/exit-on-failure.ts';
+import { plainTextWarning } from './http/host-allow-list.ts';
+import { packageVersion } from './observability/build-info.ts';
 import { createLogger, eventLogOf, localUrl, reportToTerminal } from './observability/logger.ts';
-import { packageVersion } from './observability/package-version.ts';
-import { stopOnSignals } from './observability/stop-on-signals.ts';
+import { exitOnFailure, stopOnSignals } from './observability/stop-on-signals.ts';
 import { DatabaseTime } from './shared/database-clock.ts';
 import { hideFromOtherProcesses } from './shared/process-control.ts';
 

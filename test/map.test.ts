@@ -68,7 +68,7 @@ const EXAMPLES: readonly (readonly [string, string, RegExp, RegExp])[] = [
     'a query',
     'src',
     /\blistSubjects\b/,
-    /\/(?:list-subjects-(?:handlers|query)|start-list-subjects|library\/engine)\.ts$/,
+    /\/(?:list-subjects-handlers|list-queries|start-list-subjects|library\/engine)\.ts$/,
   ],
   ['a channel', 'src/notify', /\bemailChannel\b/, /^$/],
   ['a built-in action', 'src/runner', /astral-sh\/setup-uv/, /^$/],

@@ -57,7 +57,7 @@ export const LIMITS: readonly LimitRow[] = [
   },
   {
     what: 'bodies that a worker decodes at a time',
-    limit: '{decoding-memory.BYTES_MAX}, or one',
+    limit: '{job-context.BYTES_MAX}, or one',
     beyond: `${EXHAUSTED} (\`BODY_MEMORY_EXHAUSTED\`)`,
   },
   {
@@ -174,7 +174,7 @@ export const LIMITS: readonly LimitRow[] = [
   {
     what: "reading of requests that are not small, on the gateway's thread",
     limit:
-      '{slice-queue.SLICE_MS} a turn of the loop, of all of them together; {gunzip-limited.RUNNING_MAX} bodies are decompressed at once',
+      '{slice-queue.SLICE_MS} a turn of the loop, of all of them together; {gzip.RUNNING_MAX} bodies are decompressed at once',
     beyond: 'they take turns',
   },
   {

@@ -1,6 +1,6 @@
 import { parseModel } from '../model/namespace-model.ts';
+import type { AuthzReason } from '../model/reasons.ts';
 import { AppError, type ErrorData, errorToData } from '../shared/app-error.ts';
-import type { AssertionsReason } from './assertions-reason.ts';
 import type { AssertionLimits } from './run-assertions.ts';
 import { type FilesResult, modelOfText, type NamedText, testFiles } from './test-files.ts';
 
@@ -32,7 +32,7 @@ export default function runTask(task: AssertionTask): AssertionReply {
       ({ model }) => {
         if (modelJson !== null || model === undefined) return given;
         if (model.kind === 'text') return modelOfText(model.value);
-        throw new AppError<AssertionsReason>('ASSERTIONS_INVALID', NO_FILES, {});
+        throw new AppError<AuthzReason>('ASSERTIONS_INVALID', NO_FILES, {});
       },
       limits,
       (index) => `${field}[${index}].text`,

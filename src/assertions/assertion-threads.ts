@@ -1,7 +1,7 @@
 import { Piscina } from 'piscina';
+import type { AuthzReason } from '../model/reasons.ts';
 import { AppError, errorFromData } from '../shared/app-error.ts';
 import type { AssertionReply, AssertionTask } from './assertion-thread.ts';
-import type { AssertionsReason } from './assertions-reason.ts';
 import type { FilesResult } from './test-files.ts';
 
 /** Calls that wait while the files of another are run. */
@@ -40,15 +40,15 @@ export class AssertionThreads {
       throw new Error(reply.stack);
     } catch (error) {
       if (signal.aborted && signal.reason instanceof AppError) throw signal.reason;
-      if (signal.aborted) throw new AppError<AssertionsReason>('CANCELLED', 'the caller has gone');
+      if (signal.aborted) throw new AppError<AuthzReason>('CANCELLED', 'the caller has gone');
       if (!timeout.aborted) throw error;
       const problem = 'the files of assertions were not run to their end before the deadline';
-      throw new AppError<AssertionsReason>('DEADLINE_EXCEEDED', problem, {}, error);
+      throw new AppError<AuthzReason>('DEADLINE_EXCEEDED', problem, {}, error);
     }
   }
 }
 
 function queueFull(): AppError {
   const problem = 'too many calls wait for their assertions to be run';
-  return new AppError<AssertionsReason>('QUEUE_FULL', problem, { limit: String(QUEUE_MAX) });
+  return new AppError<AuthzReason>('QUEUE_FULL', problem, { limit: String(QUEUE_MAX) });
 }

@@ -5,7 +5,7 @@ import { Evaluator } from '../engine/evaluator.ts';
 import { problemOfTuple } from '../model/model-admission.ts';
 import { suggestion } from '../model/model-json.ts';
 import type { NamespaceModel } from '../model/namespace-model.ts';
-import { subjectText } from '../model/subject-text.ts';
+import { subjectText } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
 import { type Clock, systemClock } from '../shared/clock.ts';
 import type { Assertion, AssertionDocument, AssertionTest, PlacedTuple } from './assertion-file.ts';

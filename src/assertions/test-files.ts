@@ -1,8 +1,8 @@
 import { parseGate } from '../language/gate/parse-gate.ts';
 import { checkModelDocument, type NamespaceModel } from '../model/namespace-model.ts';
+import type { AuthzReason } from '../model/reasons.ts';
 import { AppError } from '../shared/app-error.ts';
 import { type AssertionDocument, readAssertionFile } from './assertion-file.ts';
-import type { AssertionsReason } from './assertions-reason.ts';
 import { type AssertionFailure, type AssertionLimits, runAssertions } from './run-assertions.ts';
 import type { YamlProblem } from './yaml-reader.ts';
 
@@ -62,7 +62,7 @@ export function assertionsInvalid(field: string, problems: readonly YamlProblem[
   const more = problems.length > 1 ? ` (and ${problems.length - 1} more)` : '';
   const text = `${field}: line ${line}, column ${column}: ${message}${more}`;
   const metadata = { field, line: String(line), column: String(column) };
-  return new AppError<AssertionsReason>('ASSERTIONS_INVALID', text, metadata);
+  return new AppError<AuthzReason>('ASSERTIONS_INVALID', text, metadata);
 }
 
 function modelIn(field: string, document: AssertionDocument, modelOf: ModelOfFile): NamespaceModel {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Subject } from '../model/relation-tuple.ts';
-import { subjectText } from '../model/subject-text.ts';
+import { type Subject, subjectText } from '../model/relation-tuple.ts';
 import { subjectFromText, textOfTuple, tupleFromText } from './tuple-text.ts';
 
 const set = (namespace: string, objectId: string, relation = ''): Subject => ({

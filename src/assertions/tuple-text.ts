@@ -1,6 +1,5 @@
 import { checkNamespace, checkObjectId, checkRelation, checkUserId } from '../model/names.ts';
-import type { Subject, TupleKey } from '../model/relation-tuple.ts';
-import { subjectText } from '../model/subject-text.ts';
+import { type Subject, subjectText, type TupleKey } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
 
 /** What a text about a tuple or a query says wrongly. */

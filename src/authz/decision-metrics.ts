@@ -1,3 +1,4 @@
+import type { CallCounts } from '../gateway/callers/caller.ts';
 import { codeNameOfReason } from '../gateway/connect/connect-error.ts';
 import { DECISION_RPCS, type DecisionRpc } from '../gateway/reads/decision-meter.ts';
 import { MISSING_PARTS } from '../model/unknown-relation.ts';
@@ -198,4 +199,40 @@ export function measureStages(store: MetricStore, workerCount: number) {
     show('any', stage, () => bySlot.map(({ sums }) => sums[stage]));
   }
   return { times, memories };
+}
+
+/** Series by the names of callers, of which there are a hundred at most, and `other`. */
+export function createCallerMetrics(store: MetricStore) {
+  let counted: ReadonlyMap<string, CallCounts> = new Map();
+  store.values(
+    {
+      name: 'gatehouse_caller_calls_total',
+      help: 'Calls within the rate of their caller, by its name.',
+    },
+    'counter',
+    () => [...counted].map(([caller, { accepted }]) => ({ labels: { caller }, value: accepted })),
+  );
+  store.values(
+    {
+      name: 'gatehouse_caller_refusals_total',
+      help: 'Calls refused for who made them, by the name of the caller: beyond its rate or its scopes.',
+    },
+    'counter',
+    () =>
+      [...counted].flatMap(([caller, { rateLimited, outOfScope }]) => [
+        { labels: { caller, reason: 'rate' }, value: rateLimited },
+        { labels: { caller, reason: 'scope' }, value: outOfScope },
+      ]),
+  );
+  return {
+    keysFailing: store.gauge({
+      name: 'gatehouse_jwks_failing',
+      help: '1 while the keys of an issuer of JWTs cannot be fetched and those that were still count, else 0.',
+      labelNames: ['issuer'],
+    }),
+    /** What was counted; no caller ever leaves it. */
+    show: (counts: ReadonlyMap<string, CallCounts>): void => {
+      counted = counts;
+    },
+  };
 }

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from '../config/options.ts';
 import { type HeldSocket, holdSockets } from '../http/listener/held-sockets.ts';
+import type { AuthzReason } from '../model/reasons.ts';
 import type { EventLog } from '../observability/logger.ts';
 import { AppError } from '../shared/app-error.ts';
-import type { StoreReason } from '../store/store-reason.ts';
 import { connectionsOf } from './database.ts';
 import { type SharedDatabase, shareDatabase } from './shared-database.ts';
 import { SupervisedProcess } from './supervised-process.ts';
@@ -145,7 +145,7 @@ export class InstanceSupervisor {
       this.#isStopping = true;
       for (const { process } of this.#places) process.signal('SIGTERM');
       await Promise.all(this.#places.map(({ process }) => process.ended));
-      throw new AppError<StoreReason>(
+      throw new AppError<AuthzReason>(
         'STORE_UNAVAILABLE',
         `${(error as Error).message} before it was ready; its own last line says why. All were stopped`,
         {},

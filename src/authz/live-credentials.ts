@@ -1,4 +1,3 @@
-import type { ConfigReason } from '../config/config-reason.ts';
 import type { Environment } from '../config/load-options.ts';
 import { type Config, OPTIONS } from '../config/options.ts';
 import { SecretFileWatch, secretPathOf, type WatchedSecret } from '../config/secret-file-watch.ts';
@@ -6,6 +5,7 @@ import { secretFingerprint } from '../config/secret-fingerprint.ts';
 import { parseCallersFile } from '../gateway/callers/callers-file.ts';
 import { Callers } from '../gateway/callers/callers.ts';
 import type { Credentials, OpenService } from '../gateway/rpc/authorization.ts';
+import type { AuthzReason } from '../model/reasons.ts';
 import { CredentialReport } from '../observability/credential-report.ts';
 import type { EventLog } from '../observability/logger.ts';
 import { AppError } from '../shared/app-error.ts';
@@ -85,7 +85,7 @@ function callersOf(text: string): ReturnType<typeof parseCallersFile> {
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     const message = `${OPTIONS.callers.env}: ${error.message}`;
-    throw new AppError<ConfigReason>('CONFIG_INVALID', message, {}, error);
+    throw new AppError<AuthzReason>('CONFIG_INVALID', message, {}, error);
   }
 }
 

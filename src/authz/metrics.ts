@@ -6,9 +6,13 @@ import { registerProcessMetrics } from '../observability/process-metrics.ts';
 import type { WorkerStats } from '../protocol/messages.ts';
 import { systemClock } from '../shared/clock.ts';
 import { createDatabaseMetrics } from './database-metrics.ts';
-import { createCallMetrics, createDecisionMetrics } from './decision-metrics.ts';
+import {
+  createCallerMetrics,
+  createCallMetrics,
+  createDecisionMetrics,
+} from './decision-metrics.ts';
 import { createIndexMetrics } from './index-metrics.ts';
-import { createCallerMetrics, createProjectMetrics } from './project-metrics.ts';
+import { createProjectMetrics } from './project-metrics.ts';
 import { createTupleMetrics } from './tuple-metrics.ts';
 
 /** Every metric of the authorization service, ready to count. */

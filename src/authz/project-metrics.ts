@@ -1,4 +1,3 @@
-import type { CallCounts } from '../gateway/callers/caller.ts';
 import {
   HotHistogram,
   type LabelledValue,
@@ -120,40 +119,4 @@ function keep<V>(map: Map<string, V>, key: string, value: V, named: readonly str
   if (map.size <= KEPT_MAX) return;
   const oldest = map.keys().find((kept) => !named.includes(kept));
   if (oldest !== undefined) map.delete(oldest);
-}
-
-/** Series by the names of callers, of which there are a hundred at most, and `other`. */
-export function createCallerMetrics(store: MetricStore) {
-  let counted: ReadonlyMap<string, CallCounts> = new Map();
-  store.values(
-    {
-      name: 'gatehouse_caller_calls_total',
-      help: 'Calls within the rate of their caller, by its name.',
-    },
-    'counter',
-    () => [...counted].map(([caller, { accepted }]) => ({ labels: { caller }, value: accepted })),
-  );
-  store.values(
-    {
-      name: 'gatehouse_caller_refusals_total',
-      help: 'Calls refused for who made them, by the name of the caller: beyond its rate or its scopes.',
-    },
-    'counter',
-    () =>
-      [...counted].flatMap(([caller, { rateLimited, outOfScope }]) => [
-        { labels: { caller, reason: 'rate' }, value: rateLimited },
-        { labels: { caller, reason: 'scope' }, value: outOfScope },
-      ]),
-  );
-  return {
-    keysFailing: store.gauge({
-      name: 'gatehouse_jwks_failing',
-      help: '1 while the keys of an issuer of JWTs cannot be fetched and those that were still count, else 0.',
-      labelNames: ['issuer'],
-    }),
-    /** What was counted; no caller ever leaves it. */
-    show: (counts: ReadonlyMap<string, CallCounts>): void => {
-      counted = counts;
-    },
-  };
 }

@@ -2,7 +2,7 @@ import type { DecodeLimits, ItemsLimit } from '../decoding/decode-limits.ts';
 import { FILES_MAX } from '../gateway/models/assertion-tests.ts';
 import { GIVEN_MAX } from '../gateway/models/preview-queries.ts';
 import { WHAT_IF_UPDATES_MAX } from '../gateway/queries/what-if-handlers.ts';
-import { fieldError } from '../model/field-error.ts';
+import { fieldError } from '../model/reasons.ts';
 import { listLimits, tooManyInRequest } from '../requests/request-lists.ts';
 import { PRECONDITIONS_MAX } from '../services/bulk/guarded-write.ts';
 import type { AppError } from '../shared/app-error.ts';

@@ -19,7 +19,7 @@ import { WORKER_CONNECTIONS } from './database.ts';
 import type { MeasuredStages } from './decision-metrics.ts';
 import { indexShare, threadIndexShare } from './index-share.ts';
 import type { Metrics } from './metrics.ts';
-import { createUnknownLog } from './unknown-log.ts';
+import { createUnknownLog } from './refusal-log.ts';
 
 /** Bodies that wait for one worker, together; beyond it requests are refused. */
 const QUEUE_BYTES_MAX = 256 * 1_048_576;

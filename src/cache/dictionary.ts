@@ -1,7 +1,7 @@
+import type { AuthzReason } from '../model/reasons.ts';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
 import { type Utf8View, utf8View } from '../shared/utf8.ts';
-import type { CacheReason } from './cache-reason.ts';
 import type { PageAllocator } from './page-allocator.ts';
 import { PagedWords } from './paged-words.ts';
 import { SegmentedHash, SEGMENT_HEADER, SEGMENT_SLOTS, homeSlot } from './segmented-hash.ts';
@@ -258,7 +258,7 @@ export class Dictionary {
     }
     const address = this.#top;
     if (address > ADDRESS_MAX) {
-      throw new AppError<CacheReason>(
+      throw new AppError<AuthzReason>(
         'SHARD_TOO_LARGE',
         'the dictionary of the tuple index is full',
       );

@@ -1,6 +1,6 @@
+import type { AuthzReason } from '../model/reasons.ts';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
-import type { CacheReason } from './cache-reason.ts';
 import type { PageAllocator } from './page-allocator.ts';
 
 export const LIST_PAGE_SHIFT = 16;
@@ -134,7 +134,7 @@ export class ListStore {
     const header = this.header(list);
     const count = header & LIST_COUNT_MASK;
     if (count === LIST_COUNT_MASK) {
-      throw new AppError<CacheReason>('SHARD_TOO_LARGE', 'a list of the tuple index is full');
+      throw new AppError<AuthzReason>('SHARD_TOO_LARGE', 'a list of the tuple index is full');
     }
     const order = orderOf(header);
     let moved = list;
@@ -267,7 +267,7 @@ export class ListStore {
     let moved = list;
     if (chunk + 1 === 1 << order) {
       if (order === PAGE_ORDER) {
-        throw new AppError<CacheReason>('SHARD_TOO_LARGE', 'a list of the tuple index is full');
+        throw new AppError<AuthzReason>('SHARD_TOO_LARGE', 'a list of the tuple index is full');
       }
       moved = this.#resize(list, order + 1);
     }
@@ -362,7 +362,7 @@ export class ListStore {
     }
     const index = this.#released.pop() ?? this.pages.length;
     if (index >= PAGES_MAX) {
-      throw new AppError<CacheReason>('SHARD_TOO_LARGE', 'the lists of the tuple index are full');
+      throw new AppError<AuthzReason>('SHARD_TOO_LARGE', 'the lists of the tuple index are full');
     }
     this.pages[index] = this.#allocator.words(PAGE_WORDS);
     this.#tags[index] = this.#allocator.octets(PAGE_WORDS >>> ORDER_MIN);

@@ -1,3 +1,4 @@
+import type { AuthzReason } from '../model/reasons.ts';
 import {
   OBJECT_NODE,
   OBJECT_RELATION,
@@ -7,7 +8,6 @@ import {
 } from '../model/tuple-reader.ts';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
-import type { CacheReason } from './cache-reason.ts';
 import {
   RECORD_LENGTH_MASK,
   RECORD_LINK,
@@ -202,7 +202,7 @@ export class NodeTable {
       return node;
     }
     if (this.#top > NODES_MAX) {
-      throw new AppError<CacheReason>('SHARD_TOO_LARGE', 'the tuple index holds too many nodes');
+      throw new AppError<AuthzReason>('SHARD_TOO_LARGE', 'the tuple index holds too many nodes');
     }
     while ((this.#top + 1) * NODE_STRIDE > this.words.capacity) this.words.grow();
     return this.#top++;

@@ -1,5 +1,5 @@
+import type { AuthzReason } from '../model/reasons.ts';
 import { AppError } from '../shared/app-error.ts';
-import type { CacheReason } from './cache-reason.ts';
 
 /**
  * Hands out the memory of one tuple index and counts it, to the byte. Every buffer has a fixed size, so
@@ -34,7 +34,7 @@ export class PageAllocator {
 
   #charge(bytes: number): void {
     if (this.bytes + bytes > this.bytesMax) {
-      throw new AppError<CacheReason>(
+      throw new AppError<AuthzReason>(
         'SHARD_TOO_LARGE',
         'the tuple index would exceed its memory limit',
         {

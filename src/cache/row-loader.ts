@@ -1,4 +1,4 @@
-import { fieldError } from '../model/field-error.ts';
+import { fieldError } from '../model/reasons.ts';
 import { WILDCARD_NODE } from '../model/tuple-reader.ts';
 import { utf8Text } from '../shared/utf8.ts';
 import type { EdgeWriter, IndexParts } from './edge-writer.ts';

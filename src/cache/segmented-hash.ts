@@ -1,6 +1,6 @@
+import type { AuthzReason } from '../model/reasons.ts';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
-import type { CacheReason } from './cache-reason.ts';
 import type { PageAllocator } from './page-allocator.ts';
 
 /** Words before the slots of a segment: entries, slots, depth, unused. */
@@ -145,7 +145,7 @@ export class SegmentedHash {
     } else if (slots < SLOTS_MAX) {
       this.#rebuild(segment, hash, slots * 2);
     } else {
-      throw new AppError<CacheReason>(
+      throw new AppError<AuthzReason>(
         'SHARD_TOO_LARGE',
         'a hash segment of the tuple index is full',
       );

@@ -1,4 +1,4 @@
-import { fieldError } from '../model/field-error.ts';
+import { fieldError } from '../model/reasons.ts';
 import { utf8Length } from '../shared/utf8.ts';
 
 /** Longest string that the index can hold, in UTF-8 bytes. */

@@ -1,4 +1,4 @@
-import type { CliOption } from '../command-line/command.ts';
+import type { CliOption } from '../command-line/command-help.ts';
 import { ASK } from './ask/ask-commands.ts';
 import { CONTEXT } from './contexts/context-commands.ts';
 import type { CliCommandRow, CommandTable } from './core/command.ts';

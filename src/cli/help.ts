@@ -1,6 +1,6 @@
 import { commandHelp } from '../command-line/command-help.ts';
 import { COMMANDS, GROUPS, secondWords } from './command-table.ts';
-import { PROGRAMS } from './core/programs.ts';
+import { PROGRAMS } from './core/command.ts';
 
 const WIDTH = 19;
 

@@ -1,5 +1,3 @@
-import type { CliCommand, CliOption } from './command.ts';
-
 /** Where the texts begin. */
 const COLUMN = 29;
 
@@ -29,3 +27,30 @@ function optionLines(name: string, { short, value, help }: CliOption): readonly 
     ...help.map((text, index) => `${(index === 0 && !isLong ? head : '').padEnd(COLUMN)}${text}`),
   ];
 }
+
+/** An option of a command, as it is parsed and as the help shows it. */
+export type CliOption = {
+  /** One letter. The same name has the same letter, and the same kind, in every command. */
+  readonly short?: string;
+  /** Stands for its value in the help; a flag has none. */
+  readonly value?: string;
+  /** Whether it may be given more than once; else the last one counts. */
+  readonly isMultiple?: true;
+  /** Lines of the help. */
+  readonly help: readonly string[];
+};
+
+/** A command, as it is parsed and as the help shows it. */
+export type CliCommand = {
+  /** One sentence. */
+  readonly summary: string;
+  /** Behind the name of the program. */
+  readonly usage: readonly string[];
+  /** The words behind the command, for the help. */
+  readonly words: Readonly<Record<string, string>>;
+  readonly options: Readonly<Record<string, CliOption>>;
+  /** Below the options. */
+  readonly notes?: string;
+  /** Whole lines for a shell, below the notes; a line of a comment says what the next one is for. */
+  readonly examples?: readonly string[];
+};

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { AppError } from '../shared/app-error.ts';
 import { checksumOfFile } from '../shared/checksum-of-file.ts';
-import type { ConfigReason } from './config-reason.ts';
+import type { SharedReason } from '../shared/reasons.ts';
 import type { Option } from './option.ts';
 
 /** The reader of HTTP/1.1, as HttpServerOptions has it. */
@@ -52,5 +52,5 @@ function checksumOf(path: string): string {
 }
 
 function problem(text: string): AppError {
-  return new AppError<ConfigReason>('CONFIG_INVALID', text);
+  return new AppError<SharedReason>('CONFIG_INVALID', text);
 }

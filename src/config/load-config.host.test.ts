@@ -134,7 +134,7 @@ describe('values', () => {
 });
 
 test('a process with wrong settings ends with code 2, every problem and no stack', () => {
-  const script = `import { loadConfigOrExit } from './src/config/load-config-or-exit.ts'; loadConfigOrExit();`;
+  const script = `import { loadConfigOrExit } from './src/config/load-config.ts'; loadConfigOrExit();`;
   const result = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
     encoding: 'utf8',
     env: { ...process.env, GATEWAY_WORKERS: '0', GATEWAY_PORT: '1' },

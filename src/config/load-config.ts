@@ -1,7 +1,7 @@
 import { BODIES_HELD_MIN } from './common-options.ts';
-import { loadOptions, type Environment } from './load-options.ts';
+import { type Environment, loadOptions, validOrExit } from './load-options.ts';
 import type { Machine } from './option.ts';
-import { OPTIONS, type Config } from './options.ts';
+import { type Config, OPTIONS } from './options.ts';
 
 /**
  * The configuration of the authorization service that `env` describes.
@@ -40,4 +40,9 @@ function contradictions(config: Config): string[] {
     problems.push(`${OPTIONS.recordFile.env}: needs ${OPTIONS.recordQuestionsEvery.env}`);
   }
   return problems;
+}
+
+/** `loadConfig(process.env)` for a main: all problems on stderr, no stack, exit code 2. */
+export function loadConfigOrExit(): Config {
+  return validOrExit(() => loadConfig(process.env));
 }

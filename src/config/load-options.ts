@@ -1,7 +1,7 @@
 import { availableParallelism, totalmem } from 'node:os';
 import { AppError } from '../shared/app-error.ts';
 import { nearestName } from '../shared/nearest-name.ts';
-import type { ConfigReason } from './config-reason.ts';
+import type { SharedReason } from '../shared/reasons.ts';
 import type { Machine, Option, OptionTable, OptionValues, Resolved } from './option.ts';
 import { fileVariableOf, readSecretFile } from './secret-file.ts';
 
@@ -62,7 +62,7 @@ export function loadOptions<Table extends OptionTable>(
     problems.push(...(rules.contradictions?.(values) ?? []));
     if (problems.length === 0) return Object.freeze(values);
   }
-  throw new AppError<ConfigReason>('CONFIG_INVALID', problems.join('\n'));
+  throw new AppError<SharedReason>('CONFIG_INVALID', problems.join('\n'));
 }
 
 function fromVariable(
@@ -78,7 +78,7 @@ function fromVariable(
 
 function fromFile(option: Option<unknown>, env: Environment): unknown {
   if ((env[option.env] ?? '') !== '') {
-    throw new AppError<ConfigReason>(
+    throw new AppError<SharedReason>(
       'CONFIG_INVALID',
       `${option.env} is set, too; give one of the two`,
     );
@@ -140,4 +140,19 @@ function unknownNames<Table extends OptionTable>(
       const nearest = nearestName(name, known);
       return `${name}: no such setting${nearest === undefined ? '' : `; did you mean ${nearest}?`}`;
     });
+}
+
+/** Exit code of a process whose settings are wrong: restarting it cannot help. */
+const EXIT_CONFIG = 2;
+
+/** What `load` returns, for a main: all problems of a CONFIG_INVALID on stderr, no stack, exit code 2. */
+export function validOrExit<T>(load: () => T): T {
+  try {
+    return load();
+  } catch (error) {
+    if (!(error instanceof AppError) || error.reason !== 'CONFIG_INVALID') throw error;
+    const lines = error.message.split('\n').map((line) => `  ${line}\n`);
+    process.stderr.write(`The configuration is not valid:\n${lines.join('')}`);
+    process.exit(EXIT_CONFIG);
+  }
 }

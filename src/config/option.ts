@@ -1,5 +1,5 @@
 import { AppError } from '../shared/app-error.ts';
-import type { ConfigReason } from './config-reason.ts';
+import type { SharedReason } from '../shared/reasons.ts';
 
 /** What the machine offers; computed defaults depend on it. Injected so that tests can state it. */
 export type Machine = {
@@ -48,7 +48,7 @@ type NumberBounds = {
 };
 
 function problem(text: string): AppError {
-  return new AppError<ConfigReason>('CONFIG_INVALID', text);
+  return new AppError<SharedReason>('CONFIG_INVALID', text);
 }
 
 function withinBounds(value: number, bounds: NumberBounds): number {

@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { AppError } from '../shared/app-error.ts';
-import type { ConfigReason } from './config-reason.ts';
+import type { SharedReason } from '../shared/reasons.ts';
 
 /** Far more than any secret, and enough for a thousand callers; what is larger is another file. */
 const BYTES_MAX = 1024 * 1024;
@@ -69,5 +69,5 @@ function readProblem(error: unknown): AppError {
 }
 
 function problem(text: string): AppError {
-  return new AppError<ConfigReason>('CONFIG_INVALID', `the file that it names ${text}`);
+  return new AppError<SharedReason>('CONFIG_INVALID', `the file that it names ${text}`);
 }

@@ -1,5 +1,5 @@
 import { AppError } from '../shared/app-error.ts';
-import type { DecodingReason } from './decoding-reason.ts';
+import type { SharedReason } from '../shared/reasons.ts';
 
 /** Bodies up to this are decoded as they are: nothing in them costs more than a few ms. */
 export const UNSCANNED_BYTES_MAX = 4_096;
@@ -52,7 +52,7 @@ export function tooManyItems(
   { max: limit, error }: ItemsLimit,
 ): AppError {
   if (error !== undefined) return error(field, limit);
-  return new AppError<DecodingReason>(
+  return new AppError<SharedReason>(
     'BATCH_TOO_LARGE',
     `${field}: ${count} items, at most ${limit}`,
     { field, limit: String(limit) },
@@ -61,7 +61,7 @@ export function tooManyItems(
 
 /** A field with more of something than it may have, as "holds more than 8192 values". */
 export function fieldTooLarge(field: string, limit: number, unit: string): AppError {
-  return new AppError<DecodingReason>(
+  return new AppError<SharedReason>(
     'FIELD_TOO_LARGE',
     `${field === '' ? 'the body' : field}: holds more than ${limit} ${unit}`,
     { field, limit: String(limit) },
@@ -69,7 +69,7 @@ export function fieldTooLarge(field: string, limit: number, unit: string): AppEr
 }
 
 export function malformed(problem: string, field = ''): AppError {
-  return new AppError<DecodingReason>('BODY_MALFORMED', problem, field === '' ? {} : { field });
+  return new AppError<SharedReason>('BODY_MALFORMED', problem, field === '' ? {} : { field });
 }
 
 /** What is malformed is no news. */

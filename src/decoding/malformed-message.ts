@@ -1,6 +1,6 @@
 import type { DescMessage } from '@bufbuild/protobuf';
 import { AppError } from '../shared/app-error.ts';
-import type { DecodingReason } from './decoding-reason.ts';
+import type { SharedReason } from '../shared/reasons.ts';
 
 /** What the text of protobuf's JSON reader names. */
 export type NamedInJson = {
@@ -24,7 +24,7 @@ export function namedInJson(text: string): NamedInJson {
 /** BODY_MALFORMED for a `text` of protobuf's binary reader. */
 export function malformedBinary(text: string, cause: Error): AppError {
   const problem = `the message cannot be decoded: ${text}`;
-  return new AppError<DecodingReason>('BODY_MALFORMED', problem, {}, cause);
+  return new AppError<SharedReason>('BODY_MALFORMED', problem, {}, cause);
 }
 
 /**
@@ -36,9 +36,9 @@ export function malformedJson(text: string, cause: Error, desc?: DescMessage): A
   const { typeName } = named;
   const field =
     named.field ?? named.unknownKey ?? (desc && typeName && onlyFieldOfType(desc, typeName));
-  if (!field) return new AppError<DecodingReason>('BODY_MALFORMED', text, {}, cause);
+  if (!field) return new AppError<SharedReason>('BODY_MALFORMED', text, {}, cause);
   const message = text.includes(field) ? text : `${field}: ${text}`;
-  return new AppError<DecodingReason>('BODY_MALFORMED', message, { field }, cause);
+  return new AppError<SharedReason>('BODY_MALFORMED', message, { field }, cause);
 }
 
 const STRUCT_TYPE = 'google.protobuf.Struct';

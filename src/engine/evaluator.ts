@@ -1,7 +1,7 @@
-import type { CheckQuery } from '../model/check-query.ts';
 import { type LazyContext, parseContext } from '../model/conditions.ts';
 import type { ExpandTree, UsersetRef } from '../model/expand-tree.ts';
 import type { NamespaceModel } from '../model/namespace-model.ts';
+import type { CheckQuery } from '../model/relation-tuple.ts';
 import { EMPTY_NAME, type TupleReader } from '../model/tuple-reader.ts';
 import type { Clock } from '../shared/clock.ts';
 import { BoundModel } from './bound/bound-model.ts';

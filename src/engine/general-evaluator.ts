@@ -1,4 +1,4 @@
-import type { CheckQuery } from '../model/check-query.ts';
+import type { CheckQuery } from '../model/relation-tuple.ts';
 import { EMPTY_NAME, type TupleReader } from '../model/tuple-reader.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { BoundModel, Op } from './bound/bound-model.ts';

@@ -28,6 +28,7 @@ import {
   type HttpServer,
 } from '../http/listener/http-server.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../http/request-id.ts';
+import type { AuthzReason } from '../model/reasons.ts';
 import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import { AppError } from '../shared/app-error.ts';
@@ -36,10 +37,8 @@ import type { StageTimes } from '../shared/stage-times.ts';
 import type { Admission } from './callers/caller.ts';
 import { guardedService, type OnRefused } from './callers/guarded-service.ts';
 import { createCallerPort } from './connect/caller-port.ts';
-import { AUTHZ_ERRORS, sendConnectError } from './connect/connect-error.ts';
-import { malformedMessage } from './connect/malformed-message.ts';
+import { AUTHZ_ERRORS, malformedMessage, sendConnectError } from './connect/connect-error.ts';
 import { addFsckRoutes, type FsckParts, type FsckRuns } from './fsck-routes.ts';
-import type { GatewayReason } from './gateway-reason.ts';
 import { DecisionReader } from './hot/decision-reader.ts';
 import { FramedDecisions } from './hot/framed-decisions.ts';
 import { HOT_METHODS } from './hot/hot-methods.ts';
@@ -353,7 +352,7 @@ class ListenerPair implements Gateway {
   }
 
   async stop(timeoutMs: number): Promise<void> {
-    this.#draining.abort(new AppError<GatewayReason>('SHUTTING_DOWN', 'the service is stopping'));
+    this.#draining.abort(new AppError<AuthzReason>('SHUTTING_DOWN', 'the service is stopping'));
     await this.#server.stop(timeoutMs);
   }
 
@@ -375,7 +374,7 @@ class ListenerPair implements Gateway {
       sendNotFound(exchange);
     } else if (adapter === null) {
       const requestId = requestIdOf(exchange.header(REQUEST_ID_HEADER));
-      const starting = new AppError<GatewayReason>('STORE_UNAVAILABLE', 'the service is starting');
+      const starting = new AppError<AuthzReason>('STORE_UNAVAILABLE', 'the service is starting');
       sendConnectError(exchange, starting, requestId);
     } else {
       adapter.handleHttp1(exchange);

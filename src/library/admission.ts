@@ -1,6 +1,6 @@
-import { fieldError } from '../model/field-error.ts';
 import { problemOfTuple, type TupleProblem } from '../model/model-admission.ts';
 import type { NamespaceModel } from '../model/namespace-model.ts';
+import { fieldError } from '../model/reasons.ts';
 import { type RelationTuple, tupleIdentity } from '../model/relation-tuple.ts';
 import { missingPart, unknownText } from '../model/unknown-relation.ts';
 import { EngineError } from './engine-error.ts';

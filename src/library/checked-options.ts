@@ -1,4 +1,4 @@
-import { fieldError } from '../model/field-error.ts';
+import { fieldError } from '../model/reasons.ts';
 import type { EngineLimits, EngineOptions } from './engine-options.ts';
 
 const DEPTH_MAX = 2_048;

@@ -1,6 +1,5 @@
 import { type TextProblem, tupleFromText } from '../assertions/tuple-text.ts';
 import { canonicalJson } from '../model/canonical-json.ts';
-import { fieldError } from '../model/field-error.ts';
 import {
   checkConditionName,
   checkJson,
@@ -10,6 +9,7 @@ import {
   checkUserId,
   requiredError,
 } from '../model/names.ts';
+import { fieldError } from '../model/reasons.ts';
 import type { RelationTuple, Subject, TupleKey, TuplePayload } from '../model/relation-tuple.ts';
 import { isTimestamp } from '../shared/instant.ts';
 import { utf8Length } from '../shared/utf8.ts';

@@ -1,6 +1,6 @@
-import type { GateProblem } from '../language/gate/gate-error.ts';
+import type { GateProblem } from '../language/gate/gate-lexer.ts';
 import { gateProblems, parseGate, type ParsedGate } from '../language/gate/parse-gate.ts';
-import { formatGate as formatText, printGate } from '../language/gate/print-gate.ts';
+import { formatGate as formatText, printGate } from '../language/gate/print-gate-tree.ts';
 import type { ModelProblem } from '../model/model-json.ts';
 import { inspectModel } from '../model/namespace-model.ts';
 import { atBorder } from './border.ts';

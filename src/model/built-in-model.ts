@@ -1,4 +1,4 @@
-import type { Rewrite } from './rewrite.ts';
+import type { Rewrite } from './model-shape.ts';
 
 /** The built-in namespace that a document without it does not get. */
 export const RESOURCE_NAMESPACE = 'resource';

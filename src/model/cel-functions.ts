@@ -25,8 +25,14 @@ import {
 } from '@bufbuild/protobuf/wkt';
 import { isTimestamp, parseTimestamp } from '../shared/instant.ts';
 import { durationOfText, nanosOfDuration } from './cel-durations.ts';
-import { goTextOfDouble, goTextOfDuration, goTextOfTimestamp } from './cel-go-text.ts';
-import { offsetOf, withOffset, withOffsetOfText } from './cel-offsets.ts';
+import {
+  goTextOfDouble,
+  goTextOfDuration,
+  goTextOfTimestamp,
+  offsetOf,
+  withOffset,
+  withOffsetOfText,
+} from './cel-go-text.ts';
 import { matchesPattern } from './cel-pattern.ts';
 import { type Address, isInNetwork, type Network, parseAddress, parseCidr } from './ip-address.ts';
 

@@ -11,7 +11,7 @@ import {
   plan,
 } from '@bufbuild/cel';
 import type { Expr } from '@bufbuild/cel-spec/cel/expr/syntax_pb.js';
-import { withoutStacks } from '../shared/without-stacks.ts';
+import { withoutStacks } from '../shared/app-error.ts';
 import { CelFault, type CheckedExpression, checkExpression } from './cel-checker.ts';
 import { gatehouseFunctions, INDEX, RANGE, TICK } from './cel-functions.ts';
 import type { CostMeter } from './cel-meter.ts';

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
-import type { ModelReason } from './model-reason.ts';
+import type { AuthzReason } from './reasons.ts';
 import type { ShardKey } from './relation-tuple.ts';
 
 /**
@@ -133,7 +133,7 @@ export class TokenCodec {
 
 /** TOKEN_INVALID with the same text for every cause. */
 export function tokenError(field = TOKEN_FIELD): AppError {
-  return new AppError<ModelReason>(
+  return new AppError<AuthzReason>(
     'TOKEN_INVALID',
     `${field}: is not a token of this project and tenant`,
     { field },

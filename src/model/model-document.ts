@@ -1,10 +1,9 @@
 import { BUILT_IN_NAMESPACES, RESOURCE_NAMESPACE } from './built-in-model.ts';
 import { parseConditions } from './model-conditions.ts';
 import { checkName, modelError, nameOf, objectOf, parseJson, refuseUnknown } from './model-json.ts';
-import type { NamespaceModel, SubjectType } from './model-shape.ts';
+import type { NamespaceModel, Rewrite, SubjectType } from './model-shape.ts';
 import { BUILT_IN_SUBJECTS, parseSubjects } from './model-subjects.ts';
 import { SEAT_NAMESPACE } from './names.ts';
-import type { Rewrite } from './rewrite.ts';
 
 export const MODEL_NAMESPACES_MAX = 256;
 export const MODEL_RELATIONS_MAX = 256;

@@ -1,8 +1,7 @@
 import { isTyped, hasThis, relationPath, walkRewrite } from './model-references.ts';
-import type { NamespaceModel } from './model-shape.ts';
+import type { NamespaceModel, Rewrite } from './model-shape.ts';
 import { subjectText } from './model-subjects.ts';
 import { ModelTypes, NO_KINDS, canExclude } from './model-types.ts';
-import type { Rewrite } from './rewrite.ts';
 
 type ExclusionReport = (path: string, message: string) => void;
 type Exclusion = Rewrite & { readonly op: 'exclusion' };

@@ -1,6 +1,6 @@
 import { AppError } from '../shared/app-error.ts';
 import { nearestName } from '../shared/nearest-name.ts';
-import type { ModelReason } from './model-reason.ts';
+import type { AuthzReason } from './reasons.ts';
 
 /** One thing that the author of a model should know. */
 export type ModelProblem = {
@@ -16,8 +16,8 @@ const NAME = /^[a-z][a-z0-9_-]{0,63}$/;
 const CANDIDATES_MAX = 1_024;
 
 /** MODEL_INVALID at a JSON path, which the message and metadata.path name. */
-export function modelError(path: string, problem: string, cause?: unknown): AppError<ModelReason> {
-  return new AppError<ModelReason>(
+export function modelError(path: string, problem: string, cause?: unknown): AppError<AuthzReason> {
+  return new AppError<AuthzReason>(
     'MODEL_INVALID',
     `model_json: ${path}: ${problem}`,
     { field: 'model_json', path },

@@ -1,9 +1,8 @@
 import { BUILT_IN_CONDITIONS } from './conditions.ts';
 import { suggestion } from './model-json.ts';
-import type { NamespaceModel, SubjectType } from './model-shape.ts';
+import type { NamespaceModel, Rewrite, SubjectType } from './model-shape.ts';
 import { subjectText } from './model-subjects.ts';
 import { SEAT_NAMESPACE } from './names.ts';
-import type { Rewrite } from './rewrite.ts';
 
 /** Of the tuples that AssignSeat writes. */
 export const SEAT_RELATION = 'holder';

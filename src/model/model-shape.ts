@@ -1,5 +1,4 @@
 import type { ConditionDeclarations } from './model-conditions.ts';
-import type { Rewrite } from './rewrite.ts';
 
 /** What a relation admits as a subject of its tuples, and with which tuples. */
 export type SubjectType = {
@@ -38,3 +37,11 @@ export type NamespaceModel = {
 export function documentVersion(version: number): number {
   return -version;
 }
+
+/** The rule of a relation: how its userset follows from stored tuples. */
+export type Rewrite =
+  | { readonly op: 'this' }
+  | { readonly op: 'computed'; readonly relation: string }
+  | { readonly op: 'tupleToUserset'; readonly tupleset: string; readonly computed: string }
+  | { readonly op: 'union' | 'intersection'; readonly children: readonly Rewrite[] }
+  | { readonly op: 'exclusion'; readonly include: Rewrite; readonly exclude: Rewrite };

@@ -1,6 +1,5 @@
-import type { NamespaceModel, SubjectType } from './model-shape.ts';
+import type { NamespaceModel, Rewrite, SubjectType } from './model-shape.ts';
 import { SEAT_NAMESPACE } from './names.ts';
-import type { Rewrite } from './rewrite.ts';
 
 /** Lookups after which the search gives up: beyond what any written model needs. */
 const LOOKUPS_MAX = 1_000_000;

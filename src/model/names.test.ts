@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from './canonical-json.ts';
-import { fieldError } from './field-error.ts';
 import * as names from './names.ts';
+import { fieldError } from './reasons.ts';
 
 type Check = (field: string, value: string) => unknown;
 const cases: [string, Check, string[], string[]][] = [

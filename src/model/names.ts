@@ -1,8 +1,7 @@
 import { type AppError, errorWithoutStack } from '../shared/app-error.ts';
 import { utf8Length } from '../shared/utf8.ts';
 import { JSON_DEPTH_MAX, type JsonValue } from './canonical-json.ts';
-import { fieldError } from './field-error.ts';
-import type { ModelReason } from './model-reason.ts';
+import { type AuthzReason, fieldError } from './reasons.ts';
 
 /** The namespace whose tuples only seat operations may write. */
 export const SEAT_NAMESPACE = 'seat';
@@ -27,7 +26,7 @@ const ID_FORBIDDEN = /[\u0000-\u001f\u007f-\u009f#]/;
 
 /** FIELD_REQUIRED that names the field. */
 export function requiredError(field: string): AppError {
-  return errorWithoutStack<ModelReason>('FIELD_REQUIRED', `${field}: is required`, { field });
+  return errorWithoutStack<AuthzReason>('FIELD_REQUIRED', `${field}: is required`, { field });
 }
 
 /** Whether `checkNamespace` and `checkRelation` take a value. Hot: a name that was just looked at is not looked at again. */

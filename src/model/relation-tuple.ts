@@ -79,3 +79,35 @@ export function subjectFromColumns(namespace: string, id: string, relation: stri
 
 /** A (project, tenant): the unit of isolation, sequence and ownership by a worker. */
 export type ShardKey = { readonly projectId: string; readonly tenantId: string };
+
+/** What Check asks. */
+export type CheckQuery = {
+  readonly namespace: string;
+  readonly objectId: string;
+  readonly relation: string;
+  readonly subject: Subject; // never the wildcard
+  /** JSON text of the context object; '' when absent. */
+  readonly contextJson: string;
+  /** A userset holds what it is granted itself, and not what its members hold (docs/queries.md). Absent: both. */
+  readonly isExact?: boolean | undefined;
+};
+
+/**
+ * A subject as people write it: `user:alice`, `user:*` for every user, `group:eng#member`, `folder:1` for the object itself,
+ * `group:*` for every object of a namespace. An object whose id is `*` is `group:*#`, so that a text has one meaning.
+ */
+export function subjectText(subject: Subject): string {
+  switch (subject.kind) {
+    case 'user':
+      return `user:${subject.userId}`;
+    case 'wildcard':
+      return 'user:*';
+    case 'wildcardOf':
+      return `${subject.namespace}:*`;
+    case 'set': {
+      const { namespace, objectId, relation } = subject;
+      if (relation !== '') return `${namespace}:${objectId}#${relation}`;
+      return objectId === '*' ? `${namespace}:*#` : `${namespace}:${objectId}`;
+    }
+  }
+}

@@ -1,7 +1,6 @@
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
-import { fieldError } from './field-error.ts';
-import type { ModelReason } from './model-reason.ts';
+import { type AuthzReason, fieldError } from './reasons.ts';
 
 /** Characters at most of a slug. */
 export const SLUG_CHARACTERS_MAX = 63;
@@ -77,7 +76,7 @@ export async function freeSlug(
   for (let power = LINEAR_MAX * 2; power <= NUMBER_MAX; power *= 2) powers.push(power);
   let free = await firstFree(powers);
   if (free === undefined)
-    throw new AppError<ModelReason>('SLUG_TAKEN', `slug: all forms of ${slug} are taken`);
+    throw new AppError<AuthzReason>('SLUG_TAKEN', `slug: all forms of ${slug} are taken`);
   let taken = free / 2;
   while (free - taken > 1) {
     const step: number = Math.ceil((free - taken) / LINEAR_MAX);

@@ -2,8 +2,6 @@ import { AppError } from '../shared/app-error.ts';
 import { isTimestamp } from '../shared/instant.ts';
 import { DECODE_TURNS, runInSlices } from '../shared/slice-queue.ts';
 import { type JsonObject, canonicalJson } from './canonical-json.ts';
-import { fieldError } from './field-error.ts';
-import type { ModelReason } from './model-reason.ts';
 import {
   SEAT_NAMESPACE,
   checkConditionName,
@@ -17,6 +15,7 @@ import {
   requiredError,
 } from './names.ts';
 import type { RawSubject, RawTimestamp, RawTuple, RawUpdate } from './raw-tuple.ts';
+import { type AuthzReason, fieldError } from './reasons.ts';
 import {
   type RelationTuple,
   type ShardKey,
@@ -71,7 +70,7 @@ function* checkSteps(
 ): Generator<void, TupleChange[]> {
   if (updates.length === 0) throw requiredError('updates');
   if (updates.length > updatesMax) {
-    throw new AppError<ModelReason>(
+    throw new AppError<AuthzReason>(
       'BATCH_TOO_LARGE',
       `updates: at most ${updatesMax} in one request`,
       {
@@ -101,7 +100,7 @@ export function* checkContextualTuples(
   tuplesMax: number,
 ): Generator<void, RelationTuple[]> {
   if (tuples.length > tuplesMax) {
-    throw new AppError<ModelReason>(
+    throw new AppError<AuthzReason>(
       'BATCH_TOO_LARGE',
       `${field}: at most ${tuplesMax} in one request`,
       { field, limit: String(tuplesMax) },
@@ -183,7 +182,7 @@ export function checkTuple(at: string, tuple: RawTuple, shard: ShardKey): Relati
   checkScope(at, tuple, shard);
   checkNamespace(`${at}.namespace`, tuple.namespace);
   if (tuple.namespace === SEAT_NAMESPACE) {
-    throw new AppError<ModelReason>(
+    throw new AppError<AuthzReason>(
       'NAMESPACE_RESERVED',
       `${at}.namespace: tuples of the seat namespace are written by AssignSeat and RevokeSeat only`,
       { field: `${at}.namespace` },

@@ -1,12 +1,12 @@
-import { validOrExit } from '../config/valid-or-exit.ts';
-import { EXIT_FAILURE, exitOnFailure } from '../observability/exit-on-failure.ts';
+import { validOrExit } from '../config/load-options.ts';
+import { packageVersion } from '../observability/build-info.ts';
 import {
   createLogger,
   localUrl,
   type LogLevel,
   reportToTerminal,
 } from '../observability/logger.ts';
-import { packageVersion } from '../observability/package-version.ts';
+import { EXIT_FAILURE, exitOnFailure } from '../observability/stop-on-signals.ts';
 import { hideFromOtherProcesses } from '../shared/process-control.ts';
 import { onStopSignals } from '../shared/stop-signals.ts';
 import { createNotifyLog } from './core/event-log.ts';

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import type { MetricStore } from './metric-store.ts';
 
 /** What a process was built from. */
@@ -18,4 +19,10 @@ export function registerBuildInfo(store: MetricStore, prefix: string, build: Bui
       labelNames: ['version', 'commit', 'node'],
     })
     .set({ version, commit, node: process.version }, 1);
+}
+
+/** The version of this package, as its package.json states it. */
+export function packageVersion(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
 }

@@ -1,9 +1,7 @@
 import { AppError } from '../shared/app-error.ts';
+import type { SharedReason } from '../shared/reasons.ts';
 import { onStopSignals } from '../shared/stop-signals.ts';
 import type { Logger } from './logger.ts';
-
-/** Why a process ends at once, for its log. */
-export type StopReason = 'SHUTTING_DOWN';
 
 /**
  * Stops a service, also one that is still starting, at the first signal, and ends the process with 0; at one more it ends
@@ -29,6 +27,32 @@ export function stopOnSignals(
       stop().catch((error: unknown) => fail('stop_failed', error));
     },
     force: (signal) =>
-      fail('stop_forced', new AppError<StopReason>('SHUTTING_DOWN', `${signal} came again`)),
+      fail('stop_forced', new AppError<SharedReason>('SHUTTING_DOWN', `${signal} came again`)),
   });
+}
+
+/** The exit code of a process that failed. */
+export const EXIT_FAILURE = 1;
+
+/**
+ * Makes what ends the process for a failure, and ends it so for exceptions that nobody caught. What the operator can act
+ * on is in the message; a stack helps only with the unforeseen.
+ */
+export function exitOnFailure(
+  logger: Pick<Logger, 'error'>,
+): (event: string, cause: unknown) => never {
+  const fail = (event: string, cause: unknown): never => {
+    logger.error(fieldsOf(cause), event);
+    process.exit(EXIT_FAILURE);
+  };
+  process.on('uncaughtException', (error) => fail('uncaught_exception', error));
+  process.on('unhandledRejection', (error) => fail('unhandled_rejection', error));
+  return fail;
+}
+
+function fieldsOf(cause: unknown): object {
+  if (cause instanceof AppError) return { reason: cause.reason, error: cause.message };
+  // Of the operating system, such as a port that is taken.
+  if (cause instanceof Error && 'syscall' in cause) return { error: cause.message };
+  return { error: cause };
 }

@@ -1,11 +1,10 @@
-import type { CarriedChanges } from '../model/carried-changes.ts';
-import type { CommittedChange } from '../model/committed-change.ts';
+import type { CarriedChanges, CommittedChange } from '../model/packed-changes.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
+import type { MissingPart } from '../model/unknown-relation.ts';
 import type { ErrorData } from '../shared/app-error.ts';
 import type { QueryAnswer, QueryCall, QueryRpc } from './queries.ts';
 import type { BudgetRefusal, ProjectFigures } from './read-figures.ts';
 import type { DecisionCount, RawMethod, WireFormat } from './shard-client.ts';
-import type { UnknownFigures } from './unknown-relations.ts';
 
 /**
  * Messages between the gateway thread and the shard workers: structured-clone safe, no functions,
@@ -273,3 +272,21 @@ export type WorkerMessage =
   | { readonly batch: number; readonly content: RequestBatch };
 /** Through the port, worker → gateway: the reply to batch n, or with n = 0 deferred answers. */
 export type WorkerReply = ArrayBuffer | { readonly batch: number; readonly content: AnswerBatch };
+
+/** A namespace or relation that decisions were asked about and that the project's typed model does not have. */
+export type UnknownRelation = {
+  readonly projectId: string;
+  readonly namespace: string;
+  readonly relation: string;
+  readonly missing: MissingPart;
+  /** The name that was likely meant; '' where none is near. */
+  readonly meant: string;
+};
+
+/** What a worker counted of such decisions since its last report. */
+export type UnknownFigures = {
+  /** Decisions, failed ones too, by what the model lacks. */
+  readonly counts: Readonly<Record<MissingPart, number>>;
+  /** A few of the names, each once, without objects, subjects and tenants. */
+  readonly names: readonly UnknownRelation[];
+};

@@ -1,5 +1,4 @@
-import type { CarriedChanges } from '../model/carried-changes.ts';
-import type { CommittedChange } from '../model/committed-change.ts';
+import type { CarriedChanges, CommittedChange } from '../model/packed-changes.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import type { AppError } from '../shared/app-error.ts';
 import type { ErrorData } from '../shared/app-error.ts';

@@ -1,7 +1,5 @@
 import type { CheckRequest, SubjectSet } from '../gen/workspace/v1/authz_service_pb.ts';
 import { canonicalJson, type JsonObject } from '../model/canonical-json.ts';
-import type { CheckQuery } from '../model/check-query.ts';
-import { fieldError } from '../model/field-error.ts';
 import {
   checkJson,
   checkNamespace,
@@ -10,9 +8,9 @@ import {
   checkTenantId,
   checkUserId,
 } from '../model/names.ts';
-import type { Subject } from '../model/relation-tuple.ts';
+import { type AuthzReason, fieldError } from '../model/reasons.ts';
+import type { CheckQuery, Subject } from '../model/relation-tuple.ts';
 import { type AppError, errorWithoutStack } from '../shared/app-error.ts';
-import type { RequestsReason } from './requests-reason.ts';
 
 /** The fields that Check, Expand and BatchCheckItem share. */
 type ObjectRelation = {
@@ -59,7 +57,7 @@ function subjectFromProto(request: CheckRequest): Subject {
 export function subjectMissing(): AppError {
   const field = 'subject_user_id';
   const problem = `${field}: is required, or a subject_set`;
-  return errorWithoutStack<RequestsReason>('FIELD_REQUIRED', problem, { field });
+  return errorWithoutStack<AuthzReason>('FIELD_REQUIRED', problem, { field });
 }
 
 /** A userset; an empty relation denotes the object itself. */

@@ -1,5 +1,5 @@
+import type { AuthzReason } from '../model/reasons.ts';
 import { AppError } from '../shared/app-error.ts';
-import type { RequestsReason } from './requests-reason.ts';
 
 /** Items checked, or results placed, in one step. */
 const ITEMS_PER_STEP = 64;
@@ -31,7 +31,7 @@ export function* checkItems<Raw, Item>(
   if (items.length > itemsMax) {
     const message = `${field}: ${items.length} items, at most ${itemsMax}`;
     const metadata = { field, limit: String(itemsMax) };
-    throw new AppError<RequestsReason>('BATCH_TOO_LARGE', message, metadata);
+    throw new AppError<AuthzReason>('BATCH_TOO_LARGE', message, metadata);
   }
   const valid: Item[] = [];
   const errors: (AppError | null)[] = [];

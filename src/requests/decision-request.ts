@@ -4,10 +4,10 @@ import type {
   ListObjectsRequest,
 } from '../gen/workspace/v1/authz_service_pb.ts';
 import { checkNamespace, checkRelation, checkTenantId, checkUserId } from '../model/names.ts';
+import type { AuthzReason } from '../model/reasons.ts';
 import type { BatchItem, UserObjects } from '../protocol/shard-client.ts';
 import { AppError } from '../shared/app-error.ts';
 import { checkObjectRelation, subjectMissing } from './check-request.ts';
-import type { RequestsReason } from './requests-reason.ts';
 
 /** An item of a BatchCheck, or the error that Check would have given. */
 export type CheckedItem = BatchItem | AppError;
@@ -21,7 +21,7 @@ export function assertBatch({ items, tenantId }: BatchCheckRequest, itemsMax: nu
   if (length > itemsMax) {
     const metadata = { field: 'items', limit: String(itemsMax) };
     const problem = `items: ${length} items, at most ${itemsMax}`;
-    throw new AppError<RequestsReason>('BATCH_TOO_LARGE', problem, metadata);
+    throw new AppError<AuthzReason>('BATCH_TOO_LARGE', problem, metadata);
   }
   checkTenantId('tenant_id', tenantId);
 }

@@ -10,7 +10,7 @@ import {
   type ListObjectsRequest,
   ListObjectsRequestSchema,
 } from '../gen/workspace/v1/authz_service_pb.ts';
-import type { CheckQuery } from '../model/check-query.ts';
+import type { CheckQuery } from '../model/relation-tuple.ts';
 import type { QueryMethod } from '../protocol/queries.ts';
 import type {
   DecisionMethod,

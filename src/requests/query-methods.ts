@@ -13,22 +13,25 @@ import {
   ListRelationsRequestSchema,
   ListRelationsResponseSchema,
   type QueryScope,
+  type Question as ProtoQuestion,
 } from '../gen/gatehouse/v1/query_service_pb.ts';
-import { fieldError } from '../model/field-error.ts';
-import { checkNamespace, checkObjectId, checkRelation } from '../model/names.ts';
+import type { Subject as ProtoSubject } from '../gen/workspace/v1/authz_service_pb.ts';
+import { checkNamespace, checkObjectId, checkRelation, requiredError } from '../model/names.ts';
+import { type AuthzReason, fieldError } from '../model/reasons.ts';
+import type { Subject } from '../model/relation-tuple.ts';
+import { checkSubject } from '../model/tuple-input.ts';
 import type {
   BatchedQuery,
+  Query,
   QueryArgs,
-  QueryResults,
-  QueryMethodKinds,
   QueryMethod,
+  QueryMethodKinds,
+  QueryResults,
 } from '../protocol/queries.ts';
 import { AppError } from '../shared/app-error.ts';
-import { askedSubject, queryFromProto } from './asked-query.ts';
 import { structText } from './check-request.ts';
 import { checkItems } from './checked-items.ts';
 import { explanationToProto } from './explanation-to-proto.ts';
-import type { RequestsReason } from './requests-reason.ts';
 import { type ScopedQuery, scopedQuery } from './scoped-query.ts';
 
 /** Relations of one request at most: so many may a namespace declare. */
@@ -252,7 +255,7 @@ function* checkEach(
   check: (field: string, item: string) => void,
 ): Generator<void, void> {
   if (items.length > itemsMax) {
-    throw new AppError<RequestsReason>(
+    throw new AppError<AuthzReason>(
       'BATCH_TOO_LARGE',
       `${field}: ${items.length} items, at most ${itemsMax}`,
       { field, limit: String(itemsMax) },
@@ -262,4 +265,23 @@ function* checkEach(
     check(`${field}[${index}]`, item);
     if (index % ITEMS_PER_STEP === ITEMS_PER_STEP - 1) yield;
   }
+}
+
+/** A query; `field` is its place in the request. Errors: FIELD_REQUIRED, FIELD_INVALID naming the first bad field. */
+export function queryFromProto(field: string, query: ProtoQuestion | undefined): Query {
+  if (query === undefined) throw requiredError(field);
+  const { namespace, objectId, relation } = query;
+  checkNamespace(`${field}.namespace`, namespace);
+  checkObjectId(`${field}.object_id`, objectId);
+  checkRelation(`${field}.relation`, relation);
+  const subject = askedSubject(`${field}.subject`, query.subject);
+  return { namespace, objectId, relation, subject };
+}
+
+/** Who is asked about: a user or a userset, of which an empty relation names the object itself. Errors: FIELD_*. */
+export function askedSubject(field: string, subject: ProtoSubject | undefined): Subject {
+  const checked = checkSubject(field, subject?.kind);
+  if (checked.kind !== 'user' && checked.kind !== 'set')
+    throw fieldError(field, 'must be a user or a set');
+  return checked;
 }

@@ -6,9 +6,9 @@ import {
   QueryScopeSchema,
 } from '../gen/gatehouse/v1/query_service_pb.ts';
 import { BatchCheckRequestSchema } from '../gen/workspace/v1/authz_service_pb.ts';
+import type { AuthzReason } from '../model/reasons.ts';
 import { AppError } from '../shared/app-error.ts';
 import { RELATIONS_MAX } from './query-methods.ts';
-import type { RequestsReason } from './requests-reason.ts';
 import { CONTEXTUAL_TUPLES_MAX } from './scoped-query.ts';
 
 /** The list of a decision, by its full name. */
@@ -31,5 +31,5 @@ export function listLimits(batchItemsMax: number): ReadonlyMap<string, ItemsLimi
 export function tooManyInRequest(field: string, max: number): AppError {
   const metadata = { field, limit: String(max) };
   const message = `${field}: at most ${max} in one request`;
-  return new AppError<RequestsReason>('BATCH_TOO_LARGE', message, metadata);
+  return new AppError<AuthzReason>('BATCH_TOO_LARGE', message, metadata);
 }

@@ -1,6 +1,6 @@
 import { type QueryScope, UsersetMode } from '../gen/gatehouse/v1/query_service_pb.ts';
-import { fieldError } from '../model/field-error.ts';
 import { checkTenantId } from '../model/names.ts';
+import { fieldError } from '../model/reasons.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import { checkContextualTuples } from '../model/tuple-input.ts';
 import type { QueryStart } from '../protocol/queries.ts';

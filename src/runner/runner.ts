@@ -1,8 +1,8 @@
 import { stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { BodyBudget } from '../http/bodies/body-budget.ts';
+import { plainTextWarning } from '../http/host-allow-list.ts';
 import { createHttpServer, type HttpServer } from '../http/listener/http-server.ts';
-import { plainTextWarning } from '../http/plain-text-warning.ts';
 import { registerBodyMetrics } from '../observability/body-metrics.ts';
 import { createIncidentLog } from '../observability/incident-log.ts';
 import { eventLogOf, type Logger } from '../observability/logger.ts';

@@ -1,10 +1,8 @@
-import type { Environment } from '../config/load-options.ts';
-import { validOrExit } from '../config/valid-or-exit.ts';
+import { type Environment, validOrExit } from '../config/load-options.ts';
 import { isUwsInstalled } from '../http/http1/uws-binary.ts';
-import { exitOnFailure } from '../observability/exit-on-failure.ts';
+import { packageVersion } from '../observability/build-info.ts';
 import { createLogger, localUrl, reportToTerminal } from '../observability/logger.ts';
-import { packageVersion } from '../observability/package-version.ts';
-import { stopOnSignals } from '../observability/stop-on-signals.ts';
+import { exitOnFailure, stopOnSignals } from '../observability/stop-on-signals.ts';
 import { systemClock } from '../shared/clock.ts';
 import { createRunner } from './runner.ts';
 import { secretVariables } from './secrets/own-secrets.ts';

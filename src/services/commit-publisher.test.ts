@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { indexOver, rowAt } from '../../test/support/read-index.ts';
-import type { CommittedChange } from '../model/committed-change.ts';
+import type { CommittedChange } from '../model/packed-changes.ts';
 import { CommitPublisher, type PublishedWrite } from './commit-publisher.ts';
 import type { TupleAudit } from './ports.ts';
 import type { WriteResult } from './write-group.ts';

@@ -1,4 +1,4 @@
-import type { CommittedChange } from '../model/committed-change.ts';
+import type { CommittedChange } from '../model/packed-changes.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { HeadRevisions } from './head-revisions.ts';

@@ -1,4 +1,5 @@
 import type { ClientBase, Pool, PoolClient } from 'pg';
+import type { AuthzReason } from '../model/reasons.ts';
 import type { ShardKey, TupleChange } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
 import type { IdSource } from '../shared/ids.ts';
@@ -9,6 +10,7 @@ import {
   isRetryable,
   isUnavailable,
   projectsWithOtherRules,
+  storeError,
 } from '../store/pg-errors.ts';
 import {
   type BackendIdentity,
@@ -24,15 +26,12 @@ import {
 import { lockShards } from '../store/sql/lock-shards.ts';
 import { selectCommits } from '../store/sql/select-commits.ts';
 import { writeGroup } from '../store/sql/write-group.ts';
-import { storeError } from '../store/store-error.ts';
 import type { CommitPublisher } from './commit-publisher.ts';
 import { outcomeUnknown } from './group-runner.ts';
 import type { HeadRevisions } from './head-revisions.ts';
 import type { OpenCommits } from './open-commits.ts';
-import type { WriteMeta } from './ports.ts';
-import type { ServicesReason } from './services-reason.ts';
+import type { WriteAdmission, WriteMeta } from './ports.ts';
 import { refusalOfModes, type UpdateMode } from './update-modes.ts';
-import type { WriteAdmission } from './write-admission.ts';
 import { type ShardWrite, type WriteResult, planGroup, readGroupResults } from './write-group.ts';
 import { NO_RULES, type ProjectRules, refusalOfUpdates, type WriteRules } from './write-rules.ts';
 
@@ -365,7 +364,7 @@ async function lockPrepared(
 }
 
 function overdue(): AppError {
-  return new AppError<ServicesReason>(
+  return new AppError<AuthzReason>(
     'DEADLINE_EXCEEDED',
     'the deadline passed before the instance could write',
   );
@@ -373,12 +372,7 @@ function overdue(): AppError {
 
 /** STORE_UNAVAILABLE: nothing was applied. */
 export function storeUnavailable(cause: unknown): AppError {
-  return new AppError<ServicesReason>(
-    'STORE_UNAVAILABLE',
-    'the database is not available',
-    {},
-    cause,
-  );
+  return new AppError<AuthzReason>('STORE_UNAVAILABLE', 'the database is not available', {}, cause);
 }
 
 async function pause(ms: number): Promise<void> {

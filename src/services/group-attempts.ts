@@ -1,14 +1,13 @@
+import type { AuthzReason } from '../model/reasons.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
-import { type PgFailure, projectsWithOtherRules } from '../store/pg-errors.ts';
-import { storeError } from '../store/store-error.ts';
+import { type PgFailure, projectsWithOtherRules, storeError } from '../store/pg-errors.ts';
 import type { CommitPublisher } from './commit-publisher.ts';
 import { storeUnavailable } from './exclusive-writer.ts';
 import { type GroupRunner, NotAppliedError } from './group-runner.ts';
 import type { OpenCommits } from './open-commits.ts';
-import type { ServicesReason } from './services-reason.ts';
+import type { WriteAdmission } from './ports.ts';
 import { refusalOfModes } from './update-modes.ts';
-import type { WriteAdmission } from './write-admission.ts';
 import type { WriteResult } from './write-group.ts';
 import type { QueuedWrite } from './write-queue.ts';
 import {
@@ -168,18 +167,18 @@ export class GroupAttempts {
 export function toAppError(error: unknown): AppError {
   if (error instanceof AppError) return error;
   if (!(error instanceof NotAppliedError)) {
-    return new AppError<ServicesReason>('INTERNAL', 'internal error', {}, error);
+    return new AppError<AuthzReason>('INTERNAL', 'internal error', {}, error);
   }
   const reported = storeError(error.cause);
   if (error.failure === 'refused' && reported instanceof AppError) return reported;
   return isPassing(error.failure)
-    ? new AppError<ServicesReason>(
+    ? new AppError<AuthzReason>(
         'STORE_UNAVAILABLE',
         'the database does not take writes',
         {},
         error.cause,
       )
-    : new AppError<ServicesReason>('INTERNAL', 'internal error', {}, error.cause);
+    : new AppError<AuthzReason>('INTERNAL', 'internal error', {}, error.cause);
 }
 
 function isPassing(failure: PgFailure): boolean {

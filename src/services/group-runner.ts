@@ -1,4 +1,5 @@
 import type { Pool, PoolClient } from 'pg';
+import type { AuthzReason } from '../model/reasons.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import { LARGE_UPDATES } from '../model/tuple-input.ts';
 import { AppError } from '../shared/app-error.ts';
@@ -13,8 +14,7 @@ import {
 import { selectCommits } from '../store/sql/select-commits.ts';
 import { selectHeadRevisions } from '../store/sql/select-head-revisions.ts';
 import { writeGroup } from '../store/sql/write-group.ts';
-import type { ServicesReason } from './services-reason.ts';
-import type { WriteAdmission } from './write-admission.ts';
+import type { WriteAdmission } from './ports.ts';
 import {
   type PlannedGroup,
   type ShardWrite,
@@ -278,7 +278,7 @@ async function plannedGroup(
 
 /** WRITE_OUTCOME_UNKNOWN, for callers that must be answered before the outcome is known. */
 export function outcomeUnknown(cause?: unknown): AppError {
-  return new AppError<ServicesReason>(
+  return new AppError<AuthzReason>(
     'WRITE_OUTCOME_UNKNOWN',
     'the connection to the database was lost during the write: it may have been applied or not',
     {},

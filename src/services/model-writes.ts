@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { ClientBase } from 'pg';
+import type { AuthzReason } from '../model/reasons.ts';
 import { AppError } from '../shared/app-error.ts';
 import type { WrittenModel } from './ports.ts';
-import type { ServicesReason } from './services-reason.ts';
 
 /** Who writes a model, as its version and the audit record it. */
 export type ModelAuthor = {
@@ -86,10 +86,7 @@ export function writtenModel(
 }
 
 /** The error of a write whose version does not decide: MODEL_NOT_IN_FORCE, MODEL_TUPLES_REFUSED. */
-export function notInForce(
-  projectId: string,
-  activation: ModelActivation,
-): AppError<ServicesReason> {
+export function notInForce(projectId: string, activation: ModelActivation): AppError<AuthzReason> {
   const { version, state, tuplesRefused, tuplesScanned, examples } = activation;
   const metadata = { project_id: projectId, version: String(version) };
   if (state !== 'refused') {
@@ -97,7 +94,7 @@ export function notInForce(
       state === 'pending'
         ? 'stored tuples are still being looked at; GetModelActivation tells how far it is'
         : 'it was given up, or another one came';
-    return new AppError<ServicesReason>(
+    return new AppError<AuthzReason>(
       'MODEL_NOT_IN_FORCE',
       `model_json: stored as version ${version}, which does not decide: ${problem}`,
       metadata,
@@ -107,7 +104,7 @@ export function notInForce(
     ({ tenantId, columns, problem }) =>
       `${columns[0]}:${columns[1]}#${columns[2]} of tenant "${tenantId}": ${problem}`,
   );
-  return new AppError<ServicesReason>(
+  return new AppError<AuthzReason>(
     'MODEL_TUPLES_REFUSED',
     `model_json: ${tuplesRefused} of ${tuplesScanned} stored tuples do not fit; ${shown.join('; ')}`,
     { ...metadata, tuples_refused: String(tuplesRefused) },

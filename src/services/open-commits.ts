@@ -1,6 +1,6 @@
 import type { ShardKey } from '../model/relation-tuple.ts';
 import type { HeadRevisions } from './head-revisions.ts';
-import type { WriteAdmission } from './write-admission.ts';
+import type { WriteAdmission } from './ports.ts';
 
 /** A commit that was sent and whose end is not known here yet. */
 export type OpenCommit = { readonly shards: readonly ShardKey[]; isHidden: boolean };

@@ -1,5 +1,5 @@
+import type { AuthzReason } from '../model/reasons.ts';
 import { AppError } from '../shared/app-error.ts';
-import type { ServicesReason } from './services-reason.ts';
 
 /** Those that wait for a place, at most. */
 const WAITING_MAX = 1_000;
@@ -32,7 +32,7 @@ export class HeadPlaces {
       return;
     }
     if (this.#waiting.size >= this.#waitingMax) {
-      throw new AppError<ServicesReason>(
+      throw new AppError<AuthzReason>(
         'QUEUE_FULL',
         `more than ${this.#waitingMax} ${this.#queue} are waiting`,
         { queue: this.#queue },
@@ -64,5 +64,5 @@ export class HeadPlaces {
 }
 
 function cancelled(): AppError {
-  return new AppError<ServicesReason>('CANCELLED', 'the caller has gone');
+  return new AppError<AuthzReason>('CANCELLED', 'the caller has gone');
 }

@@ -1,4 +1,4 @@
-import type { CommittedChange } from '../model/committed-change.ts';
+import type { CommittedChange } from '../model/packed-changes.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 
 /**
@@ -86,4 +86,27 @@ export interface AuditSink {
 /** Notifies other instances that a shard has reached `revision`: a hint that may be lost. Must not throw. */
 export interface ChangeHints {
   hint(shard: ShardKey, revision: number): void;
+}
+
+/**
+ * Under which registration of this instance writes are sent. The database lets in only what names one that
+ * is there and may write, so that what is under way when an instance is given up for dead has no effect.
+ */
+export interface WriteAdmission {
+  /**
+   * To be read at the moment of sending. Undefined: nothing may be sent now (the instance joins, or must
+   * register again). null: nobody registers on this database at all.
+   */
+  readonly writeId: string | null | undefined;
+  /**
+   * Resolves when that has changed, or soon. Errors: STORE_UNAVAILABLE when the database cannot be asked.
+   */
+  whenAdmitted(): Promise<void>;
+  /** A write that named `writeId` was refused: nothing of it was applied, and the id is of no more use. */
+  refused(writeId: string | null): void;
+  /**
+   * Whether another instance may see a commit of this one, in the database, before this one knows of it,
+   * while this one answers from memory.
+   */
+  readonly isOvertaken: boolean;
 }

@@ -1,6 +1,6 @@
-import { fieldError } from '../model/field-error.ts';
 import { checkDataRegion, checkDisplayName, checkProjectId, checkText } from '../model/names.ts';
 import { checkModelDocument } from '../model/namespace-model.ts';
+import { fieldError } from '../model/reasons.ts';
 import { PROJECT_ACTIVE, PROJECT_SUSPENDED } from './rules/project.ts';
 
 /** Requests of AdminService, close to the wire. */

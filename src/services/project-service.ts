@@ -4,10 +4,11 @@ import type { ModelProblem } from '../model/model-json.ts';
 import { documentVersion } from '../model/model-shape.ts';
 import { checkProjectId } from '../model/names.ts';
 import { inspectModel, parseModel } from '../model/namespace-model.ts';
+import type { AuthzReason } from '../model/reasons.ts';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
 import type { Clock } from '../shared/clock.ts';
-import { isFenced } from '../store/pg-errors.ts';
+import { isFenced, storeError } from '../store/pg-errors.ts';
 import {
   type ProjectRow,
   insertProject,
@@ -16,10 +17,15 @@ import {
   selectProjects,
   updateProject,
 } from '../store/sql/projects.ts';
-import { storeError } from '../store/store-error.ts';
 import { inRetriedTransaction } from '../store/transaction.ts';
 import { type ModelAuthor, type ModelWrites, notInForce, writtenModel } from './model-writes.ts';
-import type { AdminAudit, AuditSink, ModelDistributor, WrittenModel } from './ports.ts';
+import type {
+  AdminAudit,
+  AuditSink,
+  ModelDistributor,
+  WriteAdmission,
+  WrittenModel,
+} from './ports.ts';
 import {
   type CreateProjectRequest,
   type UpdateProjectRequest,
@@ -35,10 +41,8 @@ import {
   settingsFromProject,
 } from './project-settings.ts';
 import type { GuardMode } from './rules/project.ts';
-import type { ServicesReason } from './services-reason.ts';
 import { SettingsCache } from './settings-cache.ts';
 import { SettingsInDoubt } from './settings-in-doubt.ts';
-import type { WriteAdmission } from './write-admission.ts';
 
 export type ProjectServiceOptions = {
   readonly pool: Pool;
@@ -229,7 +233,7 @@ export class ProjectService {
       insertProject(pool, id, { ...checked, hasRules }, author),
     );
     if (row === undefined) {
-      throw new AppError<ServicesReason>('PROJECT_EXISTS', `project ${request.id} exists`, {
+      throw new AppError<AuthzReason>('PROJECT_EXISTS', `project ${request.id} exists`, {
         project_id: request.id,
       });
     }
@@ -266,13 +270,8 @@ export class ProjectService {
     const { pool, listMax } = this.#options;
     const rows = await this.#ask(selectProjects(pool, listMax + 1));
     if (rows.length > listMax) {
-      throw new AppError<ServicesReason>(
-        'RESULT_TOO_LARGE',
-        `there are more than ${listMax} projects`,
-        {
-          limit: String(listMax),
-        },
-      );
+      const problem = `there are more than ${listMax} projects`;
+      throw new AppError<AuthzReason>('RESULT_TOO_LARGE', problem, { limit: String(listMax) });
     }
     return rows.map(projectFromRow);
   }
@@ -444,7 +443,7 @@ function ignoreLoadError(): void {
 
 /** PROJECT_UNKNOWN that names the id. */
 export function projectUnknown(id: string): AppError {
-  return new AppError<ServicesReason>('PROJECT_UNKNOWN', `project ${id} does not exist`, {
+  return new AppError<AuthzReason>('PROJECT_UNKNOWN', `project ${id} does not exist`, {
     project_id: id,
   });
 }

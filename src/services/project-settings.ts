@@ -1,3 +1,4 @@
+import type { AuthzReason } from '../model/reasons.ts';
 import { AppError } from '../shared/app-error.ts';
 import type { ProjectRow } from '../store/sql/projects.ts';
 import {
@@ -6,7 +7,6 @@ import {
   PROJECT_SUSPENDED,
   type ProjectStatus,
 } from './rules/project.ts';
-import type { ServicesReason } from './services-reason.ts';
 
 /** A project as AdminService shows it. */
 export type Project = {
@@ -82,7 +82,7 @@ export function settingsFromProject(
 /** The refusal of a call on this project, or undefined. Hot: property reads. */
 export function refusalOf(settings: ProjectSettings, mode: GuardMode): AppError | undefined {
   if (settings.suspended && !PROJECT_ANSWERS[PROJECT_SUSPENDED][mode]) {
-    return new AppError<ServicesReason>(
+    return new AppError<AuthzReason>(
       'PROJECT_SUSPENDED',
       `project ${settings.projectId} is suspended`,
       {
@@ -91,7 +91,7 @@ export function refusalOf(settings: ProjectSettings, mode: GuardMode): AppError 
     );
   }
   if (settings.regionServed) return undefined;
-  return new AppError<ServicesReason>(
+  return new AppError<AuthzReason>(
     'REGION_REFUSED',
     `project ${settings.projectId} is pinned to region ${settings.dataRegion}, which this instance does not serve`,
     { project_id: settings.projectId, data_region: settings.dataRegion },

@@ -1,4 +1,5 @@
-import type { CarriedChanges } from '../model/carried-changes.ts';
+import type { CarriedChanges } from '../model/packed-changes.ts';
+import type { AuthzReason } from '../model/reasons.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
 import type { Clock } from '../shared/clock.ts';
@@ -16,7 +17,6 @@ import {
   type HeadRevisions,
   type Tenants,
 } from './head-revisions.ts';
-import type { ServicesReason } from './services-reason.ts';
 import { StallThreshold } from './stall-threshold.ts';
 
 /** One of the two connections. `ask` rejects when the connection is given up. */
@@ -148,7 +148,7 @@ export class ReadIndex {
     let waiting: { cancel(): void } | null = null;
     const onAbort = (): void => {
       waiting?.cancel();
-      reject(new AppError<ServicesReason>('CANCELLED', 'the call was cancelled'));
+      reject(new AppError<AuthzReason>('CANCELLED', 'the call was cancelled'));
     };
     if (signal?.aborted === true) {
       onAbort();
@@ -187,19 +187,19 @@ export class ReadIndex {
     this.#isStopped = true;
     if (this.#sweeper !== null) clearInterval(this.#sweeper);
     this.#sweeper = null;
-    const stopping = new AppError<ServicesReason>('SHUTTING_DOWN', 'the service is stopping');
+    const stopping = new AppError<AuthzReason>('SHUTTING_DOWN', 'the service is stopping');
     for (const query of this.#queries) clearTimeout(query.stallTimer);
     for (const load of this.#openLoads()) this.#loads.fail(load, () => stopping);
   }
 
   #refusal(): AppError | null {
     if (this.#isStopped) {
-      return new AppError<ServicesReason>('SHUTTING_DOWN', 'the service is stopping');
+      return new AppError<AuthzReason>('SHUTTING_DOWN', 'the service is stopping');
     }
     if (this.isAway) return unavailable();
     const { waitersMax } = this.#options;
     if (this.waitingCount < waitersMax) return null;
-    return new AppError<ServicesReason>('QUEUE_FULL', 'too many reads wait for the database', {
+    return new AppError<AuthzReason>('QUEUE_FULL', 'too many reads wait for the database', {
       limit: String(waitersMax),
     });
   }
@@ -388,12 +388,9 @@ function isOtherHistory(ask: IndexAsk, row: IndexRow): boolean {
 }
 
 function unavailable(): AppError {
-  return new AppError<ServicesReason>('STORE_UNAVAILABLE', 'the database is not available');
+  return new AppError<AuthzReason>('STORE_UNAVAILABLE', 'the database is not available');
 }
 
 function deadlineExceeded(): AppError {
-  return new AppError<ServicesReason>(
-    'DEADLINE_EXCEEDED',
-    'the deadline ended before the decision',
-  );
+  return new AppError<AuthzReason>('DEADLINE_EXCEEDED', 'the deadline ended before the decision');
 }

@@ -1,6 +1,6 @@
 import { AppError } from '../shared/app-error.ts';
 import type { Clock } from '../shared/clock.ts';
-import type { WriteAdmission } from './write-admission.ts';
+import type { WriteAdmission } from './ports.ts';
 
 /** Changes of one project's settings under way, and until when (monotonic) one without an outcome may still come. */
 type Doubt = { count: number; untilMs: number };

@@ -1,6 +1,6 @@
+import type { AuthzReason } from '../model/reasons.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
-import type { ServicesReason } from './services-reason.ts';
 import { WriteQueue } from './write-queue.ts';
 
 export type ShardLocksOptions = {
@@ -82,7 +82,7 @@ export class ShardLocks {
       () => {
         claim.isCancelled = true;
         reject(
-          new AppError<ServicesReason>(
+          new AppError<AuthzReason>(
             'DEADLINE_EXCEEDED',
             'the deadline passed before the write began',
           ),

@@ -1,13 +1,12 @@
 import type { Pool, PoolClient } from 'pg';
+import type { AuthzReason } from '../model/reasons.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
-import { isUnavailable } from '../store/pg-errors.ts';
+import { isUnavailable, storeError } from '../store/pg-errors.ts';
 import { selectHeadRevisions } from '../store/sql/select-head-revisions.ts';
-import { storeError } from '../store/store-error.ts';
 import { inTransaction } from '../store/transaction.ts';
 import type { HeadRevisions } from './head-revisions.ts';
 import { HeadPlaces } from './places.ts';
-import type { ServicesReason } from './services-reason.ts';
 
 /*
  * Reads of rows that tuples stand for. A caller may have seen a row that another instance wrote, so
@@ -107,7 +106,7 @@ async function* streamPages<Row extends object>(
       const { rows } = await client.query<Row>(`fetch forward ${PAGE_ROWS} from list`);
       count += rows.length;
       if (count > rowsMax) {
-        throw new AppError<ServicesReason>(
+        throw new AppError<AuthzReason>(
           'RESULT_TOO_LARGE',
           `the list has more than ${rowsMax} entries`,
           {

@@ -9,6 +9,7 @@ import {
   checkTenantId,
   checkUserId,
 } from '../model/names.ts';
+import type { AuthzReason } from '../model/reasons.ts';
 import {
   type RelationTuple,
   type ShardKey,
@@ -19,6 +20,7 @@ import { checkUpdatesInSlices } from '../model/tuple-input.ts';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
 import type { Clock } from '../shared/clock.ts';
+import { storeError } from '../store/pg-errors.ts';
 import { type HeadRevisionRow, selectHeadRevisions } from '../store/sql/select-head-revisions.ts';
 import { selectSubjectGrants } from '../store/sql/select-subject-grants.ts';
 import { selectSubjectTenants } from '../store/sql/select-subject-tenants.ts';
@@ -29,13 +31,11 @@ import {
   fetchTuples,
   selectFirstTuples,
 } from '../store/sql/select-tuples.ts';
-import { storeError } from '../store/store-error.ts';
 import { inTransaction } from '../store/transaction.ts';
 import type { HeadRevisions } from './head-revisions.ts';
 import type { ProjectService } from './project-service.ts';
 import { type ProjectSettings, refusalOf } from './project-settings.ts';
 import type { ReadPositions } from './read-positions.ts';
-import type { ServicesReason } from './services-reason.ts';
 import type {
   DeprovisionRequest,
   ExportRequest,
@@ -188,7 +188,7 @@ export class TupleService {
     for (const { tenantId, epoch, revision } of positions)
       headRevisions.raise(projectId, tenantId, epoch, revision);
     if (rows.length > exportGrantsMax) {
-      throw new AppError<ServicesReason>(
+      throw new AppError<AuthzReason>(
         'RESULT_TOO_LARGE',
         `there are more than ${exportGrantsMax} grants`,
         {
@@ -246,7 +246,7 @@ export class TupleService {
       headRevision.revision,
     );
     if (tuples.length > tuplesMax) {
-      throw new AppError<ServicesReason>(
+      throw new AppError<AuthzReason>(
         'RESULT_TOO_LARGE',
         `more than ${tuplesMax} tuples match: filter by namespace, object_id, relation or subject_user_id`,
         { limit: String(tuplesMax) },

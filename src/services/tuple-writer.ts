@@ -1,4 +1,5 @@
 import type { Pool } from 'pg';
+import type { AuthzReason } from '../model/reasons.ts';
 import type { ShardKey, TupleChange } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
@@ -10,12 +11,10 @@ import { ExclusiveWriter, type Preparation, type WriteTransaction } from './excl
 import { GroupAttempts, toAppError } from './group-attempts.ts';
 import { type GroupRunner, NotAppliedError, outcomeUnknown } from './group-runner.ts';
 import { OpenCommits } from './open-commits.ts';
-import type { WriteMeta } from './ports.ts';
-import type { ServicesReason } from './services-reason.ts';
+import type { WriteAdmission, WriteMeta } from './ports.ts';
 import { ShardLocks } from './shard-locks.ts';
 import type { TupleWrites } from './tuple-writes.ts';
 import type { UpdateMode } from './update-modes.ts';
-import type { WriteAdmission } from './write-admission.ts';
 import type { WriteResult } from './write-group.ts';
 import { WriteLane } from './write-lane.ts';
 import type { QueuedWrite, WriteQueue } from './write-queue.ts';
@@ -226,12 +225,12 @@ export class TupleWriter implements TupleWrites {
 
   #refusal(updates: number): AppError | undefined {
     if (this.#isClosing)
-      return new AppError<ServicesReason>('SHUTTING_DOWN', 'the instance is shutting down');
+      return new AppError<AuthzReason>('SHUTTING_DOWN', 'the instance is shutting down');
     const { queuedWritesMax, queuedUpdatesMax } = this.#options;
     const isFull = this.#writes >= queuedWritesMax || this.#updates + updates > queuedUpdatesMax;
     // One write that is larger than the whole bound is let through alone.
     if (!isFull || this.#writes === 0) return undefined;
-    return new AppError<ServicesReason>(
+    return new AppError<AuthzReason>(
       'QUEUE_FULL',
       `more than ${queuedWritesMax} writes are waiting`,
       {
@@ -293,7 +292,7 @@ export class TupleWriter implements TupleWrites {
 }
 
 function overdue(): AppError {
-  return new AppError<ServicesReason>('DEADLINE_EXCEEDED', 'the deadline passed before the write');
+  return new AppError<AuthzReason>('DEADLINE_EXCEEDED', 'the deadline passed before the write');
 }
 
 /** Sorted as the database sorts them, without duplicates; all ids are ASCII. */

@@ -1,7 +1,7 @@
+import type { AuthzReason } from '../model/reasons.ts';
 import type { RelationTuple, ShardKey, TupleChange } from '../model/relation-tuple.ts';
 import { missingPart, unknownText } from '../model/unknown-relation.ts';
 import { AppError } from '../shared/app-error.ts';
-import type { ServicesReason } from './services-reason.ts';
 import type { ProjectRules, WriteRules } from './write-rules.ts';
 
 /**
@@ -12,13 +12,13 @@ export function refusalOfUnknown(
   { models: [inForce], refusesUnknown }: ProjectRules,
   { namespace, relation }: RelationTuple,
   at: string,
-): AppError<ServicesReason> | undefined {
+): AppError<AuthzReason> | undefined {
   if (!refusesUnknown || inForce === undefined) return undefined;
   const missing = missingPart(inForce, namespace, relation);
   if (missing === undefined) return undefined;
   const { problem, meant } = unknownText(inForce, namespace, relation, missing);
   const field = `${at}.${missing}`;
-  return new AppError<ServicesReason>('RELATION_UNKNOWN', `${field}: ${problem}`, {
+  return new AppError<AuthzReason>('RELATION_UNKNOWN', `${field}: ${problem}`, {
     field,
     ...(meant === undefined ? {} : { meant }),
   });
@@ -32,7 +32,7 @@ export async function certainlyUnknown(
   rules: WriteRules,
   { projectId }: ShardKey,
   updates: readonly TupleChange[],
-): Promise<AppError<ServicesReason> | undefined> {
+): Promise<AppError<AuthzReason> | undefined> {
   const known = firstUnknown(await rules.of(projectId), updates);
   return known === undefined ? undefined : firstUnknown(await rules.fresh(projectId), updates);
 }
@@ -40,7 +40,7 @@ export async function certainlyUnknown(
 function firstUnknown(
   rules: ProjectRules,
   updates: readonly TupleChange[],
-): AppError<ServicesReason> | undefined {
+): AppError<AuthzReason> | undefined {
   if (!rules.refusesUnknown) return undefined;
   for (const [index, { op, tuple }] of updates.entries()) {
     const refusal =

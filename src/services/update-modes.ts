@@ -1,3 +1,4 @@
+import type { AuthzReason } from '../model/reasons.ts';
 import {
   subjectToColumns,
   type TupleChange,
@@ -5,7 +6,6 @@ import {
   type TupleKey,
 } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
-import type { ServicesReason } from './services-reason.ts';
 
 /**
  * What an update asks of the tuple that it is about, whatever has expired included. `plain`: nothing. Of an insert `absent`:
@@ -58,7 +58,7 @@ export class ModeGuard {
 }
 
 /** Why a mode was not met, by the mode. */
-const REFUSALS: Readonly<Record<UpdateMode, readonly [reason: ServicesReason, text: string]>> = {
+const REFUSALS: Readonly<Record<UpdateMode, readonly [reason: AuthzReason, text: string]>> = {
   plain: ['INTERNAL', 'asks nothing'],
   absent: ['TUPLE_EXISTS', 'is stored already'],
   identical: ['TUPLE_DIFFERS', 'is stored with another expiry or condition'],
@@ -72,7 +72,7 @@ const REFUSALS: Readonly<Record<UpdateMode, readonly [reason: ServicesReason, te
 export function refusalOfModes({ updates, modes }: ModedWrite, refusedAt: number): AppError {
   const update = updates[refusedAt - 1];
   if (update === undefined) {
-    return new AppError<ServicesReason>(
+    return new AppError<AuthzReason>(
       'STORE_UNAVAILABLE',
       'the connection to the database was lost: nothing was written, and it may be sent again',
     );
@@ -80,7 +80,7 @@ export function refusalOfModes({ updates, modes }: ModedWrite, refusedAt: number
   const [reason, text] = REFUSALS[modes?.[refusedAt - 1] ?? 'plain'];
   const field = `updates[${refusedAt - 1}].tuple`;
   const key = keyText(update.tuple);
-  return new AppError<ServicesReason>(reason, `${field}: ${key} ${text}`, { field, tuple: key });
+  return new AppError<AuthzReason>(reason, `${field}: ${key} ${text}`, { field, tuple: key });
 }
 
 /** `doc:1#viewer@user:ann`. */

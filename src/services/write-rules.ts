@@ -3,11 +3,11 @@ import { problemOfDropped } from '../model/dropped-namespace.ts';
 import { problemOfTuple, type TupleProblem } from '../model/model-admission.ts';
 import type { NamespaceModel } from '../model/model-shape.ts';
 import { parseModel } from '../model/namespace-model.ts';
+import type { AuthzReason } from '../model/reasons.ts';
 import type { RelationTuple, ShardKey, TupleChange } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
 import type { ProjectService } from './project-service.ts';
 import type { ProjectSettings } from './project-settings.ts';
-import type { ServicesReason } from './services-reason.ts';
 
 /** What tuples of a project must fit: the model in force, and the one that is pending. */
 export type ProjectRules = {
@@ -96,7 +96,7 @@ export function refusalOfUpdates(
   rules: ProjectRules,
   updates: readonly TupleChange[],
   field: string,
-): AppError<ServicesReason> | undefined {
+): AppError<AuthzReason> | undefined {
   if (rules.version === 0) return undefined;
   for (const [index, { op, tuple }] of updates.entries()) {
     if (op === 'delete') continue;
@@ -111,13 +111,13 @@ export function refusalOfTuple(
   { models }: ProjectRules,
   tuple: RelationTuple,
   at: string,
-): AppError<ServicesReason> | undefined {
+): AppError<AuthzReason> | undefined {
   for (const [index, model] of models.entries()) {
     const problem = problemOfTuple(model, tuple) ?? problemOfPending(models, index, tuple);
     if (problem === undefined) continue;
     const field = `${at}.${problem.field}`;
     const of = index === 0 ? '' : ' (by the model that is pending)';
-    return new AppError<ServicesReason>('TUPLE_NOT_ADMITTED', `${field}: ${problem.message}${of}`, {
+    return new AppError<AuthzReason>('TUPLE_NOT_ADMITTED', `${field}: ${problem.message}${of}`, {
       field,
     });
   }
@@ -141,7 +141,7 @@ export async function certainRefusal(
   shard: ShardKey,
   updates: readonly TupleChange[],
   field: string,
-): Promise<AppError<ServicesReason> | undefined> {
+): Promise<AppError<AuthzReason> | undefined> {
   const known = await rules.of(shard.projectId);
   if (refusalOfUpdates(known, updates, field) === undefined) return undefined;
   return refusalOfUpdates(await rules.fresh(shard.projectId), updates, field);

@@ -1,7 +1,7 @@
 import type { ClientBase, Pool } from 'pg';
 import { AppError } from '../shared/app-error.ts';
+import type { SharedReason } from '../shared/reasons.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
-import type { StoreReason } from './store-reason.ts';
 
 export type ConnectionNeeds = {
   /** Connections that one instance may open, all pools and single ones. */
@@ -43,7 +43,7 @@ export async function assertConnectionsFit(
   const count = Math.max(running, meant);
   const needed = each * count;
   if (needed > available) {
-    throw new AppError<StoreReason>(
+    throw new AppError<SharedReason>(
       'STORE_UNAVAILABLE',
       `${textOf(count, meant > running)} may open ${needed} connections to Postgres (${each} each), which grants ${available}; lower the pool sizes or the number of workers, or raise max_connections`,
       { needed: String(needed), available: String(available), instances: String(count) },

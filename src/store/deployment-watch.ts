@@ -2,9 +2,9 @@ import type { ClientBase, Pool } from 'pg';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
 import { type LoopReport, reportedRun } from '../shared/loop-report.ts';
+import type { SharedReason } from '../shared/reasons.ts';
 import { type Deployment, endEpoch, readDeployment, type SeenCommit } from './deployment.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
-import type { StoreReason } from './store-reason.ts';
 
 /** How often the place of the server's log is noted. */
 const NOTE_MS = 1_000;
@@ -50,7 +50,7 @@ export class DeploymentWatch {
     const known = this.#seen?.epoch;
     if (known !== undefined && epoch < known) {
       this.#log('error', 'deployment_is_older', { epoch, known });
-      throw new AppError<StoreReason>(
+      throw new AppError<SharedReason>(
         'STORE_UNAVAILABLE',
         `the database answers from epoch ${epoch}, which ended: ${known} has begun. Fence the former primary; after a restore from before that epoch restart every instance`,
       );

@@ -1,7 +1,7 @@
 import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { AppError } from '../shared/app-error.ts';
-import type { StoreReason } from './store-reason.ts';
+import type { SharedReason } from '../shared/reasons.ts';
 
 /** Holds a directory for this process until `release`, or until the process is gone. */
 export interface DirectoryLock {
@@ -26,7 +26,7 @@ function loadFlock(what: string): Flock {
     return (flock = libc.func('int flock(int, int)') as Flock);
   } catch (error) {
     const [reason = ''] = String(error).split('\n', 1);
-    throw new AppError<StoreReason>(
+    throw new AppError<SharedReason>(
       'STORE_UNAVAILABLE',
       `${what} cannot be kept from other processes: koffi does not load here (${reason})`,
       {},
@@ -52,7 +52,7 @@ export function lockDirectory(
   const holder = holderOf(descriptor, lockPath, lock);
   if (holder !== null) {
     closeSync(descriptor);
-    throw new AppError<StoreReason>(
+    throw new AppError<SharedReason>(
       'STORE_UNAVAILABLE',
       `${what} is in use by another process (pid ${holder}). ${remedy}`,
       { lockPath, holder },

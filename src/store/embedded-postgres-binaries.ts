@@ -1,10 +1,10 @@
-/* The programs of the embedded server, and the user under which they run. */
+/* The programs of the embedded server, what they need of the machine, and the user under which they run. */
 import { spawnSync } from 'node:child_process';
 import { chownSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { AppError } from '../shared/app-error.ts';
-import type { StoreReason } from './store-reason.ts';
+import type { SharedReason } from '../shared/reasons.ts';
 
 export type PostgresBinaries = {
   readonly initdb: string;
@@ -42,8 +42,8 @@ export function unavailable(
   message: string,
   metadata: Readonly<Record<string, string>> = {},
   cause?: unknown,
-): AppError<StoreReason> {
-  return new AppError<StoreReason>('STORE_UNAVAILABLE', message, metadata, cause);
+): AppError<SharedReason> {
+  return new AppError<SharedReason>('STORE_UNAVAILABLE', message, metadata, cause);
 }
 
 /** The `code` of a system error ('ENOENT'…), or ''. */

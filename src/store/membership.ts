@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Client } from 'pg';
 import { AppError } from '../shared/app-error.ts';
+import type { SharedReason } from '../shared/reasons.ts';
 import {
   type Registration,
   acknowledgeShared,
@@ -12,24 +13,22 @@ import {
 } from './instance-rows.ts';
 import { connectMember } from './member-connection.ts';
 import {
-  type MemberState,
-  type NextStatement,
-  NOBODY,
   acknowledged,
   becameAlone,
   ended,
   isAloneAt,
+  type MemberState,
+  type NextStatement,
   nextStatement,
+  NOBODY,
+  Pause,
   registered,
   registering,
   renewed,
 } from './member-state.ts';
-import { Pause } from './pause.ts';
-import { isRetryable, isSilence, refusalIn } from './pg-errors.ts';
+import { isRetryable, isSilence, refusalIn, storeError } from './pg-errors.ts';
 import type { PostgresTarget } from './pool.ts';
-import { storeError } from './store-error.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
-import type { StoreReason } from './store-reason.ts';
 
 /** How long a registration lasts that nobody renews, in ms. */
 export const LEASE_MS = 3_000;
@@ -446,5 +445,5 @@ function asAppError(error: unknown): AppError {
 }
 
 function unavailable(): AppError {
-  return new AppError<StoreReason>('STORE_UNAVAILABLE', 'the database is not available');
+  return new AppError<SharedReason>('STORE_UNAVAILABLE', 'the database is not available');
 }

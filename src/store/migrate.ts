@@ -2,14 +2,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Client } from 'pg';
 import { AppError } from '../shared/app-error.ts';
+import type { SharedReason } from '../shared/reasons.ts';
 import { type Deployment, readDeployment } from './deployment.ts';
 import { type MigrationFile, readMigrationFiles } from './migration-files.ts';
 import { applyMigrations, type LockWait, withMigrationLock } from './migration-runner.ts';
-import { assertKnownEnough } from './migration-table.ts';
-import { takeOverReplaced } from './migration-takeover.ts';
+import { appliedMigrations, assertKnownEnough } from './migration-table.ts';
 import { type PostgresTarget, clientConfig } from './pool.ts';
-import { type StoreLog, silentLog } from './store-log.ts';
-import type { StoreReason } from './store-reason.ts';
+import { silentLog, type StoreLog } from './store-log.ts';
 
 /** Forward-only .sql files, run in the order of their names. */
 export const MIGRATIONS_DIRECTORY = fileURLToPath(new URL('../../migrations', import.meta.url));
@@ -39,7 +38,7 @@ const LOCK_WAIT: LockWait = { lockTimeoutMs: 500, pauseMs: 1_000, giveUpMs: 600_
  * Brings the schema up to date and the deployment row with it, waiting for any other process that
  * does the same. Pending files run in one transaction, but for indexes that are built concurrently.
  * A schema with migrations that this release does not know will do if each of them says so
- * (migration-files.ts). A schema from before 0.1.0 is adopted (migration-takeover.ts). Errors:
+ * (migration-files.ts). A schema from before 0.1.0 is adopted (takeOverReplaced). Errors:
  * STORE_UNAVAILABLE when one does not, when a table could not be locked for ten minutes, for a standby,
  * or a schema in between. Cost: a few queries when there is nothing to do.
  */
@@ -107,7 +106,7 @@ async function runPending(
     if (outcome === 'done') return;
     const { blocker, busyWith } = outcome;
     if (performance.now() >= deadlineMs) {
-      throw new AppError<StoreReason>(
+      throw new AppError<SharedReason>(
         'STORE_UNAVAILABLE',
         `the schema could not be migrated: a table is in use (${busyWith})${blocker}; end what uses it, then start again`,
       );
@@ -122,8 +121,60 @@ async function assertPrimary(client: Client): Promise<void> {
     'select pg_is_in_recovery() as standby',
   );
   if (rows[0]?.standby === false) return;
-  throw new AppError<StoreReason>(
+  throw new AppError<SharedReason>(
     'STORE_UNAVAILABLE',
     'the database is a standby; connect to the primary',
+  );
+}
+
+/** Where files that were made one were run, their names stand in `table`; `name` is that of the one. */
+type TakeOverOptions = { readonly table: string; readonly log: StoreLog };
+
+/**
+ * Adopts a database on which the files that a squashed one replaces were all run: its name takes the
+ * place of theirs. The schema is that of the squashed file already, so no DDL is run. Call it under the
+ * migration lock. Errors: STORE_UNAVAILABLE when only some of them were run, naming the newest that was
+ * and the one to pass through. Cost: one query when there is nothing to adopt.
+ */
+export async function takeOverReplaced(
+  client: Client,
+  files: readonly MigrationFile[],
+  { table, log }: TakeOverOptions,
+): Promise<void> {
+  for (const { name, replaces } of files) {
+    if (replaces.length === 0) continue;
+    const applied = await appliedMigrations(client, table);
+    const known = replaces.filter((replaced) => applied.has(replaced));
+    if (known.length === 0) continue;
+    assertAllRun(known, replaces);
+    await renameRun(client, table, replaces, name);
+    log('info', 'schema_taken_over', { migration: name });
+  }
+}
+
+function assertAllRun(known: readonly string[], replaces: readonly string[]): void {
+  if (known.length === replaces.length) return;
+  const [found, wanted] = [known.at(-1), replaces.at(-1)];
+  throw new AppError<SharedReason>(
+    'STORE_UNAVAILABLE',
+    `the schema is of a version before 0.1.0 that is not its last (${found}): start the version whose newest migration is ${wanted} on this database once, then this one (docs/operations.md, "From a checkout before 0.1.0")`,
+    { migrations: String(found), through: String(wanted) },
+  );
+}
+
+/** In one statement: whoever looks meanwhile sees the old names or the new one. */
+async function renameRun(
+  client: Client,
+  table: string,
+  replaces: readonly string[],
+  name: string,
+): Promise<void> {
+  await client.query(
+    `with gone as (delete from public.${table} where name = any ($1::text[]) returning name),
+     beside as (
+       delete from public.schema_beside where migration_table = $3 and migration = any ($1::text[])
+     )
+     insert into public.${table} (name, run_on) select $2, now() from gone limit 1`,
+    [replaces, name, table],
   );
 }

@@ -1,8 +1,8 @@
 import type { Client } from 'pg';
 import { AppError } from '../shared/app-error.ts';
+import type { SharedReason } from '../shared/reasons.ts';
 import { type MigrationFile, mayRunBeside } from './migration-files.ts';
 import type { StoreLog } from './store-log.ts';
-import type { StoreReason } from './store-reason.ts';
 
 /*
  * What is known about the migrations of a database: those that were run (`table`, kept by
@@ -83,7 +83,7 @@ export async function assertKnownEnough(
     log('info', 'schema_newer', { migrations: unknown.join(', ') });
     return;
   }
-  throw new AppError<StoreReason>(
+  throw new AppError<SharedReason>(
     'STORE_UNAVAILABLE',
     `the database has a newer schema than this release can run on (${names}); start that newer release`,
     { migrations: names },

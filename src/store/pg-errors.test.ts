@@ -1,7 +1,6 @@
 import { DatabaseError } from 'pg';
 import { expect, test } from 'vitest';
-import { classifyPgError, refusalIn } from './pg-errors.ts';
-import { storeError } from './store-error.ts';
+import { classifyPgError, refusalIn, storeError } from './pg-errors.ts';
 import { REFUSED_FOR_MS, StoreRefusals } from './store-refusals.ts';
 
 function errorOf(code: string, severity: string): DatabaseError {

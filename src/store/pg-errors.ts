@@ -1,4 +1,5 @@
 import { AppError } from '../shared/app-error.ts';
+import type { SharedReason } from '../shared/reasons.ts';
 
 /** The only place that knows SQLSTATE codes and the driver's error texts. */
 
@@ -197,4 +198,32 @@ export function isSeatRefusal(error: unknown): boolean {
 /** Whether gatehouse_import_part or another step of an import refused: a later attempt goes on with it. */
 export function isAdopted(error: unknown): boolean {
   return sqlState(error) === 'GH010';
+}
+
+const ERROR_OF_REFUSAL: Readonly<Record<PgRefusal, readonly [reason: SharedReason, text: string]>> =
+  {
+    disk_full: ['STORE_FULL', 'the database has no room left on its disk: nothing was written'],
+    read_only: ['STORE_READ_ONLY', 'the database only reads for now: nothing was written'],
+    rights_missing: ['STORE_RIGHTS_MISSING', 'the database refuses the rights of the service'],
+    login_refused: ['STORE_LOGIN_REFUSED', 'the database refuses the login of the service'],
+  };
+
+/**
+ * What a caller is notified of an error of the driver: the reason of its own that a refusal has, STORE_UNAVAILABLE for trouble
+ * that may pass by itself; anything else as it is.
+ */
+export function storeError(error: unknown): unknown {
+  const refusal = refusalIn(error);
+  if (refusal !== undefined) {
+    const [reason, text] = ERROR_OF_REFUSAL[refusal];
+    return new AppError<SharedReason>(reason, text, {}, error);
+  }
+  const failure = classifyPgError(error);
+  if (failure !== 'unavailable' && failure !== 'timeout' && failure !== 'retryable') return error;
+  return new AppError<SharedReason>(
+    'STORE_UNAVAILABLE',
+    'the database is not available',
+    {},
+    error,
+  );
 }

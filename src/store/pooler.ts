@@ -1,8 +1,8 @@
 import { Client } from 'pg';
 import { AppError } from '../shared/app-error.ts';
+import type { SharedReason } from '../shared/reasons.ts';
 import { isSilence } from './pg-errors.ts';
 import { type PostgresTarget, clientConfig } from './pool.ts';
-import type { StoreReason } from './store-reason.ts';
 
 const CONNECT_TIMEOUT_MS = 30_000;
 const ANSWER_TIMEOUT_MS = 10_000;
@@ -39,7 +39,7 @@ async function assertOwnSessions(one: Client, other: Client): Promise<void> {
     (client === one ? ofOne : ofOther).add(await backendOf(client));
   }
   if (ofOne.size === 1 && ofOther.size === 1 && ofOne.isDisjointFrom(ofOther)) return;
-  throw new AppError<StoreReason>(
+  throw new AppError<SharedReason>(
     'STORE_UNAVAILABLE',
     'DATABASE_URL leads to a pooler that hands out connections by transaction or statement; the service needs sessions of its own: set pool_mode = session in PgBouncer, or connect to PostgreSQL itself',
   );
@@ -68,7 +68,7 @@ async function backendOf(client: Client): Promise<number> {
     return rows[0]?.pid ?? 0;
   } catch (error) {
     if (!isSilence(error)) throw error;
-    throw new AppError<StoreReason>(
+    throw new AppError<SharedReason>(
       'STORE_UNAVAILABLE',
       `DATABASE_URL gives no answer for ${ANSWER_TIMEOUT_MS / 1000} s; a pooler there needs a connection to PostgreSQL for each of ours: raise default_pool_size of PgBouncer`,
       {},

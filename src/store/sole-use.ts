@@ -1,7 +1,7 @@
 import { Client } from 'pg';
 import { AppError } from '../shared/app-error.ts';
+import type { SharedReason } from '../shared/reasons.ts';
 import { applyTimeouts, clientConfig, type PostgresTarget } from './pool.ts';
-import type { StoreReason } from './store-reason.ts';
 
 /** Key of the advisory lock ('gate', 'inst') that instances hold shared, and whoever must be alone holds. */
 export const SOLE_USE_LOCK = [0x67617465, 0x696e7374] as const;
@@ -68,7 +68,7 @@ export async function selectSoleUser(client: Client): Promise<AppError> {
     holder === undefined
       ? ''
       : ` (${holder.name}, from ${holder.address ?? 'this machine'}, server process ${holder.pid}, since ${holder.since})`;
-  return new AppError<StoreReason>(
+  return new AppError<SharedReason>(
     'STORE_UNAVAILABLE',
     `another process uses this database and cannot share it${who}: an instance of a release that runs alone, or a maintenance command beside instances. Stop it, or use another DATABASE_URL`,
   );

@@ -3,8 +3,7 @@
 // stdout, and ends the process when it is done.
 import { createRegistry, fromBinary, toBinary, create } from '@bufbuild/protobuf';
 import { ConnectError } from '@connectrpc/connect';
-import { AUTHZ_ERRORS } from '../../src/gateway/connect/connect-error.ts';
-import { malformedMessage } from '../../src/gateway/connect/malformed-message.ts';
+import { AUTHZ_ERRORS, malformedMessage } from '../../src/gateway/connect/connect-error.ts';
 import { createConnectAdapter } from '../../src/http/connect/adapter.ts';
 import { createHttpServer } from '../../src/http/listener/http-server.ts';
 import { conformanceRoutes } from './conformance-service.ts';

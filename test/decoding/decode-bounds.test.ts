@@ -7,7 +7,7 @@ import {
 } from '@bufbuild/protobuf';
 import { describe, expect, test } from 'vitest';
 import { requestLimits } from '../../src/authz/request-limits.ts';
-import { assertJsonBounds } from '../../src/decoding/json-bounds.ts';
+import { assertJsonBounds } from '../../src/decoding/json-count.ts';
 import { isWithoutUnknown, MessageDecoder } from '../../src/decoding/message-decoder.ts';
 import { PreviewModelRequestSchema } from '../../src/gen/gatehouse/v1/model_service_pb.ts';
 import {

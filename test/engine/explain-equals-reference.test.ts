@@ -1,10 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { TRUE } from '../../src/engine/bound/scope.ts';
-import type { CheckQuery } from '../../src/model/check-query.ts';
 import type { Explanation } from '../../src/model/explanation.ts';
 import { type NamespaceModel, parseModel } from '../../src/model/namespace-model.ts';
-import { type RelationTuple, type Subject, tupleIdentity } from '../../src/model/relation-tuple.ts';
+import {
+  type CheckQuery,
+  type RelationTuple,
+  type Subject,
+  tupleIdentity,
+} from '../../src/model/relation-tuple.ts';
 import { AppError } from '../../src/shared/app-error.ts';
 import {
   depthOf,

@@ -9,9 +9,8 @@ import {
   CHECK_GENERAL,
 } from '../../src/engine/bound/evaluator-api.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
-import { ABSENT_CACHES } from '../../src/engine/hot/absent-caches.ts';
 import { AncestorCache } from '../../src/engine/hot/ancestor-cache.ts';
-import { checkUserHot, type HotCaches } from '../../src/engine/hot/hot-check.ts';
+import { ABSENT_CACHES, checkUserHot, type HotCaches } from '../../src/engine/hot/hot-check.ts';
 import { HotModel } from '../../src/engine/hot/hot-model.ts';
 import { HotScratch } from '../../src/engine/hot/hot-scratch.ts';
 import { MembershipCache } from '../../src/engine/hot/membership-cache.ts';

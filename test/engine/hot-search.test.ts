@@ -8,9 +8,8 @@ import {
   CHECK_DENIED,
   CHECK_GENERAL,
 } from '../../src/engine/bound/evaluator-api.ts';
-import { ABSENT_CACHES } from '../../src/engine/hot/absent-caches.ts';
 import { AncestorCache } from '../../src/engine/hot/ancestor-cache.ts';
-import { checkUserHot, type HotCaches } from '../../src/engine/hot/hot-check.ts';
+import { ABSENT_CACHES, checkUserHot, type HotCaches } from '../../src/engine/hot/hot-check.ts';
 import { HOT_GENERAL, HotModel } from '../../src/engine/hot/hot-model.ts';
 import { HotScratch } from '../../src/engine/hot/hot-scratch.ts';
 import { MembershipCache } from '../../src/engine/hot/membership-cache.ts';

@@ -11,8 +11,7 @@ import {
   TRUE,
 } from '../../src/engine/bound/scope.ts';
 import { CheckRun } from '../../src/engine/general/check-run.ts';
-import { solveComponent } from '../../src/engine/general/component-solver.ts';
-import type { Outcome } from '../../src/engine/general/outcome.ts';
+import { type Outcome, solveComponent } from '../../src/engine/general/component-solver.ts';
 import type { UsersetRef } from '../../src/model/expand-tree.ts';
 import { parseModel } from '../../src/model/namespace-model.ts';
 import type { RelationTuple } from '../../src/model/relation-tuple.ts';

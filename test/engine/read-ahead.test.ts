@@ -3,9 +3,8 @@ import { TupleIndex } from '../../src/cache/tuple-index.ts';
 import { BoundModel } from '../../src/engine/bound/bound-model.ts';
 import { CHECK_ALLOWED } from '../../src/engine/bound/evaluator-api.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
-import { ABSENT_CACHES } from '../../src/engine/hot/absent-caches.ts';
 import { AncestorCache } from '../../src/engine/hot/ancestor-cache.ts';
-import { type HotCaches } from '../../src/engine/hot/hot-check.ts';
+import { ABSENT_CACHES, type HotCaches } from '../../src/engine/hot/hot-check.ts';
 import { HotModel } from '../../src/engine/hot/hot-model.ts';
 import {
   MEMBERSHIPS_NONE,

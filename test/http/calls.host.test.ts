@@ -15,8 +15,7 @@ import {
 } from '@connectrpc/connect-node';
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import { createCallerPort } from '../../src/gateway/connect/caller-port.ts';
-import { AUTHZ_ERRORS } from '../../src/gateway/connect/connect-error.ts';
-import { malformedMessage } from '../../src/gateway/connect/malformed-message.ts';
+import { AUTHZ_ERRORS, malformedMessage } from '../../src/gateway/connect/connect-error.ts';
 import { ErrorInfoSchema } from '../../src/gen/google/rpc/error_details_pb.ts';
 import {
   Health,

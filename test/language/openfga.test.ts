@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { printGate } from '../../src/language/gate/print-gate.ts';
+import { printGate } from '../../src/language/gate/print-gate-tree.ts';
 import {
   readOpenFgaDsl,
   readOpenFgaJson,

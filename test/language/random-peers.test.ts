@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { runSuite } from '../../src/cli/models/run-suite.ts';
 import { parseGate } from '../../src/language/gate/parse-gate.ts';
-import { printGate } from '../../src/language/gate/print-gate.ts';
+import { printGate } from '../../src/language/gate/print-gate-tree.ts';
 import { readOpenFgaDsl } from '../../src/language/openfga/read-openfga-model.ts';
 import { readStoreFile } from '../../src/language/openfga/read-store-file.ts';
 import { importPeerModel } from '../../src/language/peers/import-peer-model.ts';

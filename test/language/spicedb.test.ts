@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { printGate } from '../../src/language/gate/print-gate.ts';
+import { printGate } from '../../src/language/gate/print-gate-tree.ts';
 import { importPeerModel, type ImportedModel } from '../../src/language/peers/import-peer-model.ts';
 import { importSuite } from '../../src/language/peers/import-suite.ts';
 import { readSpiceDbSchema } from '../../src/language/spicedb/read-spicedb-schema.ts';

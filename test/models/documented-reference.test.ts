@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { modelOfText, testFiles } from '../../src/assertions/test-files.ts';
 import { parseGate } from '../../src/language/gate/parse-gate.ts';
-import { formatGate } from '../../src/language/gate/print-gate.ts';
+import { formatGate } from '../../src/language/gate/print-gate-tree.ts';
 import { inspectModel } from '../../src/model/namespace-model.ts';
 
 /* What docs/models.md says of each rewrite, type rule and condition, asked of the code. */

@@ -3,7 +3,7 @@ import { basename, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { modelOfText, testFiles } from '../../src/assertions/test-files.ts';
 import { parseGate } from '../../src/language/gate/parse-gate.ts';
-import { formatGate, printGate } from '../../src/language/gate/print-gate.ts';
+import { formatGate, printGate } from '../../src/language/gate/print-gate-tree.ts';
 import type {
   ModelDocument,
   RelationDocument,

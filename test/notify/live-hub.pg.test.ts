@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { NotificationWriter } from '../../src/notify/core/notification-writer.ts';
 import type { StoredListener } from '../../src/notify/model/notification-store.ts';
 import { LIVE_CHANNEL } from '../../src/notify/model/notification.ts';
-import { migrateNotify } from '../../src/notify/store/migrate-notify.ts';
+import { migrateNotify } from '../../src/notify/store/notify-database.ts';
 import { PostgresStore } from '../../src/notify/store/postgres-store.ts';
 import { silentLog } from '../../src/store/store-log.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { textOption } from '../../src/config/option.ts';
 import { defineOutbound } from '../../src/notify/channels/channel.ts';
 import { CHANNELS, ChannelRegistry } from '../../src/notify/channels/registry.ts';
-import { invalidField } from '../../src/notify/core/invalid-field.ts';
+import { invalidField } from '../../src/notify/model/reasons.ts';
 import { startNotificationService } from '../../src/notify/service/notification-service.ts';
 import { loadNotifySettings } from '../../src/notify/service/settings.ts';
 import { createLogger } from '../../src/observability/logger.ts';

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from 'vitest';
-import { migrateNotify } from '../../src/notify/store/migrate-notify.ts';
+import { migrateNotify } from '../../src/notify/store/notify-database.ts';
 import { PostgresStore } from '../../src/notify/store/postgres-store.ts';
 import { silentLog } from '../../src/store/store-log.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';

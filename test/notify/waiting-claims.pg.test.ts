@@ -1,7 +1,7 @@
 /* What many deliveries cost that wait for a later attempt, with whatever statistics the planner has of them. */
 import type { ClientBase, PoolClient } from 'pg';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { migrateNotify } from '../../src/notify/store/migrate-notify.ts';
+import { migrateNotify } from '../../src/notify/store/notify-database.ts';
 import { PostgresStore } from '../../src/notify/store/postgres-store.ts';
 import { silentLog } from '../../src/store/store-log.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';

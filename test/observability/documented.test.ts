@@ -7,9 +7,11 @@ import { BodyBudget } from '../../src/http/bodies/body-budget.ts';
 import { createNotifyMetrics } from '../../src/notify/service/metrics.ts';
 import { BackgroundLoops } from '../../src/observability/background-loops.ts';
 import { registerBodyMetrics } from '../../src/observability/body-metrics.ts';
-import { showHttp1Connections } from '../../src/observability/connection-metrics.ts';
 import { MetricStore } from '../../src/observability/metric-store.ts';
-import { registerProcessMetrics } from '../../src/observability/process-metrics.ts';
+import {
+  registerProcessMetrics,
+  showHttp1Connections,
+} from '../../src/observability/process-metrics.ts';
 import { RunnerMetrics } from '../../src/runner/wiring/runner-metrics.ts';
 import { namesOf } from './documented-series.ts';
 

@@ -1,8 +1,8 @@
 import type { UsersetRef } from '../../src/model/expand-tree.ts';
 import type { Derivation } from '../../src/model/explanation.ts';
+import type { Rewrite } from '../../src/model/model-shape.ts';
 import type { NamespaceModel } from '../../src/model/namespace-model.ts';
 import type { RelationTuple, Subject } from '../../src/model/relation-tuple.ts';
-import type { Rewrite } from '../../src/model/rewrite.ts';
 import {
   excludeKey,
   isHeldByWildcard,

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import type { CarriedChanges } from '../../src/model/carried-changes.ts';
+import type { CarriedChanges } from '../../src/model/packed-changes.ts';
 import { HeadRevisions } from '../../src/services/head-revisions.ts';
 import {
   AWAY_AFTER_MS,

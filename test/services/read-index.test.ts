@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import type { CarriedChanges } from '../../src/model/carried-changes.ts';
+import type { CarriedChanges } from '../../src/model/packed-changes.ts';
 import { HeadRevisions } from '../../src/services/head-revisions.ts';
 import {
   AWAY_AFTER_MS,

@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { migrateNotify } from '../../src/notify/store/migrate-notify.ts';
+import { migrateNotify } from '../../src/notify/store/notify-database.ts';
 import { type TestDatabase, createTestDatabase } from '../support/postgres.ts';
 
 /*

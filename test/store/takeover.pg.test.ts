@@ -2,7 +2,7 @@ import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { migrateNotify } from '../../src/notify/store/migrate-notify.ts';
+import { migrateNotify } from '../../src/notify/store/notify-database.ts';
 import { MIGRATIONS_DIRECTORY, migrate } from '../../src/store/migrate.ts';
 import { readMigrationFiles } from '../../src/store/migration-files.ts';
 import { type TestDatabase, createTestDatabase } from '../support/postgres.ts';

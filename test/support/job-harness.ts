@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { createArtifactStore } from '../../src/runner/execution/artifacts/artifact-store.ts';
 import { createCacheStore } from '../../src/runner/execution/cache/cache-store.ts';
-import { createJobExecutor } from '../../src/runner/execution/job-executor.ts';
+import { createJobExecutor } from '../../src/runner/execution/job-run.ts';
 import type { ActionLibrary } from '../../src/runner/host/actions/action-library.ts';
 import type { Supervision } from '../../src/runner/host/process/supervision.ts';
 import type { ToolRegistry } from '../../src/runner/host/tools/tool-registry.ts';

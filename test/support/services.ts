@@ -1,6 +1,6 @@
 import { createManagement, type Management } from '../../src/authz/management.ts';
-import type { CommittedChange } from '../../src/model/committed-change.ts';
 import { TokenCodec } from '../../src/model/consistency-token.ts';
+import type { CommittedChange } from '../../src/model/packed-changes.ts';
 import type { HeadRevisions } from '../../src/services/head-revisions.ts';
 import { ActivationJob } from '../../src/services/models/activation-job.ts';
 import { StagedModels } from '../../src/services/models/staged-models.ts';

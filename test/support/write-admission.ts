@@ -1,4 +1,4 @@
-import type { WriteAdmission } from '../../src/services/write-admission.ts';
+import type { WriteAdmission } from '../../src/services/ports.ts';
 
 /** Of a database on which no instance is registered: whoever writes may. */
 export const NO_INSTANCES: WriteAdmission = {

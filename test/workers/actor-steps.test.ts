@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { CarriedChanges } from '../../src/model/carried-changes.ts';
-import type { CommittedChange } from '../../src/model/committed-change.ts';
+import type { CarriedChanges, CommittedChange } from '../../src/model/packed-changes.ts';
 import { AppError } from '../../src/shared/app-error.ts';
 import { SHARD, start, settle, gate } from './actor-fixture.ts';
 import { type MemoryShardSource } from './memory-shard-source.ts';

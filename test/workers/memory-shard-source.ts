@@ -1,5 +1,4 @@
-import type { CommittedChange } from '../../src/model/committed-change.ts';
-import { packChanges } from '../../src/model/packed-changes.ts';
+import { type CommittedChange, packChanges } from '../../src/model/packed-changes.ts';
 import type { ShardKey, TupleChange } from '../../src/model/relation-tuple.ts';
 import { subjectToColumns } from '../../src/model/relation-tuple.ts';
 import type {

@@ -1,5 +1,4 @@
-import type { CheckQuery } from '../../src/model/check-query.ts';
-import type { ShardKey, TupleChange } from '../../src/model/relation-tuple.ts';
+import type { CheckQuery, ShardKey, TupleChange } from '../../src/model/relation-tuple.ts';
 import type { WorkerStats } from '../../src/protocol/messages.ts';
 import type {
   BatchItem,

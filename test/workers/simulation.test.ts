@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { CommittedChange } from '../../src/model/committed-change.ts';
+import type { CommittedChange } from '../../src/model/packed-changes.ts';
 import type { ShardKey } from '../../src/model/relation-tuple.ts';
 import { createRandom } from '../support/dataset/random.ts';
 import type { Random } from '../support/dataset/random.ts';

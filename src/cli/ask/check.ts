@@ -2,9 +2,12 @@ import { usage } from '../../command-line/parse-words.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { call } from '../core/call.ts';
 import type { CliLine } from '../core/command.ts';
-import { connectionOf } from '../core/connection.ts';
+import { connectionOf, scopeOf } from '../core/connection.ts';
 import {
   type CliReason,
+  decisionExit,
+  type DecisionJson,
+  decisionWord,
   EXIT_NO,
   EXIT_OK,
   EXIT_UNAVAILABLE,
@@ -13,9 +16,7 @@ import {
 } from '../core/exit-codes.ts';
 import { fileError, readText } from '../core/files.ts';
 import { showAnswer } from '../core/rows.ts';
-import { scopeOf } from '../core/scope.ts';
 import { type TupleJson, tupleJson } from '../core/tuple-json.ts';
-import { type DecisionJson, decisionExit, decisionWord } from './decisions.ts';
 
 type CheckJson = DecisionJson & {
   readonly unknown_relation?: boolean;

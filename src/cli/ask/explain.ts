@@ -1,12 +1,11 @@
 import { usage } from '../../command-line/parse-words.ts';
 import { call } from '../core/call.ts';
 import type { CliLine } from '../core/command.ts';
-import { connectionOf } from '../core/connection.ts';
+import { connectionOf, scopeOf } from '../core/connection.ts';
+import { type DecisionJson, decisionExit, decisionWord } from '../core/exit-codes.ts';
 import { integerOfOption } from '../core/json-values.ts';
 import { showAnswer } from '../core/rows.ts';
-import { scopeOf } from '../core/scope.ts';
 import { type TupleJson, textOfTupleJson, tupleJson } from '../core/tuple-json.ts';
-import { type DecisionJson, decisionExit, decisionWord } from './decisions.ts';
 
 type DerivationNodeJson = {
   readonly namespace: string;

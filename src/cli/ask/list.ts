@@ -1,10 +1,9 @@
 import { usage } from '../../command-line/parse-words.ts';
 import { call } from '../core/call.ts';
 import type { CliLine } from '../core/command.ts';
-import { type ServiceConnection, connectionOf } from '../core/connection.ts';
+import { connectionOf, scopeOf, type ServiceConnection } from '../core/connection.ts';
 import { EXIT_OK, EXIT_UNDECIDED } from '../core/exit-codes.ts';
 import { integerOfOption, type JsonRecord } from '../core/json-values.ts';
-import { scopeOf } from '../core/scope.ts';
 import { tupleJson, usersetJson } from '../core/tuple-json.ts';
 
 const PAGE = 1_000;

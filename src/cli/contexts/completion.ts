@@ -1,8 +1,7 @@
 import { usage } from '../../command-line/parse-words.ts';
-import { meant } from '../../shared/suggestion.ts';
-import type { CliCommandRow, CliLine } from '../core/command.ts';
+import { meant } from '../../shared/nearest-name.ts';
+import { type CliCommandRow, type CliLine, PROGRAMS } from '../core/command.ts';
 import { EXIT_OK } from '../core/exit-codes.ts';
-import { PROGRAMS } from '../core/programs.ts';
 
 /** First words, second words of groups, and options of commands: all that a shell completes, files aside. */
 type Words = {

@@ -1,4 +1,6 @@
-import type { CliCommand } from '../../command-line/command.ts';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { CliCommand } from '../../command-line/command-help.ts';
 import type { Screens } from '../../command-line/terminal.ts';
 
 /** What a command does with its line; resolves to the exit code. Errors: AppError, which the caller shows and turns into one. */
@@ -28,4 +30,18 @@ export type CliLine = {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Results, and words beside them. */
   readonly screens: Screens;
+};
+
+/** Those of folders beside src/, which a package does not have. */
+const OF_CHECKOUT = {
+  load: 'drives load at a service',
+  verify: 'disturbs instances, and checks whether every answer was fresh',
+};
+const isCheckout = existsSync(fileURLToPath(new URL('../../../load', import.meta.url)));
+
+/** Programs that read their own arguments: `gatehouse NAME …` is theirs to the end of the line. */
+export const PROGRAMS: Readonly<Record<string, string>> = {
+  serve: 'starts the authorization service; --instances N, --testing',
+  runner: 'runs workflows; what gatehouse-runner is',
+  ...(isCheckout ? OF_CHECKOUT : {}),
 };

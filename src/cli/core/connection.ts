@@ -2,7 +2,8 @@ import { usage } from '../../command-line/parse-words.ts';
 import type { CliLine } from './command.ts';
 import { type ServiceContext, contextsPath, readContexts } from './contexts-file.ts';
 import { isSecret, readSecret } from './files.ts';
-import { integerOfOption } from './json-values.ts';
+import { integerOfOption, type JsonRecord, objectOfOption } from './json-values.ts';
+import { tupleJson } from './tuple-json.ts';
 
 /** A service, and what its calls carry. */
 export type ServiceConnection = {
@@ -124,4 +125,32 @@ function nonEmpty(text: string | undefined): string | undefined {
 
 function listOf(text: string | undefined): readonly string[] {
   return text === undefined ? [] : [text];
+}
+
+/** A `gatehouse.v1.QueryScope` of the project, the tenant and the options READ. Errors: INVALID_REQUEST naming the option. */
+export function scopeOf(line: CliLine, { project, tenant }: ServiceConnection): JsonRecord {
+  const token = line.text('at-least');
+  const input = line.text('input');
+  const tuples = line.texts('with').map(tupleJson);
+  const version = integerOfOption(
+    'model-version',
+    line.text('model-version'),
+    1,
+    Number.MAX_SAFE_INTEGER,
+  );
+  return {
+    ...(project === '' ? {} : { project_id: project }),
+    ...(tenant === '' ? {} : { tenant_id: tenant }),
+    ...(token === undefined ? {} : { at_least_consistency_token: token }),
+    ...(input === undefined ? {} : { context: objectOfOption('input', input) }),
+    ...(tuples.length === 0 ? {} : { contextual_tuples: tuples }),
+    ...(version === undefined ? {} : { model_version: String(version) }),
+    ...(line.isSet('exact') ? { userset_mode: 'USERSET_MODE_EXACT' } : {}),
+  };
+}
+
+/** What a URL has for the address that the service listens on: this machine for all of its addresses, brackets for IPv6. */
+export function hostOfUrl(listened: string): string {
+  const host = ['0.0.0.0', '::'].includes(listened) ? '127.0.0.1' : listened;
+  return host.includes(':') ? `[${host}]` : host;
 }

@@ -1,4 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs';
+import { dirname, isAbsolute, relative, resolve } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
 import type { CliReason } from './exit-codes.ts';
 
@@ -48,4 +49,14 @@ export function writeText(path: string, text: string): void {
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
+}
+
+/** The path of a file that `file` names. Errors: FILE_INVALID, where it does not lie in its folder or below. */
+export function pathBeside(file: string, other: string): string {
+  const folder = resolve(dirname(file));
+  const found = resolve(folder, other);
+  if (isAbsolute(other) || relative(folder, found).startsWith('..')) {
+    throw fileError(file, `${other} does not lie in its folder or below`);
+  }
+  return found;
 }

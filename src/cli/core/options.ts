@@ -1,4 +1,4 @@
-import type { CliOption } from '../../command-line/command.ts';
+import type { CliOption } from '../../command-line/command-help.ts';
 
 type OptionRows = Readonly<Record<string, CliOption>>;
 

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { CliLine } from './command.ts';
 
 /**
@@ -41,4 +42,16 @@ export function showAnswer<T>(
   const { output } = line.screens;
   if (line.isSet('json')) output.line(JSON.stringify(answer, undefined, 2));
   else for (const text of words(answer)) output.line(output.foreign(text));
+}
+
+/** Resolves once the reader of the standard output has taken what was written, so that nothing piles up. */
+export async function outputTaken(): Promise<void> {
+  // Lines are written at the end of the turn.
+  await Promise.resolve();
+  if (process.stdout.writableNeedDrain) await once(process.stdout, 'drain');
+}
+
+/** Writes bytes, and resolves once more can be written. */
+export async function writeOutput(bytes: Uint8Array): Promise<void> {
+  if (!process.stdout.write(bytes)) await once(process.stdout, 'drain');
 }

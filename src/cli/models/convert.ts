@@ -1,6 +1,6 @@
 import { usage } from '../../command-line/parse-words.ts';
 import { parseGate } from '../../language/gate/parse-gate.ts';
-import { printGate } from '../../language/gate/print-gate.ts';
+import { printGate } from '../../language/gate/print-gate-tree.ts';
 import { findDuplicateKey } from '../../model/duplicate-key.ts';
 import type { CliLine } from '../core/command.ts';
 import { EXIT_NO, EXIT_OK } from '../core/exit-codes.ts';

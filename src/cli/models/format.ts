@@ -1,4 +1,4 @@
-import { formatGate } from '../../language/gate/print-gate.ts';
+import { formatGate } from '../../language/gate/print-gate-tree.ts';
 import type { CliLine } from '../core/command.ts';
 import { EXIT_NO, EXIT_OK } from '../core/exit-codes.ts';
 import { readText, writeText } from '../core/files.ts';

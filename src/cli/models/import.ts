@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { usage } from '../../command-line/parse-words.ts';
-import { printGate } from '../../language/gate/print-gate.ts';
+import { printGate } from '../../language/gate/print-gate-tree.ts';
 import { assertionFileOf } from '../../language/peers/assertion-file.ts';
 import { importPeerModel } from '../../language/peers/import-peer-model.ts';
 import { importSuite, type ImportedSuite } from '../../language/peers/import-suite.ts';

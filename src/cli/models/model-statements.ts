@@ -1,4 +1,4 @@
-import { printGate } from '../../language/gate/print-gate.ts';
+import { printGate } from '../../language/gate/print-gate-tree.ts';
 import type {
   ModelDocument,
   RelationDocument,

@@ -12,8 +12,7 @@ import type { PeerModel, PeerSuite } from '../../language/peers/peer-model.ts';
 import { readYaml } from '../../language/peers/read-yaml.ts';
 import { readSpiceDbSchema } from '../../language/spicedb/read-spicedb-schema.ts';
 import { readValidationFile } from '../../language/spicedb/read-validation-file.ts';
-import { fileError, messageOf, readText } from '../core/files.ts';
-import { pathBeside } from './tuples/path-beside.ts';
+import { fileError, messageOf, pathBeside, readText } from '../core/files.ts';
 
 const NO_TESTS: PeerSuite = { tuples: [], tests: [], unsupported: [] };
 

@@ -8,12 +8,11 @@ import { FSCK_RULES } from '../../gateway/callers/method-rules.ts';
 import type { FsckReport } from '../../gateway/fsck-routes.ts';
 import { request } from '../core/call.ts';
 import type { CliLine } from '../core/command.ts';
-import { type ServiceConnection, serviceUrl } from '../core/connection.ts';
+import { hostOfUrl, type ServiceConnection, serviceUrl } from '../core/connection.ts';
 import { EXIT_NO, EXIT_OK, EXIT_USAGE } from '../core/exit-codes.ts';
 import { isSecret, readSecret } from '../core/files.ts';
 import { integerOfOption } from '../core/json-values.ts';
 import { showAnswer } from '../core/rows.ts';
-import { hostOfUrl } from './doctor/host-of-url.ts';
 import { answered, assertNoWords } from './words.ts';
 
 const POLL_MS = 200;

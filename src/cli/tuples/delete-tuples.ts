@@ -6,9 +6,9 @@ import { connectionOf } from '../core/connection.ts';
 import { EXIT_OK } from '../core/exit-codes.ts';
 import { integerOfOption } from '../core/json-values.ts';
 import { showAnswer } from '../core/rows.ts';
+import { counted } from '../core/tuple-json.ts';
 import { withHint } from './retries.ts';
 import { FILTER_NAMES, filterOf } from './tuple-filter.ts';
-import { counted } from './tuple-words.ts';
 
 type DeleteAnswer = { readonly count?: string; readonly consistency_token: string };
 

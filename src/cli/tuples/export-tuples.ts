@@ -3,13 +3,12 @@ import { AppError } from '../../shared/app-error.ts';
 import type { CliLine } from '../core/command.ts';
 import { type ServiceConnection, connectionOf } from '../core/connection.ts';
 import { EXIT_OK } from '../core/exit-codes.ts';
+import { writeOutput } from '../core/rows.ts';
+import { counted } from '../core/tuple-json.ts';
 import { PartFile } from './part-file.ts';
 import { Retries, withHint } from './retries.ts';
-import { writeOutput } from './standard-output.ts';
 import { placeOf, queryOf } from './tuple-filter.ts';
-import { exportedParts, type Mark } from './tuple-parts.ts';
-import { TupleTally } from './tuple-tally.ts';
-import { counted } from './tuple-words.ts';
+import { exportedParts, type Mark, TupleTally } from './tuple-parts.ts';
 
 const RETRIES_DEFAULT = 5;
 const CHANGED =

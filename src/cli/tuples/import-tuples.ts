@@ -8,8 +8,8 @@ import { type ServiceConnection, connectionOf } from '../core/connection.ts';
 import { EXIT_OK } from '../core/exit-codes.ts';
 import { fileError, messageOf } from '../core/files.ts';
 import { showAnswer } from '../core/rows.ts';
+import { counted } from '../core/tuple-json.ts';
 import { Retries, withHint } from './retries.ts';
-import { counted } from './tuple-words.ts';
 import { upload } from './upload.ts';
 
 const RETRIES_DEFAULT = 5;

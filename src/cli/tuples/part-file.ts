@@ -1,8 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { type FileHandle, open, rename } from 'node:fs/promises';
 import { fileError, messageOf } from '../core/files.ts';
-import { partsOf } from './tuple-parts.ts';
-import { TupleTally } from './tuple-tally.ts';
+import { partsOf, TupleTally } from './tuple-parts.ts';
 
 /** What a part of an export that was cut holds. */
 export type PartStart = {

@@ -2,12 +2,11 @@ import type { CliLine } from '../core/command.ts';
 import { connectionOf } from '../core/connection.ts';
 import { EXIT_OK } from '../core/exit-codes.ts';
 import { integerOfOption } from '../core/json-values.ts';
-import type { TupleJson } from '../core/tuple-json.ts';
+import { outputTaken } from '../core/rows.ts';
+import { counted, type TupleJson, wordsOfTuple } from '../core/tuple-json.ts';
 import { Retries } from './retries.ts';
-import { outputTaken } from './standard-output.ts';
 import { queryOf } from './tuple-filter.ts';
 import { exportedParts, type TuplePart } from './tuple-parts.ts';
-import { counted, wordsOfTuple } from './tuple-words.ts';
 
 const LIMIT_DEFAULT = 1000;
 const LIMIT_MAX = 1e15 - 1;

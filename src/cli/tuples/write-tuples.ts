@@ -4,11 +4,10 @@ import type { CliLine } from '../core/command.ts';
 import { type ServiceConnection, connectionOf } from '../core/connection.ts';
 import { EXIT_OK } from '../core/exit-codes.ts';
 import { showAnswer } from '../core/rows.ts';
-import type { TupleJson } from '../core/tuple-json.ts';
+import { counted, type TupleJson } from '../core/tuple-json.ts';
 import { deleteByFilter, isByFilter } from './delete-tuples.ts';
 import { withHint } from './retries.ts';
 import { type GivenTuple, givenTuples, metadataOf, placed, withMetadata } from './tuple-input.ts';
-import { counted } from './tuple-words.ts';
 
 type WriteAnswer = { readonly consistency_token: string; readonly replayed?: boolean };
 

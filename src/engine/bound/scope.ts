@@ -15,6 +15,7 @@ import {
 } from '../../model/conditions.ts';
 import { prepareDeclaredCondition } from '../../model/declared-condition.ts';
 import type { ConditionDeclarations } from '../../model/model-conditions.ts';
+import type { AuthzReason } from '../../model/reasons.ts';
 import {
   EDGE_ABSENT,
   EDGE_NODE_MASK,
@@ -30,7 +31,6 @@ import { AppError } from '../../shared/app-error.ts';
 import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { BoundModel, Op } from './bound-model.ts';
-import type { EngineReason } from './engine-reason.ts';
 
 /** The three values of a decision; also what a stored edge contributes. UNDETERMINED answers deny. */
 export const FALSE = 0;
@@ -195,7 +195,7 @@ export class Scope {
     if (DEBUG_ASSERTIONS) this.#assertMayRead(reads);
     this.reads += reads;
     if (this.reads > this.#readsMax) {
-      throw new AppError<EngineReason>(
+      throw new AppError<AuthzReason>(
         'BUDGET_EXHAUSTED',
         `evaluation of ${this.#subject} exceeded the read budget of ${this.#readsMax}: ${this.budgetAdvice}`,
         { relation: this.#subject, limit: String(this.#readsMax) },

@@ -2,9 +2,8 @@ import { OP_EXCLUSION, OP_INTERSECTION, OP_LEAF, type Op } from '../bound/bound-
 import { BACKSTOP_CYCLE, BACKSTOP_DEPTH } from '../bound/evaluator-api.ts';
 import { PairTable } from '../bound/pair-table.ts';
 import { UNDETERMINED, FALSE, type Scope, type Target, TRUE, type Value } from '../bound/scope.ts';
-import { solveComponent } from './component-solver.ts';
+import { type Outcome, solveComponent } from './component-solver.ts';
 import type { Steps } from './gate-system.ts';
-import type { Outcome } from './outcome.ts';
 import { type Border, Region } from './region.ts';
 
 type RegionFrame = {

@@ -12,7 +12,6 @@ import {
   type Steps,
   WEAK_ROLE,
 } from './gate-system.ts';
-import type { Outcome } from './outcome.ts';
 
 export type { Steps } from './gate-system.ts';
 
@@ -164,3 +163,12 @@ class Equations implements LeafSink {
     return vertex;
   }
 }
+
+/** A value with what it rests on; see `Memo`. */
+export type Outcome = {
+  readonly value: Value;
+  /** TRUE and FALSE: nodes that a path needs for the value to be found. */
+  readonly height: number;
+  /** CUT: whether a larger depth bound could decide it. */
+  readonly isDepthExceeded: boolean;
+};

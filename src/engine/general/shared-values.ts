@@ -12,8 +12,8 @@ import {
   type Value,
 } from '../bound/scope.ts';
 import { CheckRun } from './check-run.ts';
+import type { Outcome } from './component-solver.ts';
 import type { ObjectWalk } from './object-walk.ts';
-import type { Outcome } from './outcome.ts';
 
 /** Left to a check of the object alone: the depth bound may decide, or a list is long. */
 export const UNCLEAR = 3;

@@ -23,14 +23,15 @@ import {
   visitPlain,
   visitUsers,
 } from './hot-tuples.ts';
-import { MEMBERSHIPS_NONE, isMember } from './membership-cache.ts';
+import { isMember, MEMBERSHIPS_NONE, SUMMARY_OPEN } from './membership-cache.ts';
 import {
+  type ObjectCache,
   ROW_COUNTS,
   ROW_ENTRIES,
   ROW_HEIGHT,
   ROW_OPAQUE,
-  type ObjectCache,
 } from './object-cache.ts';
+import { ObjectTable } from './object-table.ts';
 
 /** What the hot path keeps between evaluations of one model version. */
 export type HotCaches = {
@@ -308,3 +309,19 @@ function visitEntries(
   }
   return CHECK_CONTINUE;
 }
+
+const nothing = new ObjectTable(5, 0);
+const opaque = new Uint32Array(ROW_COUNTS + 1).fill(ROW_OPAQUE);
+
+/** In the place of caches that are off: what each says of everything that it does not hold. */
+export const ABSENT_CACHES: HotCaches = {
+  memberships: {
+    arena: new Uint32Array(0),
+    slots: new Uint32Array(4),
+    homeOf: () => 0,
+    membershipsOf: () => MEMBERSHIPS_NONE,
+    summaryOf: () => SUMMARY_OPEN,
+  },
+  objects: { table: nothing, lines: opaque, rowOf: () => 0 },
+  ancestors: { table: nothing, lines: opaque, ancestorsOf: () => 0 },
+};

@@ -22,17 +22,15 @@ import {
   type EvaluatorOptions,
 } from '../bound/evaluator-api.ts';
 import { type ConditionCache, NO_ENTITY, type Target } from '../bound/scope.ts';
-import { ABSENT_CACHES } from './absent-caches.ts';
 import { AncestorCache } from './ancestor-cache.ts';
-import { checkStateHot, checkUserHot, type HotCaches } from './hot-check.ts';
+import { ABSENT_CACHES, checkStateHot, checkUserHot, type HotCaches } from './hot-check.ts';
 import { HotConditions } from './hot-conditions.ts';
 import { HOT_PLAIN, HotModel, type HotTree } from './hot-model.ts';
 import type { HotScratch } from './hot-scratch.ts';
-import { checkSetHot } from './hot-set-check.ts';
+import { checkSetHot, SetTarget } from './hot-set-check.ts';
 import { MembershipCache } from './membership-cache.ts';
 import { ObjectCache } from './object-cache.ts';
 import { type Queries, readAhead } from './read-ahead.ts';
-import { SetTarget } from './set-target.ts';
 import { STEPS_UNBOUNDED } from './step-meter.ts';
 
 const change = new Uint32Array(CHANGE_WORDS);

@@ -1,5 +1,6 @@
 import type { Derivation, Witness } from '../../model/explanation.ts';
 import { EMPTY_NAME } from '../../model/tuple-reader.ts';
+import { borrowTable, releaseTable } from '../bound/pair-table.ts';
 import { FALSE, type Target } from '../bound/scope.ts';
 import { CheckRun } from '../general/check-run.ts';
 import type { Steps } from '../general/gate-system.ts';
@@ -7,7 +8,6 @@ import { SubjectSetRun } from '../general/subject-set-run.ts';
 import { DerivationSearch, type SearchRoot } from './derivation-search.ts';
 import type { ExplainContext } from './explain-ground.ts';
 import type { Proof } from './proof.ts';
-import { borrowTable, releaseTable } from './spare-tables.ts';
 import { toMicroseconds } from './tuple-of-edge.ts';
 
 /** Instants at which it is looked whether a refutation still holds; at the last one it counts as ending. */

@@ -1,17 +1,16 @@
 import { readsOfCost } from '../../model/cel-meter.ts';
-import type { Derivation, Obstacle } from '../../model/explanation.ts';
-import type { RelationTuple } from '../../model/relation-tuple.ts';
-import { subjectText } from '../../model/subject-text.ts';
+import type { UsersetRef } from '../../model/expand-tree.ts';
+import type { Derivation, Obstacle, ObstacleKind } from '../../model/explanation.ts';
+import { type RelationTuple, subjectText } from '../../model/relation-tuple.ts';
 import { whyUndecided } from '../../model/undecided-condition.ts';
 import { OP_EXCLUSION, OP_INTERSECTION, OP_LEAF, type Op } from '../bound/bound-model.ts';
+import { borrowTable, releaseTable } from '../bound/pair-table.ts';
 import type { Steps } from '../general/gate-system.ts';
 import { BlameGraph } from './blame-graph.ts';
 import { type Blame, BlameWalk } from './blame-walk.ts';
 import { findProof } from './explain-allow.ts';
 import type { ExplainContext } from './explain-ground.ts';
-import { obstacleOf, tupleText, undecidedText, usersetText } from './obstacle-text.ts';
 import { RemedySearch } from './remedy-search.ts';
-import { borrowTable, releaseTable } from './spare-tables.ts';
 import { tupleOfEdge } from './tuple-of-edge.ts';
 
 const OBSTACLES_MAX = 100;
@@ -213,4 +212,38 @@ function undecidedElsewhere({ query }: ExplainContext, graph: BlameGraph): Obsta
   const of = subjectText(query.subject);
   const message = `whether a member of ${of} holds ${where} could not be decided`;
   return obstacleOf('conditionUndecided', query, { message });
+}
+
+/** `doc:1#viewer`. */
+export function usersetText({ namespace, objectId, relation }: UsersetRef): string {
+  return `${namespace}:${objectId}#${relation}`;
+}
+
+/** `doc:1#viewer@user:alice`. */
+export function tupleText(tuple: RelationTuple): string {
+  return `${usersetText(tuple)}@${subjectText(tuple.subject)}`;
+}
+
+/** What an obstacle says of itself beyond its kind and place. */
+export type ObstacleDetail = {
+  readonly tuple?: RelationTuple | undefined;
+  readonly derivation?: Obstacle['derivation'];
+  readonly missingInputs?: readonly string[] | undefined;
+  readonly message: string;
+};
+
+/** An obstacle; what it does not have is empty. */
+export function obstacleOf(
+  kind: ObstacleKind,
+  place: UsersetRef,
+  detail: ObstacleDetail,
+): Obstacle {
+  const { namespace, objectId, relation } = place;
+  const { tuple, derivation, missingInputs = [], message } = detail;
+  return { kind, namespace, objectId, relation, tuple, derivation, missingInputs, message };
+}
+
+/** That a conditional tuple could not be decided, and why. */
+export function undecidedText(tuple: RelationTuple, reason: string): string {
+  return `the condition "${tuple.conditionName}" of ${tupleText(tuple)} could not be decided: ${reason}`;
 }

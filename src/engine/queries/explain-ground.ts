@@ -1,8 +1,7 @@
-import type { CheckQuery } from '../../model/check-query.ts';
 import type { UsersetRef } from '../../model/expand-tree.ts';
 import type { Derivation } from '../../model/explanation.ts';
 import type { NamespaceModel } from '../../model/namespace-model.ts';
-import { type RelationTuple, tupleIdentity } from '../../model/relation-tuple.ts';
+import { type CheckQuery, type RelationTuple, tupleIdentity } from '../../model/relation-tuple.ts';
 import { EMPTY_NAME, type TupleReader, typedWildcardOf } from '../../model/tuple-reader.ts';
 import type { Scope, Target } from '../bound/scope.ts';
 import type { GeneralEvaluator } from '../general-evaluator.ts';

@@ -1,5 +1,5 @@
-import type { CheckQuery } from '../../model/check-query.ts';
 import type { Explanation } from '../../model/explanation.ts';
+import type { CheckQuery } from '../../model/relation-tuple.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { EvaluationTask } from '../bound/evaluator-api.ts';
 import { UNDETERMINED, TRUE, type Value } from '../bound/scope.ts';

@@ -8,8 +8,7 @@ import { CHECKS_ADVICE, WALK_ADVICE } from '../general/list-objects-run.ts';
 import { ObjectWalk } from '../general/object-walk.ts';
 import { type AskedSubject, askedSubjectOf } from './asked-subject.ts';
 import { InOrder } from './in-order.ts';
-import { laterThan } from './later-than.ts';
-import { ListCapacity } from './list-capacity.ts';
+import { laterThan, ListCapacity } from './list-capacity.ts';
 import { stepsOf } from './steps-task.ts';
 import { anyUndecided } from './undecided-objects.ts';
 

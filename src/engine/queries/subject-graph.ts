@@ -11,7 +11,7 @@ import { BACKSTOP_DEPTH } from '../bound/evaluator-api.ts';
 import { PairTable } from '../bound/pair-table.ts';
 import { UNDETERMINED, FALSE, type Scope, TRUE, type Value } from '../bound/scope.ts';
 import type { Steps } from '../general/gate-system.ts';
-import { laterThan } from './later-than.ts';
+import { laterThan } from './list-capacity.ts';
 import type { ListedKind } from './listed-kind.ts';
 
 /** How a vertex follows from its operands. */

@@ -11,7 +11,7 @@ import {
   type RefusedQuestion,
   RefusedQuestionSchema,
 } from '../../gen/gatehouse/v1/budget_service_pb.ts';
-import { fieldError } from '../../model/field-error.ts';
+import { fieldError } from '../../model/reasons.ts';
 import type { Subject } from '../../model/relation-tuple.ts';
 import type { ShardClient } from '../../protocol/shard-client.ts';
 import type { ProjectService } from '../../services/project-service.ts';

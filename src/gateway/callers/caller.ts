@@ -1,8 +1,8 @@
 import { createContextKey } from '@connectrpc/connect';
+import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { TokenBucket } from '../../shared/token-bucket.ts';
 import { CallerScopes } from './caller-scopes.ts';
-import type { CallersReason } from './callers-reason.ts';
 import type { MethodRule, PlacedRule } from './method-rules.ts';
 
 /** What is counted of the calls of a caller, and reported in metrics. */
@@ -75,7 +75,7 @@ export class Credential {
 
   revoke(): void {
     this.#revocation.abort(
-      new AppError<CallersReason>(
+      new AppError<AuthzReason>(
         'CREDENTIAL_REVOKED',
         'the credential of this stream is no longer valid, or its scopes have changed',
       ),
@@ -114,7 +114,7 @@ export const kCredential = createContextKey<Credential>(NOBODY, { description: '
 /** The error of a call beyond the scopes of its caller; it says nothing of what is stored there. */
 export function scopeRefused(caller: string, rule: MethodRule): AppError {
   const { service, method, needs } = rule;
-  return new AppError<CallersReason>(
+  return new AppError<AuthzReason>(
     'SCOPE_REFUSED',
     `no scope of ${caller} lets it call ${service}/${method} (${needs.join(' and ')}) there`,
     { caller, method: `${service}/${method}` },
@@ -123,7 +123,7 @@ export function scopeRefused(caller: string, rule: MethodRule): AppError {
 
 /** The error of a call beyond the rate of its caller. */
 export function rateLimited(caller: string): AppError {
-  return new AppError<CallersReason>('RATE_LIMITED', `${caller} makes more calls than it may`, {
+  return new AppError<AuthzReason>('RATE_LIMITED', `${caller} makes more calls than it may`, {
     caller,
   });
 }

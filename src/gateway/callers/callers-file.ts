@@ -1,7 +1,7 @@
+import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { RateLimit } from '../../shared/token-bucket.ts';
 import type { CallerScope } from './caller-scopes.ts';
-import type { CallersReason } from './callers-reason.ts';
 import { METHOD_CLASSES, type MethodClass, SCOPED_SERVICES } from './method-rules.ts';
 
 /** Who a JWT is of: its claims `iss` and `sub`. */
@@ -280,5 +280,5 @@ function assertUnique(path: string, what: string, lists: readonly (readonly stri
 
 function problem(path: string, text: string): AppError {
   const message = path === '' ? text : `${path} ${text}`;
-  return new AppError<CallersReason>('CONFIG_INVALID', message);
+  return new AppError<AuthzReason>('CONFIG_INVALID', message);
 }

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { parseCallersFile } from './callers-file.ts';
 import { Callers } from './callers.ts';
+import { tokenHash } from './credential-table.ts';
 import { mustRule } from './method-rules.ts';
-import { tokenHash } from './token-hash.ts';
 
 const scope = { projects: ['atlas'], tenants: ['acme'], services: '*', methods: '*' };
 const file = (...callers: unknown[]) => parseCallersFile(JSON.stringify({ callers }));

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { bearerStart } from '../../http/service-tokens.ts';
+import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { TokenBucket } from '../../shared/token-bucket.ts';
 import { CallerScopes, EVERYTHING, type CallerScope } from './caller-scopes.ts';
 import { Caller, type CallCounts, Credential, type CredentialSource } from './caller.ts';
 import type { CallerDefinition, CallersFile, IssuerDefinition } from './callers-file.ts';
-import type { CallersReason } from './callers-reason.ts';
 import { CredentialTable, type KnownToken } from './credential-table.ts';
 import { JwksFeed } from './jwks-feed.ts';
 import { type CheckedJwt, checkJwt, isJwt } from './jwt-checks.ts';
@@ -256,7 +256,7 @@ export class Callers implements CredentialSource {
     if (this.#checks.size >= CHECKS_MAX) {
       const text = `${CHECKS_MAX} tokens are being checked already`;
       return Promise.reject(
-        new AppError<CallersReason>('RATE_LIMITED', text, { limit: String(CHECKS_MAX) }),
+        new AppError<AuthzReason>('RATE_LIMITED', text, { limit: String(CHECKS_MAX) }),
       );
     }
     const check = checkJwt(token, (issuer) => this.#feeds.get(issuer))

@@ -1,7 +1,7 @@
 import { decodeJwt, errors, jwtVerify } from 'jose';
+import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { JwtSubject } from './callers-file.ts';
-import type { CallersReason } from './callers-reason.ts';
 import type { JwksFeed } from './jwks-feed.ts';
 
 /** A JWT whose signature and claims were checked. */
@@ -61,7 +61,7 @@ export async function checkJwt(
 }
 
 function keysUnavailable(): AppError {
-  return new AppError<CallersReason>(
+  return new AppError<AuthzReason>(
     'KEYS_UNAVAILABLE',
     'the keys of the issuer of this token are being fetched: try again',
   );

@@ -1,5 +1,5 @@
 import type { HandlerContext } from '@connectrpc/connect';
-import { kRequestId } from '../../http/connect/protocol/adapter-request-id.ts';
+import { kRequestId } from '../../http/connect/protocol/caller-port.ts';
 import { type Credential, kCredential } from '../callers/caller.ts';
 
 /** Read once: a getter that costs more than the clock itself. */

@@ -1,9 +1,12 @@
 import { Code } from '@connectrpc/connect';
+import { malformedBinary, malformedJson } from '../../decoding/malformed-message.ts';
+import type { MalformedMessage } from '../../http/connect/protocol/call-errors.ts';
 import { createConnectErrors } from '../../http/connect/protocol/connect-errors.ts';
+import type { AuthzReason } from '../../model/reasons.ts';
+import type { AppError } from '../../shared/app-error.ts';
 
 /**
- * The only mapping from reasons to Connect codes; the HTTP status follows from the code. It has the reasons of
- * all rooms, and no other ones: authz/error-reasons.ts unites them and does not compile otherwise.
+ * The only mapping from reasons to Connect codes; the HTTP status follows from the code.
  */
 export const CODE_OF_REASON = {
   BODY_MALFORMED: Code.InvalidArgument,
@@ -84,7 +87,7 @@ export const CODE_OF_REASON = {
   CANCELLED: Code.Canceled,
   CONFIG_INVALID: Code.Internal,
   INTERNAL: Code.Internal,
-} as const satisfies Readonly<Record<string, Code>>;
+} as const satisfies Readonly<Record<AuthzReason, Code>>;
 
 /** How errors of this service look on the wire. */
 export const AUTHZ_ERRORS = createConnectErrors(CODE_OF_REASON);
@@ -96,3 +99,9 @@ export const {
   httpStatusOfReason,
   sendConnectError,
 } = AUTHZ_ERRORS;
+
+/** BODY_MALFORMED for what protobuf's readers threw about a message. Names the field where it is JSON. */
+export function malformedMessage(thrown: Error, { input, isBinary }: MalformedMessage): AppError {
+  const text = thrown.message;
+  return isBinary ? malformedBinary(text, thrown) : malformedJson(text, thrown, input);
+}

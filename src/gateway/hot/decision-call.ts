@@ -22,9 +22,8 @@ import type { ParkedCall } from '../reads/parked-read.ts';
 import type { QueryRecorder } from '../reads/query-recorder.ts';
 import type { ReadScopes } from '../reads/read-scopes.ts';
 import { type DecisionAnswer, framedAnswer, isSentPlain, preparedAnswer } from './answer-frames.ts';
-import type { PlainHead } from './call-head.ts';
+import { isCompressedMessage, messageOf, type PlainHead } from './call-head.ts';
 import type { DecisionReader } from './decision-reader.ts';
-import { isCompressedMessage, messageOf } from './envelope.ts';
 import { type HotMethod, LARGE_BODY_BYTES } from './hot-methods.ts';
 import { createScopeScan } from './scope-scan.ts';
 

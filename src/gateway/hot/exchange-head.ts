@@ -1,5 +1,5 @@
 import { ENVELOPE_BYTES } from '../../http/bodies/envelope.ts';
-import { isKnownVersion, VERSION_HEADER } from '../../http/connect/protocol/protocol-version.ts';
+import { isKnownVersion, VERSION_HEADER } from '../../http/connect/protocol/wire.ts';
 import type { HttpExchange } from '../../http/exchange/http-exchange.ts';
 import { callHeadOf, callTypeOf, type PlainHead } from './call-head.ts';
 

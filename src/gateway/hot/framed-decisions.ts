@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http2';
 import type { BodyDeadlines } from '../../http/bodies/body-deadlines.ts';
 import { BodyPool } from '../../http/bodies/body-pool.ts';
 import type { ConnectAdapter } from '../../http/connect/adapter-options.ts';
-import { isKnownVersion, VERSION_HEADER } from '../../http/connect/protocol/protocol-version.ts';
+import { isKnownVersion, VERSION_HEADER } from '../../http/connect/protocol/wire.ts';
 import type { UnreadAnswers } from '../../http/exchange/unread-answers.ts';
 import type { Http2RequestStream } from '../../http/http2/request-stream.ts';
 import type { CredentialSource } from '../callers/caller.ts';

@@ -1,9 +1,8 @@
 import type { AssertionThreads } from '../../assertions/assertion-threads.ts';
 import type { FilesResult, NamedText } from '../../assertions/test-files.ts';
 import type { AssertionFile } from '../../gen/gatehouse/v1/model_service_pb.ts';
-import { fieldError } from '../../model/field-error.ts';
 import { checkText } from '../../model/names.ts';
-import type { ServicesReason } from '../../services/services-reason.ts';
+import { type AuthzReason, fieldError } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { sharedNowMs } from '../connect/call-context.ts';
 
@@ -58,7 +57,7 @@ export class AssertionTests {
     if (first === undefined) return;
     const { file, line, test, assertion, expected, actual } = first;
     const which = `${file}:${line}: ${test}: ${assertion}: expected ${expected}, is ${actual}`;
-    throw new AppError<ServicesReason>(
+    throw new AppError<AuthzReason>(
       'MODEL_TESTS_FAILED',
       `${call.field}: ${failures.length} of ${assertions} assertions do not hold; ${which}`,
       { field: call.field, failures: String(failures.length), assertions: String(assertions) },

@@ -1,3 +1,4 @@
+import type { AuthzReason } from '../../model/reasons.ts';
 import {
   PREVIEW_AFTER,
   PREVIEW_BEFORE,
@@ -7,7 +8,6 @@ import {
   type QueryResults,
 } from '../../protocol/queries.ts';
 import type { ShardClient } from '../../protocol/shard-client.ts';
-import type { ServicesReason } from '../../services/services-reason.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { type CallDefaults, sharedNowMs } from '../connect/call-context.ts';
 import type { QueryRecorder, RecordedQuery } from '../reads/query-recorder.ts';
@@ -75,7 +75,7 @@ export class ModelPreviews {
     if (this.#running >= RUNNING_MAX) {
       const limit = String(RUNNING_MAX);
       const problem = `${limit} previews are running already`;
-      throw new AppError<ServicesReason>('QUEUE_FULL', problem, { limit });
+      throw new AppError<AuthzReason>('QUEUE_FULL', problem, { limit });
     }
     this.#running += 1;
     try {

@@ -2,9 +2,9 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { ModelProblemSchema, ModelSource } from '../../gen/gatehouse/v1/model_service_pb.ts';
 import { parseGate, type ParsedGate } from '../../language/gate/parse-gate.ts';
 import type { ModelProblem } from '../../model/model-json.ts';
-import type { ModelReason } from '../../model/model-reason.ts';
 import { checkText, requiredError } from '../../model/names.ts';
 import { type CheckedModel, checkModelDocument } from '../../model/namespace-model.ts';
+import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
 
 /** A model that may be written, as a request gives it. */
@@ -42,7 +42,7 @@ function checkedGate({ json, locate }: ParsedGate): CheckedModel {
     const { line, column } = locate(error.metadata['path']);
     const metadata = { ...error.metadata, line: String(line), column: String(column) };
     const text = `${error.message} (line ${line}, column ${column})`;
-    throw new AppError<ModelReason>('MODEL_INVALID', text, metadata, error);
+    throw new AppError<AuthzReason>('MODEL_INVALID', text, metadata, error);
   }
 }
 

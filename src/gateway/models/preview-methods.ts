@@ -5,7 +5,7 @@ import type {
   ModelService,
   PreviewModelResponseSchema,
 } from '../../gen/gatehouse/v1/model_service_pb.ts';
-import { fieldError } from '../../model/field-error.ts';
+import { fieldError } from '../../model/reasons.ts';
 import type { ModelOptions } from './model-options.ts';
 import type { PreviewProgress } from './model-previews.ts';
 import { sourcedModel } from './model-source.ts';

@@ -5,7 +5,6 @@ import type {
   PreviewQuestions,
   PreviewQuestionSchema,
 } from '../../gen/gatehouse/v1/model_service_pb.ts';
-import { fieldError } from '../../model/field-error.ts';
 import {
   checkNamespace,
   checkObjectId,
@@ -13,6 +12,7 @@ import {
   checkTenantId,
   checkUserId,
 } from '../../model/names.ts';
+import { fieldError } from '../../model/reasons.ts';
 import { structText } from '../../requests/check-request.ts';
 import type { RecordedQuery } from '../reads/query-recorder.ts';
 

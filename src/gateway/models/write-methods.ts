@@ -5,9 +5,8 @@ import type {
   PreviewGuard,
   WriteModelRequest,
 } from '../../gen/gatehouse/v1/model_service_pb.ts';
-import { fieldError } from '../../model/field-error.ts';
+import { type AuthzReason, fieldError } from '../../model/reasons.ts';
 import type { ModelWriteRequest } from '../../services/models/model-history.ts';
-import type { ServicesReason } from '../../services/services-reason.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { deadlineOf } from '../connect/call-context.ts';
 import { authorOf, type ModelOptions } from './model-options.ts';
@@ -110,7 +109,7 @@ function judge(guard: PreviewGuard, last: PreviewProgress, named: string): void 
     answered: String(last.answered),
   };
   const refuse = (problem: string): never => {
-    throw new AppError<ServicesReason>('MODEL_GUARD_REFUSED', `guard: ${problem}`, counts);
+    throw new AppError<AuthzReason>('MODEL_GUARD_REFUSED', `guard: ${problem}`, counts);
   };
   if (guard.refuseNewAllows && last.newAllows > 0) {
     refuse(`${last.newAllows} of ${last.answered} answers would become allows: ${named}`);

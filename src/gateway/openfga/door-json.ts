@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
-import { assertJsonBounds } from '../../decoding/json-bounds.ts';
+import { assertJsonBounds } from '../../decoding/json-count.ts';
 import { DoorError, invalid } from './door-error.ts';
 
 /** An object of a body; a member that is null is absent. */

@@ -1,9 +1,9 @@
 import { createContextValues, createHandlerContext } from '@connectrpc/connect';
 import { QueryService } from '../../gen/gatehouse/v1/query_service_pb.ts';
-import { kRequestId } from '../../http/connect/protocol/adapter-request-id.ts';
-import type { ConnectReason } from '../../http/connect/protocol/connect-reason.ts';
+import { kRequestId } from '../../http/connect/protocol/caller-port.ts';
 import type { HttpExchange } from '../../http/exchange/http-exchange.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../../http/request-id.ts';
+import type { AuthzReason } from '../../model/reasons.ts';
 import type { OpenFgaStore } from '../../services/openfga/openfga-stores.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { type Admission, type Credential, kCredential } from '../callers/caller.ts';
@@ -195,7 +195,7 @@ export class OpenFgaDoor {
 }
 
 /** Why the signal of a call is aborted when it has ended; a constant, since a stack costs more. */
-const COMPLETE = new AppError<ConnectReason>('CANCELLED', 'the call is complete');
+const COMPLETE = new AppError<AuthzReason>('CANCELLED', 'the call is complete');
 
 /** Whether a path is one of this API; slashes may be doubled. */
 export function isDoorPath(path: string): boolean {
@@ -225,7 +225,7 @@ function requestOf(exchange: HttpExchange): DoorRequest {
   const isKnown = root === 'stores' && more.length === 0;
   const gone = new AbortController();
   exchange.onAborted(() =>
-    gone.abort(new AppError<ConnectReason>('CANCELLED', 'the caller has gone')),
+    gone.abort(new AppError<AuthzReason>('CANCELLED', 'the caller has gone')),
   );
   const ofStores = storeId === '' ? '/stores' : '/stores/:store';
   return {

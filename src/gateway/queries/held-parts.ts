@@ -1,5 +1,5 @@
+import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { RpcReason } from '../rpc/rpc-reason.ts';
 
 /** Characters that all streams of a process hold together for readers who are slower than the workers. */
 const HELD_MAX = 256 * 1_048_576;
@@ -22,7 +22,7 @@ export class HeldCapacity {
   /** Errors: QUEUE_FULL; then nothing was taken. */
   take(size: number): void {
     if (this.#held + size > this.#heldMax) {
-      throw new AppError<RpcReason>(
+      throw new AppError<AuthzReason>(
         'QUEUE_FULL',
         `streams hold ${this.#heldMax} characters for slow readers already`,
         { limit: String(this.#heldMax) },
@@ -109,7 +109,7 @@ export class HeldParts<Part> {
     this.#stall = setTimeout(() => {
       const seconds = this.#stallMs / 1_000;
       const text = `nothing of the stream was read for ${seconds} s`;
-      this.fail(new AppError<RpcReason>('DEADLINE_EXCEEDED', text));
+      this.fail(new AppError<AuthzReason>('DEADLINE_EXCEEDED', text));
     }, this.#stallMs).unref();
   }
 

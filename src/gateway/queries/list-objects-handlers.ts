@@ -7,7 +7,7 @@ import {
 } from '../../gen/gatehouse/v1/query_service_pb.ts';
 import { checkNamespace, checkRelation } from '../../model/names.ts';
 import type { ObjectsOf } from '../../protocol/queries.ts';
-import { askedSubject } from '../../requests/asked-query.ts';
+import { askedSubject } from '../../requests/query-methods.ts';
 import { ServedProject } from '../../services/served-project.ts';
 import { sharedNowMs } from '../connect/call-context.ts';
 import { listAnswerWith } from '../rpc/list-answer.ts';

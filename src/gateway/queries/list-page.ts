@@ -1,6 +1,5 @@
 import type { HandlerContext } from '@connectrpc/connect';
-import { fieldError } from '../../model/field-error.ts';
-import type { ModelReason } from '../../model/model-reason.ts';
+import { type AuthzReason, fieldError } from '../../model/reasons.ts';
 import type { ListPage } from '../../model/subject-list.ts';
 import type { QueryArgs, Revision } from '../../protocol/queries.ts';
 import type { ScopedQuery } from '../../requests/scoped-query.ts';
@@ -94,7 +93,7 @@ function ofPage<T>(work: () => T): T {
 /** TOKEN_INVALID as the fault of the page token; other errors as they are. */
 function pageError(error: unknown): unknown {
   if (!(error instanceof AppError) || error.reason !== 'TOKEN_INVALID') return error;
-  return new AppError<ModelReason>(
+  return new AppError<AuthzReason>(
     'TOKEN_INVALID',
     'page_token: is not a token of this project and tenant, or of a history that has ended: begin with the first page',
     { field: 'page_token' },

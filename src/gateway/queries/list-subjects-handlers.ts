@@ -4,8 +4,8 @@ import {
   ListSubjectsResponseSchema,
   type QueryService,
 } from '../../gen/gatehouse/v1/query_service_pb.ts';
-import { fieldError } from '../../model/field-error.ts';
 import { checkNamespace, checkRelation } from '../../model/names.ts';
+import { fieldError } from '../../model/reasons.ts';
 import type { SubjectList } from '../../model/subject-list.ts';
 import { checkObjectRelation } from '../../requests/check-request.ts';
 import { listAnswerWith } from '../rpc/list-answer.ts';

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { hash } from 'node:crypto';
-import { fieldError } from '../../model/field-error.ts';
+import { fieldError } from '../../model/reasons.ts';
 
 /**
  * A page token says after which id a list goes on, and at which revision it began. It is valid on every instance:

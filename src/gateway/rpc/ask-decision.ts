@@ -13,6 +13,7 @@ import {
   type ListObjectsRequest,
 } from '../../gen/workspace/v1/authz_service_pb.ts';
 import { withEncoded } from '../../http/connect/encoded-answer.ts';
+import type { AuthzReason } from '../../model/reasons.ts';
 import type {
   DecisionMethod,
   RawAnswer,
@@ -25,7 +26,6 @@ import { DECISION_REQUESTS } from '../../requests/decode-request.ts';
 import { AppError, errorFromData } from '../../shared/app-error.ts';
 import { DECODE_TURNS, runInSlices } from '../../shared/slice-queue.ts';
 import { isJsonWanted } from './list-answer.ts';
-import type { RpcReason } from './rpc-reason.ts';
 
 /** Items that are encoded in one step. */
 const ITEMS_PER_STEP = 256;
@@ -94,7 +94,7 @@ function askRaw(
 }
 
 function cancelled(): AppError {
-  return new AppError<RpcReason>('CANCELLED', 'the caller has gone');
+  return new AppError<AuthzReason>('CANCELLED', 'the caller has gone');
 }
 
 /** The message of an answer; it is not decoded where its bytes leave as they came. */

@@ -1,6 +1,8 @@
 import { BudgetService } from '../../gen/gatehouse/v1/budget_service_pb.ts';
 import { ModelService } from '../../gen/gatehouse/v1/model_service_pb.ts';
 import { AdminService } from '../../gen/workspace/v1/admin_service_pb.ts';
+import { isOneOfSecrets } from '../../http/service-tokens.ts';
+import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
 import {
   type Admission,
@@ -9,8 +11,6 @@ import {
   type CredentialSource,
   rateLimited,
 } from '../callers/caller.ts';
-import { adminRefusal } from './authentication.ts';
-import type { RpcReason } from './rpc-reason.ts';
 
 /** Who calls, by an `Authorization` header. */
 export interface CallerSource extends CredentialSource {
@@ -41,7 +41,7 @@ const PREFIXES = {
 
 /** The error of a call without a credential that counts; it does not say what is wrong with it. */
 export function credentialInvalid(): AppError {
-  return new AppError<RpcReason>('CREDENTIAL_INVALID', 'a valid service token is required');
+  return new AppError<AuthzReason>('CREDENTIAL_INVALID', 'a valid service token is required');
 }
 
 /** A credential, counted against the rate of its caller. */
@@ -80,4 +80,16 @@ export function createAuthorize({ callers, adminSecrets, openServices }: Credent
       admitted instanceof AppError ? admitted : (adminRefusal(secret, adminSecrets()) ?? admitted);
     return admission instanceof Promise ? admission.then(finish) : finish(admission);
   };
+}
+
+/** Why a call of AdminService is refused, or null. `secrets` is empty when none is configured. */
+export function adminRefusal(given: string, secrets: readonly string[]): AppError | null {
+  if (secrets.length === 0) {
+    return new AppError<AuthzReason>(
+      'ADMIN_DISABLED',
+      'AdminService is disabled: no operator secret is set',
+    );
+  }
+  if (isOneOfSecrets(given, secrets)) return null;
+  return new AppError<AuthzReason>('ADMIN_SECRET_INVALID', 'X-Admin-Secret is missing or wrong');
 }

@@ -8,8 +8,8 @@ import {
   ListObjectsResponseSchema,
   ReadRelationTuplesResponseSchema,
 } from '../../gen/workspace/v1/authz_service_pb.ts';
-import type { CheckQuery } from '../../model/check-query.ts';
 import { checkTenantId } from '../../model/names.ts';
+import type { CheckQuery } from '../../model/relation-tuple.ts';
 import type { ReadScope, ShardClient } from '../../protocol/shard-client.ts';
 import { checkObjectRelation, checkQueryFromProto } from '../../requests/check-request.ts';
 import { assertBatch, checkedItem, listedObjects } from '../../requests/decision-request.ts';

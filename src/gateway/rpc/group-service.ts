@@ -21,7 +21,7 @@ import type { Group, GroupService as Groups } from '../../services/groups/group-
 import type { WriteMeta } from '../../services/ports.ts';
 import type { CallDefaults } from '../connect/call-context.ts';
 import { pagedAnswer } from './list-answer.ts';
-import { managementCallOf } from './management-call.ts';
+import { managementCallOf } from './write-meta.ts';
 
 export type GroupHandlersOptions = CallDefaults & {
   readonly groups: Groups;

@@ -1,8 +1,8 @@
 import type { DescMessage, MessageInitShape } from '@bufbuild/protobuf';
 import type { HandlerContext } from '@connectrpc/connect';
+import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { encodeList, encodePages, SLICED_ITEMS_MIN } from './list-encoder.ts';
-import type { RpcReason } from './rpc-reason.ts';
 
 /** The message that holds these items and nothing else. */
 type MessageOf<Desc extends DescMessage, Item> = (items: readonly Item[]) => MessageInitShape<Desc>;
@@ -70,7 +70,7 @@ async function* joined<Item>(
 ): AsyncGenerator<readonly Item[], void, undefined> {
   yield head;
   for (;;) {
-    if (signal.aborted) throw new AppError<RpcReason>('CANCELLED', 'the caller has gone');
+    if (signal.aborted) throw new AppError<AuthzReason>('CANCELLED', 'the caller has gone');
     const { done, value } = await rest.next();
     if (done === true) return;
     yield value;

@@ -22,7 +22,7 @@ import type {
 import type { WorkspaceUseCases } from '../../services/workspaces/workspace-use-cases.ts';
 import type { CallDefaults } from '../connect/call-context.ts';
 import { pagedAnswer } from './list-answer.ts';
-import { managementCallOf } from './management-call.ts';
+import { managementCallOf } from './write-meta.ts';
 
 export type WorkspaceServiceOptions = CallDefaults & {
   readonly workspaces: WorkspaceUseCases;

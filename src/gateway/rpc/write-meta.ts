@@ -1,6 +1,12 @@
 import type { HandlerContext } from '@connectrpc/connect';
+import type { ManagementCall } from '../../services/management-call.ts';
 import type { WriteMeta } from '../../services/ports.ts';
-import { callerOfCall, requestIdOfCall } from '../connect/call-context.ts';
+import {
+  type CallDefaults,
+  callerOfCall,
+  deadlineOf,
+  requestIdOfCall,
+} from '../connect/call-context.ts';
 
 /** Who changes something by this call, and until when; `actingUserId` is null where the method has no acting user. */
 export function writeMetaOf(
@@ -14,5 +20,24 @@ export function writeMetaOf(
     caller: callerOfCall(context),
     requestId: requestIdOfCall(context),
     deadlineMs,
+  };
+}
+
+/** The common part of a request of WorkspaceService or GroupService, with what its call knows. */
+export function managementCallOf(
+  request: {
+    readonly actingUserId: string;
+    readonly projectId: string;
+    readonly tenantId: string;
+  },
+  context: HandlerContext,
+  defaults: CallDefaults,
+): ManagementCall {
+  const { actingUserId, projectId, tenantId } = request;
+  return {
+    actingUserId,
+    projectId,
+    tenantId,
+    meta: writeMetaOf(context, deadlineOf(context, defaults), actingUserId),
   };
 }

@@ -1,6 +1,6 @@
 import { createHash, type Hash } from 'node:crypto';
+import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { TuplesReason } from './tuples-reason.ts';
 
 /** The hash over an export's lines, by its name in OpenSSL. */
 const DIGEST = 'sha256';
@@ -113,7 +113,7 @@ export class ExportReader {
     if (count === this.#count && digest === hash.digest('hex')) return;
     const said = typeof count === 'number' ? `${count} tuples` : 'no count';
     const found = count === this.#count ? 'other bytes of them' : String(this.#count);
-    throw new AppError<TuplesReason>(
+    throw new AppError<AuthzReason>(
       'EXPORT_ALTERED',
       `line ${line}: says ${said}, and ${found} came; nothing was written. Export again, or take the lines with begin and end out of a file that was altered on purpose`,
       { line: String(line) },
@@ -125,7 +125,7 @@ export class ExportReader {
       this.#cursor === ''
         ? ''
         : `, or keep the lines up to ${this.#cursorLine} and append the export with cursor=${this.#cursor}`;
-    return new AppError<TuplesReason>(
+    return new AppError<AuthzReason>(
       'EXPORT_CUT',
       `the export was cut: ${problem}; nothing was written. Export again${after}`,
       { cursor: this.#cursor },

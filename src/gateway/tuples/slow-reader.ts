@@ -1,9 +1,9 @@
 import type { HttpExchange } from '../../http/exchange/http-exchange.ts';
+import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { TuplesReason } from './tuples-reason.ts';
 
 /** A reader of a stream took nothing for too long. */
-export class StalledError extends AppError<TuplesReason> {
+export class StalledError extends AppError<AuthzReason> {
   constructor(stallMs: number) {
     super('DEADLINE_EXCEEDED', `nothing of the stream was read for ${stallMs / 1_000} s`);
   }

@@ -2,6 +2,7 @@ import type { CallFailure } from '../../http/connect/outgoing-error.ts';
 import { internalError } from '../../http/connect/protocol/call-errors.ts';
 import type { HttpExchange } from '../../http/exchange/http-exchange.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../../http/request-id.ts';
+import type { AuthzReason } from '../../model/reasons.ts';
 import type { TupleExport } from '../../services/bulk/tuple-export.ts';
 import type { TupleImport } from '../../services/bulk/tuple-import.ts';
 import type { TupleWatch } from '../../services/watch/tuple-watch.ts';
@@ -11,7 +12,6 @@ import { mustAdmit, type OnRefused } from '../callers/guarded-service.ts';
 import type { PlacedRule } from '../callers/method-rules.ts';
 import { errorBody, sendConnectError } from '../connect/connect-error.ts';
 import { finishWith, StalledError } from './slow-reader.ts';
-import type { TuplesReason } from './tuples-reason.ts';
 
 const SERVICE = 'gatehouse.v1.TupleService';
 
@@ -56,8 +56,8 @@ export function openTupleCall(
   begin: (call: TupleCall) => void,
 ): void {
   const requestId = requestIdOf(exchange.header(REQUEST_ID_HEADER));
-  const refuse = (reason: TuplesReason, message: string): void => {
-    sendConnectError(exchange, new AppError<TuplesReason>(reason, message), requestId);
+  const refuse = (reason: AuthzReason, message: string): void => {
+    sendConnectError(exchange, new AppError<AuthzReason>(reason, message), requestId);
   };
   if (parts === null) return refuse('STORE_UNAVAILABLE', 'the service is starting');
   if (exchange.header('origin') !== '') {
@@ -80,7 +80,7 @@ export function openTupleCall(
 function goneSignal(exchange: HttpExchange): AbortSignal {
   const controller = new AbortController();
   exchange.onAborted(() =>
-    controller.abort(new AppError<TuplesReason>('CANCELLED', 'the caller has gone')),
+    controller.abort(new AppError<AuthzReason>('CANCELLED', 'the caller has gone')),
   );
   return controller.signal;
 }

@@ -10,8 +10,8 @@ import {
   StreamTuplesResponseSchema,
   type TupleService,
 } from '../../gen/gatehouse/v1/tuple_service_pb.ts';
-import { fieldError } from '../../model/field-error.ts';
 import { requiredError } from '../../model/names.ts';
+import { fieldError } from '../../model/reasons.ts';
 import { timestampFromMicroseconds, tupleToProto } from '../../requests/tuple-to-proto.ts';
 import type { GuardedWrites } from '../../services/bulk/guarded-write.ts';
 import type { TupleDelete } from '../../services/bulk/tuple-delete.ts';

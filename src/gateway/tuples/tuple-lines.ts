@@ -1,17 +1,16 @@
 import { TextDecoder } from 'node:util';
 import type { JsonValue } from '@bufbuild/protobuf';
 import { STRUCT_VALUES_MAX, UNSCANNED_BYTES_MAX } from '../../decoding/decode-limits.ts';
-import { assertJsonBounds, type JsonBounds } from '../../decoding/json-bounds.ts';
+import { assertJsonBounds, type JsonBounds } from '../../decoding/json-count.ts';
 import { messageOfJson } from '../../decoding/json-values.ts';
 import { RelationTupleSchema } from '../../gen/workspace/v1/authz_service_pb.ts';
-import { fieldError } from '../../model/field-error.ts';
 import type { RawSubject, RawTimestamp, RawTuple } from '../../model/raw-tuple.ts';
+import { type AuthzReason, fieldError } from '../../model/reasons.ts';
 import type { ImportedTuple } from '../../services/tuple-requests.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { nanosOf, parseTimestamp } from '../../shared/instant.ts';
 import { DECODE_TURNS } from '../../shared/slice-queue.ts';
 import type { ExportReader } from './export-frame.ts';
-import type { TuplesReason } from './tuples-reason.ts';
 
 const NEWLINE = 0x0a;
 /** Lines of one batch: others get their turn between batches. */
@@ -221,7 +220,7 @@ function lineError(line: number, problem: string, cause?: unknown): AppError {
 }
 
 function lineTooLong(line: number, bytesMax: number): AppError {
-  return new AppError<TuplesReason>(
+  return new AppError<AuthzReason>(
     'BODY_TOO_LARGE',
     `line ${line}: has more than ${bytesMax} bytes`,
     { limit: String(bytesMax) },

@@ -1,5 +1,5 @@
-import { fieldError } from '../../model/field-error.ts';
 import type { RawSubject } from '../../model/raw-tuple.ts';
+import { fieldError } from '../../model/reasons.ts';
 import type { ExportTuplesRequest } from '../../services/bulk/tuple-export.ts';
 import type { RawFilter } from '../../services/bulk/tuple-filter.ts';
 import type { WatchTuplesRequest } from '../../services/watch/tuple-watch.ts';

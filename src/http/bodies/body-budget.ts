@@ -1,6 +1,6 @@
 import { AppError } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
-import type { HttpReason } from '../http-reason.ts';
+import type { SharedReason } from '../../shared/reasons.ts';
 
 /** Which share was used up. */
 type BodyShare = 'caller' | 'unauthenticated' | 'process';
@@ -248,7 +248,7 @@ function noCapacity(share: BodyShare, bytesMax: number): AppError {
     limit_bytes: String(bytesMax),
     retry_after_ms: String(RETRY_AFTER_MS),
   };
-  return new AppError<HttpReason>(
+  return new AppError<SharedReason>(
     'BODY_MEMORY_EXHAUSTED',
     `there is no room for the body: ${whose} for request bodies; send it again later`,
     metadata,

@@ -1,9 +1,9 @@
+import { AppError } from '../../shared/app-error.ts';
 /*
  * Chunks of requests flow into this folder, whole bodies out of it. `body-intake` gathers one, `body-budget` counts the bytes of all, `body-deadlines` ends slow ones, `body-pool` lends
  * memory. `streamed-body` gives one by whole units, which `unit-ends` finds. `gunzip-*` unpack within the same bounds.
  */
-import { AppError } from '../../shared/app-error.ts';
-import type { HttpReason } from '../http-reason.ts';
+import type { SharedReason } from '../../shared/reasons.ts';
 import { type BodyBudget, type BodyHold, type HeldBody } from './body-budget.ts';
 import type { BodyLease, BodyPool } from './body-pool.ts';
 import { PieceGatherer } from './piece-gatherer.ts';
@@ -143,7 +143,7 @@ export class BodyIntake implements HeldBody {
 }
 
 function inCrumbs(): AppError {
-  return new AppError<HttpReason>(
+  return new AppError<SharedReason>(
     'BODY_IN_CRUMBS',
     `the body comes in pieces that are shorter than ${BYTES_A_PIECE} bytes on the average`,
     { limit_bytes_a_piece: String(BYTES_A_PIECE) },

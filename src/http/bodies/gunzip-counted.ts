@@ -1,6 +1,6 @@
 import { AppError } from '../../shared/app-error.ts';
 import type { BodyHold } from './body-budget.ts';
-import { gunzipLimited } from './gunzip-limited.ts';
+import { gunzipLimited } from './gzip.ts';
 
 /** Of a member of gzip: its length when decompressed, modulo 2^32 (RFC 1952 section 2.3.1). */
 const LENGTH_FIELD_BYTES = 4;

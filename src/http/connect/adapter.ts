@@ -5,7 +5,7 @@
 import { createServiceImplSpec } from '@connectrpc/connect';
 import { ANSWER_JSON } from '../../shared/answer-json.ts';
 import { BodyBudget } from '../bodies/body-budget.ts';
-import { bodyTooLarge } from '../bodies/gunzip-limited.ts';
+import { bodyTooLarge } from '../bodies/gzip.ts';
 import type { HttpExchange } from '../exchange/http-exchange.ts';
 import { UNREAD_BYTES_MAX, UnreadAnswers } from '../exchange/unread-answers.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../request-id.ts';

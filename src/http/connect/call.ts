@@ -17,6 +17,7 @@ import {
 } from '@connectrpc/connect/protocol';
 import { grpcStatusOk, headerGrpcStatus } from '@connectrpc/connect/protocol-grpc';
 import { AppError } from '../../shared/app-error.ts';
+import type { SharedReason } from '../../shared/reasons.ts';
 import { type BodyBudget, type BodyHold, notEvictable } from '../bodies/body-budget.ts';
 import { COMPRESSED } from '../bodies/envelope.ts';
 import { gunzipCounted } from '../bodies/gunzip-counted.ts';
@@ -27,9 +28,7 @@ import { encodedJsonOf } from './encoded-answer.ts';
 import type { MessageDecoding } from './message-decoding.ts';
 import { type ErrorPolicy, outgoingError, rpcOf } from './outgoing-error.ts';
 import type { Admitted } from './protocol/caller-port.ts';
-import type { ConnectReason } from './protocol/connect-reason.ts';
-import { assertKnownVersion } from './protocol/protocol-version.ts';
-import type { Wire } from './protocol/wire.ts';
+import { assertKnownVersion, type Wire } from './protocol/wire.ts';
 import { abortReason } from './until-aborted.ts';
 
 /** A request whose caller is known, whatever carried it. */
@@ -63,7 +62,7 @@ export type CallLimits = Pick<
 /** The longest time of a timer; a longer one is as good as none. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 /** Why the signal of a call is aborted when it has ended; a constant, since a stack costs more. */
-const COMPLETE = new AppError<ConnectReason>('CANCELLED', 'the call is complete');
+const COMPLETE = new AppError<SharedReason>('CANCELLED', 'the call is complete');
 const utf8 = new TextEncoder();
 
 /**
@@ -182,7 +181,7 @@ export class Call {
     if (bytes.byteLength <= writeMaxBytes) return bytes;
     const metadata = { limit_bytes: String(writeMaxBytes) };
     const problem = `the answer is larger than ${writeMaxBytes} bytes`;
-    throw new AppError<ConnectReason>('RESULT_TOO_LARGE', problem, metadata);
+    throw new AppError<SharedReason>('RESULT_TOO_LARGE', problem, metadata);
   }
 
   /** An envelope of the answer, compressed where the caller takes that. */

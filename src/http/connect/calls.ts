@@ -11,9 +11,8 @@ import { CallRecord, kCallRecord } from './call-record.ts';
 import type { CallRequest } from './call.ts';
 import { type CallHead, EarlyAnswers } from './early-answers.ts';
 import { type ErrorPolicy, reportFailure, rpcOf } from './outgoing-error.ts';
-import { kRequestId } from './protocol/adapter-request-id.ts';
 import { internalError } from './protocol/call-errors.ts';
-import type { Admitted } from './protocol/caller-port.ts';
+import { type Admitted, kRequestId } from './protocol/caller-port.ts';
 import { plainUnaryType } from './protocol/wire.ts';
 
 /** Calls of all methods, from their first lines on, whichever HTTP carries them. */

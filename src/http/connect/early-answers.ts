@@ -1,12 +1,12 @@
 import { Code } from '@connectrpc/connect';
 import { AppError } from '../../shared/app-error.ts';
+import type { SharedReason } from '../../shared/reasons.ts';
 import type { HttpAnswer } from '../exchange/answer-sink.ts';
 import { refusal } from './adapter-refusal.ts';
 import type { CallHandler } from './call-handler.ts';
 import type { CallRecord } from './call-record.ts';
 import type { ErrorPolicy } from './outgoing-error.ts';
 import type { Admitted } from './protocol/caller-port.ts';
-import type { ConnectReason } from './protocol/connect-reason.ts';
 import { envelopedWireOf, UNARY_TYPES_TEXT } from './protocol/wire.ts';
 
 /** What is known of a call by its first lines. */
@@ -73,10 +73,7 @@ export class EarlyAnswers {
   /** The answer to a call of a method that is not there. */
   unknown(path: string, contentType: string): HttpAnswer {
     const shown = path.length > 200 ? `${path.slice(0, 200)}…` : path;
-    const error = new AppError<ConnectReason>(
-      'METHOD_UNKNOWN',
-      `${shown}: there is no such method`,
-    );
+    const error = new AppError<SharedReason>('METHOD_UNKNOWN', `${shown}: there is no such method`);
     return refusal(contentType, error, this.#policy.errors);
   }
 }

@@ -1,9 +1,9 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import type { EnvelopedMessage } from '@connectrpc/connect/protocol';
 import { AppError } from '../../shared/app-error.ts';
+import type { SharedReason } from '../../shared/reasons.ts';
 import { ENVELOPE_BYTES, lengthInEnvelope } from '../bodies/envelope.ts';
-import { bodyTooLarge } from '../bodies/gunzip-limited.ts';
-import type { ConnectReason } from './protocol/connect-reason.ts';
+import { bodyTooLarge } from '../bodies/gzip.ts';
 
 /**
  * The messages in whole envelopes, in place: Connect's own reader takes parts of them, and copies. One with `endFlag` holds none, and is the
@@ -42,7 +42,7 @@ export function onlyEnvelope(
 }
 
 function malformed(problem: string): AppError {
-  return new AppError<ConnectReason>('BODY_MALFORMED', problem);
+  return new AppError<SharedReason>('BODY_MALFORMED', problem);
 }
 
 function wrongCount(what: string): ConnectError {

@@ -1,5 +1,5 @@
 import { ENVELOPE_BYTES } from '../bodies/envelope.ts';
-import { bodyTooLarge } from '../bodies/gunzip-limited.ts';
+import { bodyTooLarge } from '../bodies/gzip.ts';
 import type { StreamedBody } from '../bodies/streamed-body.ts';
 import { EnvelopeEnds } from '../bodies/unit-ends.ts';
 import type { HttpAnswer, AnswerSink } from '../exchange/answer-sink.ts';

@@ -1,12 +1,11 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import { Code, ConnectError, type ContextValues } from '@connectrpc/connect';
 import { AppError } from '../../shared/app-error.ts';
+import type { SharedReason } from '../../shared/reasons.ts';
 import { kCallRecord } from './call-record.ts';
-import { kRequestId } from './protocol/adapter-request-id.ts';
 import { deadlineExceeded, internalError } from './protocol/call-errors.ts';
-import type { CallerPort } from './protocol/caller-port.ts';
+import { type CallerPort, kRequestId } from './protocol/caller-port.ts';
 import type { ConnectErrors } from './protocol/connect-errors.ts';
-import type { ConnectReason } from './protocol/connect-reason.ts';
 
 /** What the log learns of a failure that the caller is only reported "internal error" about. */
 export type CallFailure = {
@@ -75,7 +74,7 @@ function isTimeout(error: ConnectError): boolean {
  * Connect's own code refuses with three codes only: an ill-formed header, an encoding or a number of messages that the method does not
  * take, and a compressed message without its encoding, for which gRPC demands `internal`. Each reason has its code, as everywhere.
  */
-const REASON_OF_CODE: ReadonlyMap<Code, ConnectReason> = new Map([
+const REASON_OF_CODE: ReadonlyMap<Code, SharedReason> = new Map([
   [Code.InvalidArgument, 'BODY_MALFORMED'],
   [Code.Unimplemented, 'METHOD_UNIMPLEMENTED'],
   [Code.Internal, 'INTERNAL'],
@@ -88,7 +87,7 @@ const REASON_OF_CODE: ReadonlyMap<Code, ConnectReason> = new Map([
 function withReason(error: ConnectError, errors: ConnectErrors): ConnectError {
   const reason = REASON_OF_CODE.get(error.code);
   if (reason !== undefined && error.details.length === 0) {
-    const ours = new AppError<ConnectReason>(reason, error.rawMessage);
+    const ours = new AppError<SharedReason>(reason, error.rawMessage);
     error.details = errors.connectErrorFromAppError(ours).details;
   }
   return error;

@@ -4,7 +4,7 @@ import { invokeUnaryImplementation, mergeNonProtocolHeaders } from '@connectrpc/
 import { errorToJsonBytes, trailerMux } from '@connectrpc/connect/protocol-connect';
 import { ANSWER_JSON } from '../../shared/answer-json.ts';
 import { COMPRESSED } from '../bodies/envelope.ts';
-import { bodyTooLarge } from '../bodies/gunzip-limited.ts';
+import { bodyTooLarge } from '../bodies/gzip.ts';
 import type { HttpAnswer } from '../exchange/answer-sink.ts';
 import type { Call } from './call.ts';
 import { onlyEnvelope } from './envelopes.ts';

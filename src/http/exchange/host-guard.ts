@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http2';
 import { AppError } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
+import type { SharedReason } from '../../shared/reasons.ts';
 import type { HostAllowList } from '../host-allow-list.ts';
-import type { HttpReason } from '../http-reason.ts';
 import type { Http2StreamHandler } from '../http2/http2-listener.ts';
 import type { Http2RequestStream } from '../http2/request-stream.ts';
 import type { HttpExchange } from './http-exchange.ts';
@@ -40,9 +40,9 @@ export function hostRefused(
   host: string,
   setting: string,
   onIncident: (event: string, detail: string) => void,
-): AppError<HttpReason> {
+): AppError<SharedReason> {
   onIncident('host_refused', host.slice(0, SHOWN_LENGTH_MAX));
-  return new AppError<HttpReason>(
+  return new AppError<SharedReason>(
     'HOST_NOT_ALLOWED',
     `the request is not addressed to a name of this service; service tokens or ${setting} admit more`,
   );

@@ -7,11 +7,10 @@ import { type BodyBudget, NO_OWNER } from '../bodies/body-budget.ts';
 import type { BodyDeadlines, SlowBody } from '../bodies/body-deadlines.ts';
 import { BodyIntake } from '../bodies/body-intake.ts';
 import { type BodyLease, type BodyPool, copyOfChunk } from '../bodies/body-pool.ts';
-import { bodyTooLarge } from '../bodies/gunzip-limited.ts';
+import { bodyTooLarge } from '../bodies/gzip.ts';
 import type { HeaderFields } from './header-fields.ts';
 import { OfferedAnswer } from './offered-answer.ts';
-import type { RawRequest, RawResponse } from './raw-message.ts';
-import { writeHead } from './response-head.ts';
+import { type RawRequest, type RawResponse, writeHead } from './raw-message.ts';
 import type { UnreadAnswers } from './unread-answers.ts';
 
 /** What an exchange needs of its server. */

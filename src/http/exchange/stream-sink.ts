@@ -1,7 +1,6 @@
 import type { OutgoingHttpHeaders } from 'node:http2';
 import { ENHANCE_YOUR_CALM, INTERNAL_ERROR } from '../http2/frames/protocol.ts';
-import { release } from '../http2/release.ts';
-import type { Http2RequestStream } from '../http2/request-stream.ts';
+import { type Http2RequestStream, release } from '../http2/request-stream.ts';
 import { REQUEST_ID_HEADER } from '../request-id.ts';
 import { type HttpAnswer, type AnswerHead, type AnswerSink, respond } from './answer-sink.ts';
 import type { UnreadAnswer, UnreadAnswers } from './unread-answers.ts';

@@ -2,13 +2,11 @@ import http from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import net from 'node:net';
 import type { HeaderFields } from '../exchange/header-fields.ts';
-import type { RawResponse } from '../exchange/raw-message.ts';
-import { statusLine } from '../exchange/response-head.ts';
+import { type RawResponse, refusedMessageBody, statusLine } from '../exchange/raw-message.ts';
 import { HEADER_BYTES_MAX, type HttpLimits, UNSENT_BYTES } from '../http-limits.ts';
 import { descriptorOf, type SocketPeek } from '../socket-peek.ts';
 import { NodeRequest, NodeResponse } from './node-message.ts';
 import { PROBLEMS, refusalOf, type RefusedStatus, statusOfError } from './node-refusal.ts';
-import { refusedMessageBody } from './refused-message.ts';
 
 export type NodeListenerOptions = {
   readonly limits: HttpLimits;

@@ -3,12 +3,10 @@
  * begin with a plain head; `node-*` is node:http, for all others.
  */
 import type { HeaderFields } from '../exchange/header-fields.ts';
-import type { RawResponse } from '../exchange/raw-message.ts';
-import { statusLine } from '../exchange/response-head.ts';
+import { type RawResponse, refusedMessageBody, statusLine } from '../exchange/raw-message.ts';
 import { type HttpLimits, UNSENT_BYTES } from '../http-limits.ts';
 import type { SocketPeek } from '../socket-peek.ts';
 import { AdoptedSockets } from './adopted-sockets.ts';
-import { refusedMessageBody } from './refused-message.ts';
 import type { UwsApp, UwsModule, UwsRawResponse } from './uws-binary.ts';
 import { UwsRequest } from './uws-request.ts';
 import { type UwsAnswerForm, type UwsAnswers, UwsResponse } from './uws-response.ts';

@@ -3,12 +3,56 @@
  * keeps the rules of a connection, `open-streams` those of its streams, `send-side` all that leaves. `own-stream` is a request and its answer; `whole-stream` reads its body.
  */
 import type { Socket } from 'node:net';
-import type { BodyBudget } from '../bodies/body-budget.ts';
+import type { BodyBudget, BodyHold, HeldBody } from '../bodies/body-budget.ts';
 import type { BodyDeadlines } from '../bodies/body-deadlines.ts';
+import { PieceGatherer } from '../bodies/piece-gatherer.ts';
 import type { HttpLimits } from '../http-limits.ts';
 import { Http2Connection } from './connection.ts';
+import type { UnreadBytes } from './own-stream.ts';
 import type { Http2Headers, Http2RequestStream } from './request-stream.ts';
-import { CountedUnreadBytes } from './unread-bytes.ts';
+
+/** Bytes of a body that wait for its reader, in blocks that count against the budget of all bodies. */
+export class CountedUnreadBytes implements UnreadBytes, HeldBody {
+  readonly #gatherer = new PieceGatherer();
+  readonly #hold: BodyHold;
+
+  constructor(budget: BodyBudget, owner: string) {
+    this.#hold = budget.open(owner, this);
+  }
+
+  get length(): number {
+    return this.#gatherer.length;
+  }
+
+  add(chunk: Uint8Array): boolean {
+    this.#gatherer.add(chunk);
+    return this.#counted();
+  }
+
+  shift(): Uint8Array {
+    const bytes = this.#gatherer.shift();
+    this.#counted();
+    return bytes;
+  }
+
+  moveTo(owner: string): boolean {
+    return this.#hold.moveTo(owner) === null;
+  }
+
+  release(): void {
+    this.#gatherer.clear();
+    this.#hold.release();
+  }
+
+  /** Never called: it waits for us, and not for who sends it. */
+  cutForCapacity(): void {
+    this.#gatherer.clear();
+  }
+
+  #counted(): boolean {
+    return this.#hold.set(this.#gatherer.capacity, false) === null;
+  }
+}
 
 /** Takes one HTTP/2 request; `bodyDeadlines` cuts bodies that it expects whole. */
 export type Http2StreamHandler = (

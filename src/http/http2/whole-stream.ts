@@ -2,7 +2,7 @@ import type { AppError } from '../../shared/app-error.ts';
 import type { BodyBudget } from '../bodies/body-budget.ts';
 import type { BodyDeadlines, SlowBody } from '../bodies/body-deadlines.ts';
 import { BodyIntake } from '../bodies/body-intake.ts';
-import { bodyTooLarge } from '../bodies/gunzip-limited.ts';
+import { bodyTooLarge } from '../bodies/gzip.ts';
 import { CANCEL } from './frames/protocol.ts';
 import type { Http2RequestStream } from './request-stream.ts';
 

@@ -1,6 +1,6 @@
 import net from 'node:net';
 import { AppError } from '../../shared/app-error.ts';
-import type { HttpReason } from '../http-reason.ts';
+import type { SharedReason } from '../../shared/reasons.ts';
 import { descriptorOf, loadSocketPeek } from '../socket-peek.ts';
 import { listenOn } from './sniffing-listener.ts';
 
@@ -44,7 +44,7 @@ async function holdSocket(
 ): Promise<HeldSocket & { readonly isShared: boolean }> {
   const peek = loadSocketPeek();
   if (peek === null) {
-    throw new AppError<HttpReason>('INTERNAL', 'this platform cannot pass sockets to processes');
+    throw new AppError<SharedReason>('INTERNAL', 'this platform cannot pass sockets to processes');
   }
   const server = net.createServer();
   let isShared = reusePort;
@@ -57,7 +57,7 @@ async function holdSocket(
   const fd = peek.duplicate(descriptorOf(server));
   // Before the loop turns, so that nothing was accepted.
   server.close();
-  if (fd < 0) throw new AppError<HttpReason>('INTERNAL', 'a listening socket cannot be kept');
+  if (fd < 0) throw new AppError<SharedReason>('INTERNAL', 'a listening socket cannot be kept');
   let isOpen = true;
   const close = (): void => {
     if (isOpen) peek.close(fd);

@@ -1,3 +1,5 @@
+import type { AuthzReason } from '../../model/reasons.ts';
+import { AppError } from '../../shared/app-error.ts';
 import { endOfBlock } from '../cel-block.ts';
 
 /** A token of `.gate` text. `end` follows the last one. */
@@ -99,4 +101,32 @@ function stringOf(quoted: string): string | undefined {
     if (error instanceof SyntaxError) return undefined;
     throw error;
   }
+}
+
+/** One thing that is wrong with a `.gate` text. */
+export type GateProblem = {
+  readonly message: string;
+  /** What was likely meant; '' where nothing can be said. */
+  readonly hint: string;
+  /** From 1. */
+  readonly line: number;
+  /** From 1, in characters (code points). */
+  readonly column: number;
+};
+
+/**
+ * MODEL_INVALID of the first problem; metadata has `field`, `line`, `column`, `hint`, and `problems`,
+ * the number of all.
+ */
+export function gateError(problems: readonly GateProblem[]): AppError<AuthzReason> {
+  const [first] = problems;
+  const { message, hint, line, column } = first ?? { message: '', hint: '', line: 0, column: 0 };
+  const text = `gate: line ${line}, column ${column}: ${message}${hint === '' ? '' : ` (${hint})`}`;
+  return new AppError<AuthzReason>('MODEL_INVALID', text, {
+    field: 'gate',
+    line: String(line),
+    column: String(column),
+    hint,
+    problems: String(problems.length),
+  });
 }

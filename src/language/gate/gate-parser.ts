@@ -2,8 +2,7 @@ import type { AppError } from '../../shared/app-error.ts';
 import { nearestName } from '../../shared/nearest-name.ts';
 import { expressionOfBlock } from '../cel-block.ts';
 import type { TextLines } from '../text-lines.ts';
-import { gateError, type GateProblem } from './gate-error.ts';
-import { GateLexer, type Token } from './gate-lexer.ts';
+import { gateError, GateLexer, type GateProblem, type Token } from './gate-lexer.ts';
 import type { Item, Parameter, SubjectEntry, SubjectList } from './gate-tree.ts';
 import { hintFor, RESERVED } from './gate-words.ts';
 

@@ -5,7 +5,7 @@ import { byLength } from '../../../test/support/test-length.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { blockOfExpression, endOfBlock, expressionOfBlock } from '../cel-block.ts';
 import { gateProblems, parseGate } from './parse-gate.ts';
-import { formatGate, printGate } from './print-gate.ts';
+import { formatGate, printGate } from './print-gate-tree.ts';
 
 const DRIVE = `// A drive of documents.
 schema 1

@@ -1,6 +1,6 @@
 import type { ModelDocument } from '../model-document.ts';
 import { documentOfTree } from './document-of-tree.ts';
-import { gateError, type GateProblem } from './gate-error.ts';
+import { gateError, type GateProblem } from './gate-lexer.ts';
 import { readGateTree } from './read-gate-tree.ts';
 
 /** A model that was read from its readable form. */

@@ -1,7 +1,7 @@
 import { MODEL_NESTING_MAX } from '../../model/model-document.ts';
 import { assert } from '../../shared/assert.ts';
 import { TextLines } from '../text-lines.ts';
-import { gateError, type GateProblem } from './gate-error.ts';
+import { gateError, type GateProblem } from './gate-lexer.ts';
 import { GateParser, shortened } from './gate-parser.ts';
 import type {
   CompositeOperator,

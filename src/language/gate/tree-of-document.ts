@@ -1,5 +1,5 @@
 import { MODEL_NESTING_MAX } from '../../model/model-document.ts';
-import type { ModelReason } from '../../model/model-reason.ts';
+import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
 import {
   BARE,
@@ -184,7 +184,7 @@ function booleanOf(value: unknown, path: string): boolean {
 }
 
 function documentError(path: string, problem: string): AppError {
-  return new AppError<ModelReason>('MODEL_INVALID', `model_json: ${path}: ${problem}`, {
+  return new AppError<AuthzReason>('MODEL_INVALID', `model_json: ${path}: ${problem}`, {
     field: 'model_json',
     path,
   });

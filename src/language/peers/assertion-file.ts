@@ -1,6 +1,5 @@
 import { stringify } from 'yaml';
-import type { RelationTuple } from '../../model/relation-tuple.ts';
-import { subjectText } from '../../model/subject-text.ts';
+import { type RelationTuple, subjectText } from '../../model/relation-tuple.ts';
 import type { ImportedCheck, ImportedList, ImportedSuite } from './import-suite.ts';
 
 /**

@@ -1,8 +1,8 @@
 import { canonicalJson, type JsonValue } from '../../model/canonical-json.ts';
 import { problemOfTuple } from '../../model/model-admission.ts';
-import type { ModelReason } from '../../model/model-reason.ts';
 import { checkObjectId } from '../../model/names.ts';
 import { type NamespaceModel, parseModel } from '../../model/namespace-model.ts';
+import type { AuthzReason } from '../../model/reasons.ts';
 import type { RelationTuple, Subject } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { microsecondsOf, parseTimestamp } from '../../shared/instant.ts';
@@ -210,8 +210,8 @@ class SuiteImporter {
   }
 }
 
-function unaskable(message: string): AppError<ModelReason> {
-  return new AppError<ModelReason>('FIELD_INVALID', message);
+function unaskable(message: string): AppError<AuthzReason> {
+  return new AppError<AuthzReason>('FIELD_INVALID', message);
 }
 
 function idOf({ id }: PeerReference): string {

@@ -1,11 +1,11 @@
-import type { ModelReason } from '../../model/model-reason.ts';
+import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
 
 export type JsonMembers = { readonly [member: string]: unknown };
 
 /** The error that a peer's file has another form than its format says. */
-export function shapeError(place: string, problem: string): AppError<ModelReason> {
-  return new AppError<ModelReason>('FIELD_INVALID', `${place}: ${problem}`);
+export function shapeError(place: string, problem: string): AppError<AuthzReason> {
+  return new AppError<AuthzReason>('FIELD_INVALID', `${place}: ${problem}`);
 }
 
 /** An object. Errors: FIELD_INVALID naming `place`, as all of these. */

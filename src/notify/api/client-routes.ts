@@ -7,7 +7,6 @@ import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { IdSource } from '../../shared/ids.ts';
 import type { NotifyLog } from '../core/event-log.ts';
-import { invalidField } from '../core/invalid-field.ts';
 import type { Refusals } from '../core/refusals.ts';
 import { LiveConnection } from '../live/live-connection.ts';
 import type { LiveHub } from '../live/live-hub.ts';
@@ -15,6 +14,7 @@ import type { LiveMetrics } from '../live/live-metrics.ts';
 import type { StreamGate } from '../live/stream-gate.ts';
 import type { StreamTokens } from '../live/stream-token.ts';
 import type { UserKey } from '../model/notification.ts';
+import { invalidField } from '../model/reasons.ts';
 import type { StreamGrant, StreamStanding } from '../model/stream-order.ts';
 import { NOTIFY_ERRORS } from './notify-error.ts';
 

@@ -28,10 +28,10 @@ import type { Clock } from '../../shared/clock.ts';
 import type { IdSource } from '../../shared/ids.ts';
 import { isTimestamp } from '../../shared/instant.ts';
 import type { ChannelRegistry } from '../channels/registry.ts';
-import { invalidField } from '../core/invalid-field.ts';
 import type { Attempt, AttemptOutcome, DeliveryKey, DeliveryRecord } from '../model/delivery.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
 import type { Channel, DueDelivery } from '../model/notification.ts';
+import { invalidField } from '../model/reasons.ts';
 import {
   channelToProto,
   endpointToProto,

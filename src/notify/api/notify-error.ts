@@ -1,6 +1,6 @@
 import { Code } from '@connectrpc/connect';
 import { createConnectErrors } from '../../http/connect/protocol/connect-errors.ts';
-import type { ErrorReason } from '../model/notify-reason.ts';
+import type { ErrorReason } from '../model/reasons.ts';
 
 /** The only mapping from the reasons that this service uses to Connect codes. */
 const CODE_OF_REASON = {

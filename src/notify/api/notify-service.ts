@@ -23,11 +23,11 @@ import type { Clock } from '../../shared/clock.ts';
 import type { IdSource } from '../../shared/ids.ts';
 import type { ChannelSettings } from '../channels/channel.ts';
 import type { ChannelRegistry, OutboundChannel } from '../channels/registry.ts';
-import { invalidField } from '../core/invalid-field.ts';
 import type { NotificationWriter } from '../core/notification-writer.ts';
 import { deviceTypeOf, type StreamTokens } from '../live/stream-token.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
 import { type Channel, type Json, type JsonObject, LIVE_CHANNEL } from '../model/notification.ts';
+import { invalidField } from '../model/reasons.ts';
 import { TOKEN_SECONDS_MAX } from '../model/stream-order.ts';
 import {
   alternatives,

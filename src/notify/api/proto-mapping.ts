@@ -10,7 +10,6 @@ import {
 } from '../../gen/notify/v1/notify_service_pb.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { ChannelRegistry } from '../channels/registry.ts';
-import { invalidField } from '../core/invalid-field.ts';
 import {
   type Channel,
   DELIVERY_STATUSES,
@@ -18,6 +17,7 @@ import {
   type Endpoint,
   type Notification,
 } from '../model/notification.ts';
+import { invalidField } from '../model/reasons.ts';
 
 const STATUS_TO_PROTO = {
   pending: ProtoDeliveryStatus.PENDING,

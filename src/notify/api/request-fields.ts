@@ -1,6 +1,6 @@
 import { AppError } from '../../shared/app-error.ts';
-import { invalidField } from '../core/invalid-field.ts';
 import type { UserKey } from '../model/notification.ts';
+import { invalidField } from '../model/reasons.ts';
 
 /** Checks of single fields. Errors of all: FIELD_REQUIRED or FIELD_INVALID with metadata.field. */
 

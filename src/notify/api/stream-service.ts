@@ -8,8 +8,8 @@ import {
   SetStreamPolicyResponseSchema,
   type StreamService,
 } from '../../gen/notify/v1/stream_service_pb.ts';
-import { invalidField } from '../core/invalid-field.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
+import { invalidField } from '../model/reasons.ts';
 import type { NewStreamOrder } from '../model/stream-order.ts';
 import { requiredId, userKey } from './request-fields.ts';
 

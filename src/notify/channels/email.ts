@@ -1,5 +1,5 @@
 import { integerOption, type OptionTable, textOption } from '../../config/option.ts';
-import { invalidField } from '../core/invalid-field.ts';
+import { invalidField } from '../model/reasons.ts';
 import { defineOutbound } from './channel.ts';
 import { EmailSender } from './email-sender.ts';
 

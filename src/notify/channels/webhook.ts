@@ -1,6 +1,6 @@
 import { booleanOption, integerOption, type OptionTable } from '../../config/option.ts';
-import { invalidField } from '../core/invalid-field.ts';
 import { isRefusedHost } from '../core/refused-host.ts';
+import { invalidField } from '../model/reasons.ts';
 import { defineOutbound } from './channel.ts';
 import { WebhookSender } from './webhook-sender.ts';
 

@@ -4,7 +4,7 @@ import type { HotCounter } from '../../observability/metric-store.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { UserKey } from '../model/notification.ts';
-import type { ErrorReason } from '../model/notify-reason.ts';
+import type { ErrorReason } from '../model/reasons.ts';
 import type { ListenerName } from './event-log.ts';
 
 /**

@@ -1,7 +1,7 @@
 import type { HttpExchange } from '../../http/exchange/http-exchange.ts';
 import { encodeSseEvent } from '../../http/exchange/sse-event.ts';
 import type { NotifyLog, StreamIdentity } from '../core/event-log.ts';
-import type { UnreadState } from '../model/read-mark.ts';
+import type { UnreadState } from '../model/notification-store.ts';
 import type { StreamGrant } from '../model/stream-order.ts';
 import type { EndReason, LiveMetrics } from './live-metrics.ts';
 

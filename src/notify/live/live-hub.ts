@@ -2,8 +2,8 @@ import { encodeSseEvent } from '../../http/exchange/sse-event.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { NotifyLog } from '../core/event-log.ts';
-import type { FairGate } from '../core/fair-gate.ts';
 import { hasFairCapacity } from '../core/notification-writer.ts';
+import type { FairGate } from '../core/round-robin-queue.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
 import {
   DEVICE_TYPES,
@@ -11,12 +11,11 @@ import {
   type Notification,
   type UserKey,
 } from '../model/notification.ts';
-import type { StreamOrder } from '../model/stream-order.ts';
+import { revokes, type StreamOrder } from '../model/stream-order.ts';
 import type { LiveConnection } from './live-connection.ts';
 import type { LiveMetrics } from './live-metrics.ts';
 import { ReadFollower } from './read-follower.ts';
 import { retriedRead } from './retried-read.ts';
-import { revokes } from './revokes.ts';
 import { frameOf } from './user-reads.ts';
 import { UserReads } from './user-reads.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ReadMark, ReadNews } from '../model/read-mark.ts';
+import type { ReadMark, ReadNews } from '../model/notification-store.ts';
 import { ReadFollower, type ReadingStream } from './read-follower.ts';
 
 function streamAt(reads: number | undefined): ReadingStream & { readonly heard: number[] } {

@@ -1,5 +1,5 @@
 import { encodeSseEvent } from '../../http/exchange/sse-event.ts';
-import type { ReadMark, ReadNews } from '../model/read-mark.ts';
+import type { ReadMark, ReadNews } from '../model/notification-store.ts';
 
 /** A stream, as far as marks are about it. */
 export interface ReadingStream {

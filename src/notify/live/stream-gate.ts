@@ -1,10 +1,14 @@
 import { AppError } from '../../shared/app-error.ts';
 import type { LoopReport } from '../../shared/loop-report.ts';
-import type { FairGate } from '../core/fair-gate.ts';
+import type { FairGate } from '../core/round-robin-queue.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
-import type { StreamGrant, StreamOrder, StreamStanding } from '../model/stream-order.ts';
+import {
+  revokes,
+  type StreamGrant,
+  type StreamOrder,
+  type StreamStanding,
+} from '../model/stream-order.ts';
 import type { LiveHub } from './live-hub.ts';
-import { revokes } from './revokes.ts';
 
 export type StreamGateOptions = {
   readonly store: Pick<NotificationStore, 'streamStanding' | 'streamOrdersAfter'>;

@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { ANN, newNotification, WEBHOOK } from '../../../test/notify/store-contract.ts';
-import type { NotificationStore } from '../model/notification-store.ts';
+import type { NotificationStore, StreamBounds } from '../model/notification-store.ts';
 import { LIVE_CHANNEL, type NewNotification, type Notification } from '../model/notification.ts';
-import type { StreamBounds } from '../model/read-mark.ts';
 import { UserReads } from './user-reads.ts';
 
 const PAGE = 4;

@@ -1,7 +1,6 @@
 import { encodeSseEvent } from '../../http/exchange/sse-event.ts';
-import type { NotificationStore } from '../model/notification-store.ts';
+import type { NotificationStore, StreamBounds } from '../model/notification-store.ts';
 import type { UserKey, Notification } from '../model/notification.ts';
-import type { StreamBounds } from '../model/read-mark.ts';
 
 /** The wire form of a notification on a stream. O(its text), allocates. */
 export function frameOf(notification: Notification): string {

@@ -5,7 +5,7 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../store/embedd
 import { examineTarget } from '../../store/pooler.ts';
 import type { StoreLog } from '../../store/store-log.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
-import { migrateNotify } from '../store/migrate-notify.ts';
+import { migrateNotify } from '../store/notify-database.ts';
 import { PostgresStore } from '../store/postgres-store.ts';
 import type { NotifyMetrics } from './metrics.ts';
 import type { NotifySettings } from './settings.ts';

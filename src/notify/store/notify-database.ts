@@ -1,7 +1,8 @@
+import { fileURLToPath } from 'node:url';
 import type { ClientBase, Pool } from 'pg';
-import { isRetryable } from '../../store/pg-errors.ts';
-import { type PostgresTarget, createPool } from '../../store/pool.ts';
-import { storeError } from '../../store/store-error.ts';
+import { migrateSchema } from '../../store/migrate.ts';
+import { isRetryable, storeError } from '../../store/pg-errors.ts';
+import { createPool, type PostgresTarget } from '../../store/pool.ts';
 import type { StoreLog } from '../../store/store-log.ts';
 import { inRetriedTransaction } from '../../store/transaction.ts';
 
@@ -89,4 +90,14 @@ async function guarded<T>(work: () => Promise<T>): Promise<T> {
   } catch (error) {
     throw storeError(error);
   }
+}
+
+const DIRECTORY = fileURLToPath(new URL('../../../migrations/notify', import.meta.url));
+
+/**
+ * Brings schema `notify` up to date, waiting for any other process that does the same.
+ * Errors: STORE_UNAVAILABLE when the database is newer than this release, or a standby.
+ */
+export function migrateNotify(target: PostgresTarget, log: StoreLog): Promise<void> {
+  return migrateSchema(target, { log, directory: DIRECTORY, table: 'notify_schema_migration' });
 }

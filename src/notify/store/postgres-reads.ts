@@ -1,6 +1,11 @@
-import type { NotificationStore } from '../model/notification-store.ts';
+import type {
+  Marked,
+  MarkedPart,
+  NotificationStore,
+  ReadMark,
+  ReadNews,
+} from '../model/notification-store.ts';
 import { LIVE_CHANNEL, type UserKey } from '../model/notification.ts';
-import type { Marked, MarkedPart, ReadMark, ReadNews } from '../model/read-mark.ts';
 import type { NotifyDatabase } from './notify-database.ts';
 import { bitOfChannel } from './postgres-rows.ts';
 import { unknownNotification } from './store-refusals.ts';

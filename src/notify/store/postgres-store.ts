@@ -14,10 +14,14 @@ import type {
 } from '../model/delivery.ts';
 import type {
   Claim,
+  Marked,
+  MarkedPart,
   NotificationQuery,
   NotificationStore,
   PutResult,
+  ReadNews,
   StoredListener,
+  StreamBounds,
 } from '../model/notification-store.ts';
 import type {
   Addressee,
@@ -27,7 +31,6 @@ import type {
   Channel,
   UserKey,
 } from '../model/notification.ts';
-import type { Marked, MarkedPart, ReadNews, StreamBounds } from '../model/read-mark.ts';
 import type {
   NewStreamOrder,
   StreamGrant,

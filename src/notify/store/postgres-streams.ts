@@ -1,6 +1,9 @@
-import type { NotificationQuery, NotificationStore } from '../model/notification-store.ts';
+import type {
+  NotificationQuery,
+  NotificationStore,
+  StreamBounds,
+} from '../model/notification-store.ts';
 import type { Channel, Notification, UserKey } from '../model/notification.ts';
-import type { StreamBounds } from '../model/read-mark.ts';
 import type { NotifyDatabase } from './notify-database.ts';
 import { LIVE_UNREAD_COLUMN, type UnreadRow, stateOf } from './postgres-reads.ts';
 import {

@@ -1,4 +1,4 @@
-import { assertJsonBounds } from '../../decoding/json-bounds.ts';
+import { assertJsonBounds } from '../../decoding/json-count.ts';
 import { AppError } from '../../shared/app-error.ts';
 
 /** Who calls, as the audit trail keeps it. */

@@ -1,5 +1,6 @@
 import { AppError } from '../../shared/app-error.ts';
-import type { CommonReason, RunnerReason } from '../model/runner-reason.ts';
+import type { SharedReason } from '../../shared/reasons.ts';
+import type { RunnerReason } from '../model/reasons.ts';
 import { jsonAnswer, type Answer } from './answer.ts';
 
 /** Seconds after which a refused caller may try again. */
@@ -16,7 +17,6 @@ const OF_RUNNER: Readonly<Record<RunnerReason, Mapping>> = {
   INVALID_REQUEST: { status: 400 },
   UNAUTHORIZED: { status: 401 },
   INVALID_SIGNATURE: { status: 401 },
-  HOST_NOT_ALLOWED: { status: 403 },
   ORIGIN_NOT_ALLOWED: { status: 403 },
   ORIGIN_NEEDS_TOKEN: { status: 403 },
   NOT_FOUND: { status: 404 },
@@ -58,7 +58,8 @@ const OF_RUNNER: Readonly<Record<RunnerReason, Mapping>> = {
 };
 
 /** Reasons of all services that the runner's parts use; any other one would be a fault of ours. */
-const OF_ALL: Partial<Record<CommonReason, Mapping>> = {
+const OF_ALL: Partial<Record<SharedReason, Mapping>> = {
+  HOST_NOT_ALLOWED: { status: 403 },
   FIELD_INVALID: { status: 400, code: 'invalid_request' },
   FIELD_REQUIRED: { status: 400, code: 'invalid_request' },
   BODY_TOO_LARGE: { status: 413 },

@@ -2,7 +2,7 @@ import { AppError } from '../../shared/app-error.ts';
 import type { EventHub } from '../events/event-hub.ts';
 import type { RunnerEventType } from '../model/events.ts';
 import type { RunService } from '../model/ports.ts';
-import { isRunId } from '../model/run-id.ts';
+import { isRunId } from '../model/run.ts';
 import { headerOf } from './call.ts';
 import { queryText } from './query-fields.ts';
 import type { ApiRoute } from './router.ts';

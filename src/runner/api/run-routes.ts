@@ -1,8 +1,7 @@
 import { AppError } from '../../shared/app-error.ts';
 import type { LogFollower } from '../events/log-follower.ts';
 import type { RunService } from '../model/ports.ts';
-import { isRunId } from '../model/run-id.ts';
-import type { RunStatus, WorkflowRun } from '../model/run.ts';
+import { isRunId, type RunStatus, type WorkflowRun } from '../model/run.ts';
 import { emptyAnswer, etagOf, jsonAnswer, type Answer } from './answer.ts';
 import { BodyFields } from './body-fields.ts';
 import { headerOf, parameterOf, type ApiCall } from './call.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { parseCommandLine } from './arguments.ts';
+import { helpText } from './command-line.ts';
 import { COMMANDS } from './command-table.ts';
-import { helpText } from './help.ts';
 
 test('an option has the same letter and kind in every command, and a letter one option', () => {
   const options = [...COMMANDS.values()].flatMap(({ options: own }) => Object.entries(own));

@@ -1,15 +1,15 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { commandHelp } from '../../command-line/command-help.ts';
 import { usage } from '../../command-line/parse-words.ts';
 import { Terminal } from '../../command-line/terminal.ts';
-import type { Environment } from '../../config/load-options.ts';
-import { validOrExit } from '../../config/valid-or-exit.ts';
-import { packageVersion } from '../../observability/package-version.ts';
+import { type Environment, validOrExit } from '../../config/load-options.ts';
+import { packageVersion } from '../../observability/build-info.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { ErrorReason } from '../model/runner-reason.ts';
+import type { ErrorReason } from '../model/reasons.ts';
 import { loadRunnerSettings, RUNNER_OPTIONS } from '../settings/settings.ts';
 import { parseCommandLine, type CommandLine } from './arguments.ts';
-import { helpText } from './help.ts';
+import { COMMANDS } from './command-table.ts';
 import type { LocalRunner } from './local-runner.ts';
 
 const EXIT_FAILURE = 1;
@@ -112,4 +112,23 @@ function report(error: unknown, line: CommandLine | undefined): number {
   }
   if (reason === 'UNAUTHORIZED') notes.line('Set RUNNER_API_TOKEN to the token of the runner.');
   return USAGE_REASONS.has(reason) ? EXIT_USAGE : EXIT_FAILURE;
+}
+
+/** The help of one command, or of all. */
+export function helpText(name: string | undefined): string {
+  const command = COMMANDS.get(name ?? '');
+  return command === undefined ? helpOfAll() : commandHelp('gatehouse-runner', command);
+}
+
+function helpOfAll(): string {
+  const lines = Array.from(COMMANDS, ([name, { summary }]) => `  ${name.padEnd(9)}${summary}`);
+  return `Runs the workflows of .github/workflows on this machine.
+
+Usage: gatehouse-runner <command> [options]
+
+${lines.join('\n')}
+
+\`gatehouse-runner <command> --help\` says more; \`-l\` alone is \`list\`, \`--version\` the version.
+When a runner serves the workspace (\`serve\`), the commands call it; RUNNER_API_TOKEN
+is its token, else the one in .runner/api-token. NO_COLOR turns colours off.`;
 }

@@ -1,4 +1,4 @@
-import type { CliCommand } from '../../command-line/command.ts';
+import type { CliCommand } from '../../command-line/command-help.ts';
 
 const EVERYWHERE = {
   workspace: {

@@ -1,8 +1,8 @@
 import { readServerEvents } from '../../command-line/server-events.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { LogQuery, StartRequest } from '../model/ports.ts';
+import type { ErrorReason } from '../model/reasons.ts';
 import type { Annotation, Artifact, WorkflowRun } from '../model/run.ts';
-import type { ErrorReason } from '../model/runner-reason.ts';
 import {
   type LinkEvent,
   type RerunChoice,

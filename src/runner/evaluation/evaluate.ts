@@ -22,7 +22,7 @@ import {
 } from '../language/expression.ts';
 import { HASH_CALLS_MAX } from '../language/limits.ts';
 import { objectEntries, objectFrom } from '../language/ordered-object.ts';
-import { isInsertKey } from '../language/template.ts';
+import { isInsertKey } from '../language/template-scalar.ts';
 import type { Scope } from '../model/execution.ts';
 import type { JsonObject, JsonValue } from '../model/run.ts';
 import type { Condition, Position, Template } from '../model/workflow.ts';

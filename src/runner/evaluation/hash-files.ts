@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { realpath } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { ownProgramOptions } from '../../shared/own-program.ts';
-import { ExpressionEvaluationError } from '../language/expression-error.ts';
+import { ExpressionEvaluationError } from '../language/expression-data.ts';
 import { HASH_TIMEOUT_MS } from '../language/limits.ts';
 
 const CHILD = fileURLToPath(new URL('./hash-files-child.ts', import.meta.url));

@@ -4,13 +4,24 @@ import { evaluateNumber, evaluateTemplate, evaluateText } from '../evaluation/ev
 import type { Supervisor } from '../host/process/supervision.ts';
 import { sweepProcesses } from '../host/process/sweep.ts';
 import { stepsReferencedBy } from '../language/references.ts';
-import type { CancelKind, JobOutcome, JobReport, JobRequest } from '../model/execution.ts';
+import type {
+  CancelKind,
+  JobExecutor,
+  JobOutcome,
+  JobReport,
+  JobRequest,
+} from '../model/execution.ts';
 import type { JsonObject } from '../model/run.ts';
 import type { StepDefinition, Template } from '../model/workflow.ts';
 import { noContainers, preStageOf } from './actions/run-uses.ts';
 import { createFrame, createState, makeFolders, removeCommandFiles } from './job-setup.ts';
-import type { ExecutorDependencies } from './state/dependencies.ts';
-import { type StepFrame, type JobState, frameEnv, scopeOf } from './state/job-state.ts';
+import {
+  type ExecutorDependencies,
+  frameEnv,
+  type JobState,
+  scopeOf,
+  type StepFrame,
+} from './state/job-state.ts';
 import {
   CANCEL_TIMEOUT_MS,
   OUTPUT_BYTES_PER_JOB_MAX,
@@ -273,4 +284,17 @@ function refuseTooMany(steps: readonly StepDefinition[]): void {
       `A job has at most ${STEPS_MAX} steps, this one ${count}`,
     );
   }
+}
+
+/**
+ * Runs jobs on this host, each in its own folder, with real processes. See JobExecutor for what it
+ * promises; one executor serves any number of jobs at once.
+ */
+export function createJobExecutor(dependencies: ExecutorDependencies): JobExecutor {
+  return {
+    execute(request, report) {
+      const run = new JobRun(request, report, dependencies);
+      return { outcome: run.run(), cancel: (kind) => run.cancel(kind) };
+    },
+  };
 }

@@ -9,9 +9,14 @@ import type { JobReport, JobRequest } from '../model/execution.ts';
 import type { JsonObject } from '../model/run.ts';
 import { createMasker } from '../step-output/masker.ts';
 import { BackgroundSteps } from './state/background-steps.ts';
-import type { ExecutorDependencies } from './state/dependencies.ts';
 import { JobEnvironment } from './state/job-environment.ts';
-import { type StepFrame, type JobFolders, JobState, scopeOf } from './state/job-state.ts';
+import {
+  type ExecutorDependencies,
+  type JobFolders,
+  JobState,
+  scopeOf,
+  type StepFrame,
+} from './state/job-state.ts';
 import { runnerContext } from './state/runner-context.ts';
 import { runSteps } from './steps-runner.ts';
 import { inputVariables } from './steps/step-variables.ts';

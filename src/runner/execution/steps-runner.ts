@@ -8,7 +8,7 @@ import {
 } from '../evaluation/evaluate.ts';
 import type { Scope } from '../model/execution.ts';
 import type { Conclusion, JsonObject } from '../model/run.ts';
-import { maskedRecord } from '../step-output/masked-record.ts';
+import { maskedRecord } from '../step-output/masker.ts';
 import { runUses } from './actions/run-uses.ts';
 import { type StepFrame, frameEnv, scopeOf } from './state/job-state.ts';
 import { OUTPUT_BYTES_PER_JOB_MAX, TIMER_MS_MAX } from './state/limits.ts';

@@ -1,6 +1,6 @@
 import { data } from '@actions/expressions';
 import type { ExpressionData } from './expression-data.ts';
-import { foldCase } from './fold-case.ts';
+import { foldCase } from './ordered-object.ts';
 
 /**
  * Whether two values are equal: texts without regard to case, values of other kinds as numbers, objects and

@@ -1,8 +1,7 @@
 import { data } from '@actions/expressions';
 import type { JsonObject, JsonValue } from '../model/run.ts';
-import { foldCase } from './fold-case.ts';
 import { numberFromText, numberText } from './number-text.ts';
-import { mergedEntries, objectEntries, objectFrom } from './ordered-object.ts';
+import { foldCase, mergedEntries, objectEntries, objectFrom } from './ordered-object.ts';
 
 /** A value of the expression language. */
 export type ExpressionData = data.ExpressionData;
@@ -172,3 +171,6 @@ function asWritten(key: string): string {
 function isList(value: readonly JsonValue[] | JsonObject): value is readonly JsonValue[] {
   return Array.isArray(value);
 }
+
+/** An evaluation that cannot be finished; the text is for the author of the workflow. */
+export class ExpressionEvaluationError extends Error {}

@@ -9,8 +9,11 @@ import {
 import { TokenType } from '@actions/expressions/lexer';
 import { assert } from '../../shared/assert.ts';
 import { areEqual, isLess } from './expression-comparison.ts';
-import { type ExpressionData, withRunnerRules } from './expression-data.ts';
-import { ExpressionEvaluationError } from './expression-error.ts';
+import {
+  type ExpressionData,
+  ExpressionEvaluationError,
+  withRunnerRules,
+} from './expression-data.ts';
 import type { FunctionTable } from './expression-functions.ts';
 import { EVALUATION_COST_MAX } from './limits.ts';
 

@@ -2,11 +2,14 @@ import { data, wellKnownFunctions } from '@actions/expressions';
 import type { Scope, StatusView } from '../model/execution.ts';
 import type { Conclusion } from '../model/run.ts';
 import { areEqual } from './expression-comparison.ts';
-import { type ExpressionData, expressionDataFrom } from './expression-data.ts';
-import { ExpressionEvaluationError } from './expression-error.ts';
-import { foldCase } from './fold-case.ts';
+import {
+  type ExpressionData,
+  expressionDataFrom,
+  ExpressionEvaluationError,
+} from './expression-data.ts';
 import { fromJson, toJson } from './json-functions.ts';
 import { EXPRESSION_RESULT_CHARACTERS_MAX } from './limits.ts';
+import { foldCase } from './ordered-object.ts';
 
 type FunctionCall = (...args: ExpressionData[]) => ExpressionData;
 type FunctionEntry = { name: string; minArgs: number; maxArgs: number; call: FunctionCall };

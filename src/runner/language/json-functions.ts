@@ -1,8 +1,11 @@
 import { data } from '@actions/expressions';
 import type { JsonValue } from '../model/run.ts';
 import { type JsonNode, parseOrderedJson } from '../text/ordered-json.ts';
-import { type ExpressionData, expressionDataFrom } from './expression-data.ts';
-import { ExpressionEvaluationError } from './expression-error.ts';
+import {
+  type ExpressionData,
+  expressionDataFrom,
+  ExpressionEvaluationError,
+} from './expression-data.ts';
 import { EXPRESSION_RESULT_CHARACTERS_MAX, JSON_DEPTH_MAX } from './limits.ts';
 import { objectFrom } from './ordered-object.ts';
 

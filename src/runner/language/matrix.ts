@@ -1,9 +1,8 @@
 import { AppError } from '../../shared/app-error.ts';
 import type { JsonObject, JsonValue } from '../model/run.ts';
 import { textOfValue } from './expression-data.ts';
-import { foldCase } from './fold-case.ts';
 import { MATRIX_JOBS_MAX } from './limits.ts';
-import { objectEntries, objectFrom, objectKeys, objectValues } from './ordered-object.ts';
+import { foldCase, objectEntries, objectFrom, objectKeys, objectValues } from './ordered-object.ts';
 
 /** One combination while `include` may still add to it. */
 type MatrixJob = {

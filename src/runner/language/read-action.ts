@@ -2,10 +2,16 @@ import type { ActionDefinition, Condition, FileProblem, Template } from '../mode
 import { ACTION_FILE, COMPOSITE_IF, RUNS_IF } from './action-schema.ts';
 import { parseExpression, usesStatusFunction } from './expression.ts';
 import { ProblemList } from './problems.ts';
-import { readCondition } from './read-condition.ts';
 import { readSteps } from './read-steps.ts';
 import { readBySchema } from './schema-reader.ts';
-import { entriesOf, isTrue, literalText, presentValueOf, valueOf } from './template-access.ts';
+import {
+  entriesOf,
+  isTrue,
+  literalText,
+  presentValueOf,
+  readCondition,
+  valueOf,
+} from './template-access.ts';
 import { readYaml } from './yaml-tree.ts';
 
 /**

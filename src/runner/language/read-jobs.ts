@@ -5,9 +5,7 @@ import type {
   StrategyDefinition,
   Template,
 } from '../model/workflow.ts';
-import { identifierProblem } from './identifiers.ts';
-import type { ProblemList } from './problems.ts';
-import { readCondition } from './read-condition.ts';
+import { identifierProblem, type ProblemList } from './problems.ts';
 import { readSteps } from './read-steps.ts';
 import {
   entriesOf,
@@ -16,6 +14,7 @@ import {
   jsonFromTemplate,
   literalText,
   presentValueOf,
+  readCondition,
   textsOf,
   valueOf,
 } from './template-access.ts';

@@ -6,10 +6,15 @@ import type {
   UsesStepDefinition,
 } from '../model/workflow.ts';
 import type { Availability } from './expression.ts';
-import { identifierProblem } from './identifiers.ts';
-import type { ProblemList } from './problems.ts';
-import { readCondition } from './read-condition.ts';
-import { isTrue, itemsOf, literalText, presentValueOf, valueOf } from './template-access.ts';
+import { identifierProblem, type ProblemList } from './problems.ts';
+import {
+  isTrue,
+  itemsOf,
+  literalText,
+  presentValueOf,
+  readCondition,
+  valueOf,
+} from './template-access.ts';
 
 /** `owner/repo[/path]@ref`. */
 const REMOTE_ACTION = /^[^/\\@]+[/\\][^@]+@.+$/;

@@ -8,10 +8,9 @@ import type {
 import { cronProblem } from './cron.ts';
 import { isNumberText } from './dispatch-inputs.ts';
 import { filterPattern } from './filter-pattern.ts';
-import { identifierProblem } from './identifiers.ts';
 import { INPUTS_MAX } from './limits.ts';
 import { timezoneProblem } from './local-time.ts';
-import type { ProblemList } from './problems.ts';
+import { identifierProblem, type ProblemList } from './problems.ts';
 import {
   entriesOf,
   isTrue,

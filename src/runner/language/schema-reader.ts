@@ -9,8 +9,7 @@ import {
   type Property,
   union,
 } from './schema.ts';
-import { type ScalarTemplate, templateFromText } from './template-scalar.ts';
-import { isInsertKey } from './template.ts';
+import { isInsertKey, type ScalarTemplate, templateFromText } from './template-scalar.ts';
 import { type ScalarValue, type YamlNode, type YamlScalar, scalarText } from './yaml-tree.ts';
 
 type YamlMapping = YamlNode & { kind: 'mapping' };

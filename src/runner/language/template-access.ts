@@ -1,6 +1,8 @@
 import type { JsonValue } from '../model/run.ts';
-import type { Position, Template, TemplateEntry } from '../model/workflow.ts';
+import type { Condition, Position, Template, TemplateEntry } from '../model/workflow.ts';
+import { type Availability, ExpressionSyntaxError, parseExpression } from './expression.ts';
 import { objectFrom } from './ordered-object.ts';
+import type { ProblemList } from './problems.ts';
 import { scalarText } from './yaml-tree.ts';
 
 /** The entries of a mapping with literal keys, in order; none for anything else. */
@@ -80,4 +82,28 @@ export function hasExpression(template: Template): boolean {
     case 'mapping':
       return template.entries.some(({ key, value }) => hasExpression(key) || hasExpression(value));
   }
+}
+
+/** An `if:`, with or without `${{ }}`; undefined when it is absent or empty, which means success(). */
+export function readCondition(
+  template: Template | undefined,
+  available: Availability,
+  problems: ProblemList,
+): Condition | undefined {
+  if (template?.kind === 'expression') {
+    return { source: template.source, at: template.at };
+  }
+  const source = literalText(template)?.trim() ?? '';
+  if (template === undefined || source === '') {
+    return undefined;
+  }
+  try {
+    parseExpression(source, available);
+  } catch (error) {
+    problems.add(
+      template.at,
+      error instanceof ExpressionSyntaxError ? error.message : 'Invalid expression',
+    );
+  }
+  return { source, at: template.at };
 }

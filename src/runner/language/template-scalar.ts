@@ -1,6 +1,13 @@
 import type { Position, Template } from '../model/workflow.ts';
 import { type Availability, ExpressionSyntaxError, parseExpression } from './expression.ts';
-import { INSERT } from './template.ts';
+
+/** The source of a key that puts the entries of its value in its place: `${{ insert }}`. */
+export const INSERT = 'insert';
+
+/** Whether a key of a mapping is `${{ insert }}`; no context has that name. */
+export function isInsertKey(key: Template): boolean {
+  return key.kind === 'expression' && key.source === INSERT;
+}
 
 const OPEN = '${{';
 const EXPRESSION_CHARACTERS_MAX = 21_000;

@@ -143,3 +143,10 @@ export type Artifact = {
   readonly sha256: string;
   readonly createdAt: string;
 };
+
+const RUN_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
+
+/** True for what may be the id of a run, and with that the name of its folders. */
+export function isRunId(text: string): boolean {
+  return RUN_ID.test(text);
+}

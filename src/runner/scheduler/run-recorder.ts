@@ -2,10 +2,10 @@ import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { EventPublisher, RunnerEvent } from '../model/events.ts';
 import type { Job } from '../model/run.ts';
-import type { RunStore } from '../model/storage.ts';
+import type { JournalRecord, RunStore } from '../model/storage.ts';
 import type { RunRecord, RunRecordBody } from './state/journal-records.ts';
 import { applyRecord } from './state/run-state-reducer.ts';
-import { runView, type RunState } from './state/run-state.ts';
+import { type RunState, runView } from './state/run-state.ts';
 
 /** Lines that may wait for the disk before the writer is asked to pause. */
 const WAITING_LINES_MAX = 50_000;
@@ -180,4 +180,26 @@ function jobOf(state: RunState, jobId: string): Job {
   const entry = state.jobs.get(jobId);
   if (entry === undefined) throw new AppError('INTERNAL', 'a job that is not there');
   return entry.job;
+}
+
+/**
+ * The state that the records of a journal lead to, twice: one to go on with, one to show. Undefined
+ * when there is none. A record that cannot follow ends it, as a torn line would; `onRefused` is reported.
+ */
+export function replayRecords(
+  records: readonly JournalRecord[],
+  onRefused: (error: Error) => void,
+): StatePair | undefined {
+  let live: RunState | undefined;
+  let visible: RunState | undefined;
+  for (const record of records as unknown as readonly RunRecord[]) {
+    try {
+      live = applyRecord(live, record);
+      visible = applyRecord(visible, record);
+    } catch (error) {
+      onRefused(error instanceof Error ? error : new Error(String(error)));
+      break;
+    }
+  }
+  return live === undefined || visible === undefined ? undefined : { live, visible };
 }

@@ -1,11 +1,11 @@
 import { availableParallelism } from 'node:os';
 import type { Clock } from '../../shared/clock.ts';
 import type { LoopReport } from '../../shared/loop-report.ts';
-import type { ActionSupply } from '../model/action-supply.ts';
 import type { EventPublisher } from '../model/events.ts';
 import type { JobExecutor } from '../model/execution.ts';
 import type { ForkIsolation } from '../model/isolation.ts';
 import type {
+  ActionSupply,
   ArtifactStore,
   DeploymentRecorder,
   ProblemReporter,

@@ -1,6 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
 import type { ProblemReporter } from '../model/ports.ts';
-import type { ChangeTurns } from './change-turns.ts';
 import { checkValue, parseEnvironment, parseName } from './names.ts';
 import type {
   ImportRequest,
@@ -19,7 +18,7 @@ import {
   readImport,
   VARIABLES,
 } from './secret-requests.ts';
-import type { SecretStores } from './secret-stores.ts';
+import type { ChangeTurns, SecretStores } from './secret-stores.ts';
 import type { SecretWriter, ValueChange } from './secret-writer.ts';
 import type { Variable } from './variable-store.ts';
 

@@ -1,12 +1,11 @@
 import type { ProblemReporter } from '../model/ports.ts';
-import { ChangeTurns } from './change-turns.ts';
 import { JobSecrets } from './job-secrets.ts';
 import type { SecretService } from './secret-api.ts';
 import { SecretAudit } from './secret-audit.ts';
 import { SecretCommands } from './secret-commands.ts';
 import { SecretLists } from './secret-lists.ts';
 import { statusOf } from './secret-status.ts';
-import { createSecretStores, type SecretStoresOptions } from './secret-stores.ts';
+import { ChangeTurns, createSecretStores, type SecretStoresOptions } from './secret-stores.ts';
 import { SecretSync } from './secret-sync.ts';
 import { SecretWriter } from './secret-writer.ts';
 

@@ -1,11 +1,10 @@
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { ProblemReporter } from '../model/ports.ts';
-import type { ChangeTurns } from './change-turns.ts';
 import type { SyncResult } from './secret-api.ts';
 import type { SecretActor, SecretAudit } from './secret-audit.ts';
 import { pullAll, pullStaleVault } from './secret-pull.ts';
-import type { SecretStores } from './secret-stores.ts';
+import type { ChangeTurns, SecretStores } from './secret-stores.ts';
 
 export type SecretSyncOptions = {
   readonly stores: SecretStores;

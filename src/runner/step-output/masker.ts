@@ -113,3 +113,13 @@ function replaceIntervals(
   }
   return { masked, covered: Math.max(0, from - cut) };
 }
+
+/** A copy with every name and value masked. */
+export function maskedRecord(
+  masker: Masker,
+  record: Readonly<Record<string, string>>,
+): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(record).map(([name, value]) => [masker.mask(name), masker.mask(value)]),
+  );
+}

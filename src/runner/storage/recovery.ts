@@ -1,7 +1,7 @@
 import { open, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ProblemReporter } from '../model/ports.ts';
-import { isRunId } from '../model/run-id.ts';
+import { isRunId } from '../model/run.ts';
 import type { JournalRecord, RecoveredRun } from '../model/storage.ts';
 import { isTemporaryName } from './atomic-file.ts';
 import { ifPresent } from './file-errors.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
-import { isRunId } from '../model/run-id.ts';
+import { isRunId } from '../model/run.ts';
 
 const READABLE_CHARACTERS = 40;
 const HASH_CHARACTERS = 24;

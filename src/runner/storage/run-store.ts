@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { mkdir, rename, rm, chmod, lstat, writeFile } from 'node:fs/promises';
+import { chmod, lstat, mkdir, rename, rm, statfs, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
 import { type DirectoryLock, lockDirectory } from '../../store/directory-lock.ts';
@@ -9,13 +9,51 @@ import type { JournalRecord, LogWriter, RecoveredRun, RunStore } from '../model/
 import type { WorkflowSource } from '../model/workflow.ts';
 import { syncDirectory, writeFileAtomic } from './atomic-file.ts';
 import { ifPresent, storageError, systemCode } from './file-errors.ts';
-import { createFreeDiskCheck } from './free-disk-check.ts';
 import { readLogFile } from './log-reader.ts';
 import { openLogWriter } from './log-writer.ts';
 import { recoverRuns, REMOVED_PREFIX } from './recovery.ts';
 import { RunJournal } from './run-journal.ts';
 import { createRunPaths, type RunPaths } from './run-paths.ts';
 import { keepSources, readSources } from './workflow-file.ts';
+
+const CACHE_MS = 1_000;
+const MEBIBYTE = 1024 * 1024;
+
+/**
+ * A check that `minBytes` are free on the disk of `directory`, asked of the system at most once a
+ * second. Errors of the check: DISK_FULL, STORE_UNAVAILABLE.
+ */
+export function createFreeDiskCheck(
+  directory: string,
+  minBytes: number,
+  nowMs: () => number,
+): () => Promise<void> {
+  let freeBytes: Promise<number> | undefined;
+  let askedAtMs = 0;
+  return async () => {
+    if (freeBytes === undefined || nowMs() - askedAtMs >= CACHE_MS) {
+      askedAtMs = nowMs();
+      freeBytes = freeBytesOf(directory);
+    }
+    const free = await freeBytes;
+    if (free >= minBytes) return;
+    const minMebibytes = Math.ceil(minBytes / MEBIBYTE);
+    throw new AppError(
+      'DISK_FULL',
+      `less than ${minMebibytes} MiB are free on the disk of the runner's state`,
+      { floorBytes: String(minBytes) },
+    );
+  };
+}
+
+async function freeBytesOf(directory: string): Promise<number> {
+  try {
+    const { bavail, bsize } = await statfs(directory);
+    return bavail * bsize;
+  } catch (error) {
+    throw storageError('asking for free disk space', error);
+  }
+}
 
 /** Nothing below is committed but the encrypted vault, and which commits actions are. */
 const IGNORE = '*\n!vault.json\n!actions.lock\n';

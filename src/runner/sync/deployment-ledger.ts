@@ -2,8 +2,8 @@ import { join } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { DeploymentRecorder, ProblemReporter, TextMask } from '../model/ports.ts';
+import type { ErrorReason } from '../model/reasons.ts';
 import type { WorkflowRun } from '../model/run.ts';
-import type { ErrorReason } from '../model/runner-reason.ts';
 import { openJsonlFile, type JsonlFile } from '../storage/jsonl-file.ts';
 import {
   DEPLOYMENT_STATUSES,

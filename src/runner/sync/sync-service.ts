@@ -3,7 +3,6 @@ import type { CommitFetcher } from '../model/storage.ts';
 import type { HostSecretPort } from '../secrets/host-port.ts';
 import { SYNC_KINDS, type HostCacheEntry, type SyncKind } from './cache-entry.ts';
 import type { CacheQuery } from './cache.ts';
-import { createCommitFetcher } from './commit-fetcher.ts';
 import type { DeploymentLedger } from './deployment-ledger.ts';
 import type { HostRateLimit } from './host-answer.ts';
 import { createHostSecrets, type HostTarget } from './host-secrets.ts';
@@ -12,11 +11,31 @@ import { verifyDelivery, type InboxDelivery, type DeliveryRequest } from './inbo
 import { startPoller, type Poller } from './poller.ts';
 import { pullAll, type PullReport } from './pull-all.ts';
 import { pushStack, type PushResult } from './push-stack.ts';
-import { RejectionBudget } from './rejection-budget.ts';
+import { createCommitFetcher } from './remote-git.ts';
 import type { SyncAuditQuery, SyncAuditRecord } from './sync-audit.ts';
 import type { SyncConfig } from './sync-config.ts';
 import { openParts, type SyncParts, type SyncServiceOptions } from './sync-parts.ts';
 import { parsePullRequest, parsePushRequest, type PullRequest } from './sync-requests.ts';
+
+const REJECTIONS_PER_MINUTE = 60;
+
+/**
+ * Anybody can send what is rejected. Beyond so many a minute they are not audited, so that they cost no
+ * disk and do not push the rest of the audit out.
+ */
+export class RejectionBudget {
+  #minute = 0;
+  #used = 0;
+
+  admits(nowMs: number): boolean {
+    const minute = Math.floor(nowMs / 60_000);
+    if (minute !== this.#minute) {
+      this.#minute = minute;
+      this.#used = 0;
+    }
+    return ++this.#used <= REJECTIONS_PER_MINUTE;
+  }
+}
 
 export type SyncStatus = {
   readonly enabled: boolean;

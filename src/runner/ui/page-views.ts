@@ -1,8 +1,7 @@
 import { AppError } from '../../shared/app-error.ts';
 import { workflowInfo } from '../language/workflow-info.ts';
 import type { RunService, SecretSource, WorkflowCatalog } from '../model/ports.ts';
-import { isRunId } from '../model/run-id.ts';
-import type { WorkflowRun } from '../model/run.ts';
+import { isRunId, type WorkflowRun } from '../model/run.ts';
 import { LogSections } from './shared/log-sections.ts';
 import { jobToShow } from './shared/render-run.ts';
 import type { HomeView, RunView, WorkflowView } from './shared/views.ts';

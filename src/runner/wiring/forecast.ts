@@ -3,8 +3,7 @@ import { basename, join } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
 import type { LocalContext } from '../cli/local-runner.ts';
 import type { Forecast, ForeseenProblem } from '../cli/start-plan.ts';
-import { originRepository } from '../host/git/origin-repository.ts';
-import { createGit } from '../host/git/run-git.ts';
+import { createGit, originRepository } from '../host/git/run-git.ts';
 import { parseUses, referenceIn } from '../language/action-reference.ts';
 import { chosenMatrixJobs, type MatrixChoice } from '../language/matrix.ts';
 import { hasExpression } from '../language/template-access.ts';
@@ -19,9 +18,9 @@ import type {
 import { foreignLabel, labelsOf } from '../scheduler/host-labels.ts';
 import { STATE_DIR } from '../storage/endpoint-file.ts';
 import { configuredRepository } from '../sync/config-store.ts';
-import { openActions } from './actions-wiring.ts';
 import { builtInProblem } from './foreseen-steps.ts';
 import { matrixJobsShown, valuesShown } from './foreseen-values.ts';
+import { openActions } from './wiring-basis.ts';
 
 const EXIT_FAILURE = 1;
 const DEFINITIONS: readonly string[] = ['action.yml', 'action.yaml', 'Dockerfile'];

@@ -1,5 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
-import { builtInName } from '../execution/built-ins/built-in-names.ts';
+import { builtInName } from '../execution/built-ins/built-in-inputs.ts';
 import { refusalOfRepository } from '../execution/built-ins/checkout-inputs.ts';
 import { pythonWish } from '../host/tools/python-version.ts';
 import { referenceIn } from '../language/action-reference.ts';

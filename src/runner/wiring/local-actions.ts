@@ -4,11 +4,10 @@ import type { LocalContext } from '../cli/local-runner.ts';
 import type { ActionLink, ActionNeeds } from '../cli/runner-link.ts';
 import { type ActionLibrary, usesOfFile } from '../host/actions/action-library.ts';
 import { createWorkflowCatalog } from '../host/project/workflow-catalog.ts';
-import type { ActionUses } from '../model/action-supply.ts';
-import type { WorkflowFile } from '../model/ports.ts';
+import type { ActionUses, WorkflowFile } from '../model/ports.ts';
 import { STATE_DIR } from '../storage/endpoint-file.ts';
 import { prepareStateDir } from '../storage/run-store.ts';
-import { openActions } from './actions-wiring.ts';
+import { openActions } from './wiring-basis.ts';
 
 /** The actions of a workspace. Errors: those of preparing its state folder. */
 export async function openLocalActions({ settings, workspace }: LocalContext): Promise<ActionLink> {

@@ -22,17 +22,17 @@ import type { RunnerSettings } from '../settings/settings.ts';
 import { readOrMakeApiToken } from '../storage/api-token-file.ts';
 import { openJsonlFile } from '../storage/jsonl-file.ts';
 import type { SyncService } from '../sync/sync-service.ts';
-import { openActions } from './actions-wiring.ts';
 import { createEmitters } from './emitters.ts';
 import { openFoundation } from './foundation.ts';
 import type { RunnerMetrics } from './runner-metrics.ts';
 import { identityOf, openScheduler } from './scheduler-wiring.ts';
 import {
+  basisOf,
   type Closings,
+  openActions,
+  openOrClose,
   type WiringBasis,
   type WiringOptions,
-  basisOf,
-  openOrClose,
 } from './wiring-basis.ts';
 
 /** Everything behind the listeners. */

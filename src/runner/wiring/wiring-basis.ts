@@ -2,6 +2,8 @@ import { join } from 'node:path';
 import { BackgroundLoops } from '../../observability/background-loops.ts';
 import { eventLogOf, type Logger } from '../../observability/logger.ts';
 import { type Clock, systemClock } from '../../shared/clock.ts';
+import { isBuiltIn } from '../execution/built-ins/built-in-inputs.ts';
+import { ActionLibrary } from '../host/actions/action-library.ts';
 import type { EventPublisher } from '../model/events.ts';
 import type { ProblemReporter } from '../model/ports.ts';
 import type { RunnerSettings } from '../settings/settings.ts';
@@ -84,4 +86,19 @@ export async function openOrClose<T>(open: (closings: Closings) => Promise<T>): 
     await closings.closeAll();
     throw error;
   }
+}
+
+/** The actions of a project, as its settings say where they come from. */
+export function openActions(settings: RunnerSettings, stateDir: string): ActionLibrary {
+  const { actionsUrl, hostGitUrl, hostToken, actionsMirror, fetchActions } = settings;
+  const url = (actionsUrl ?? hostGitUrl).replace(/\/+$/, '');
+  // The token is for the code host, not for wherever else actions come from.
+  const isHost = hostToken !== undefined && url === hostGitUrl.replace(/\/+$/, '');
+  return new ActionLibrary({
+    stateDir,
+    mirror: actionsMirror,
+    origin: { url, ...(isHost && /^https?:/.test(url) ? { token: hostToken } : {}) },
+    fetchesInRuns: fetchActions,
+    isBuiltIn,
+  });
 }

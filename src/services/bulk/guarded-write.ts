@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import { fieldError } from '../../model/field-error.ts';
 import { checkTenantId, checkText, requiredError } from '../../model/names.ts';
 import { packChange } from '../../model/packed-changes.ts';
 import type { RawUpdate } from '../../model/raw-tuple.ts';
+import { type AuthzReason, fieldError } from '../../model/reasons.ts';
 import type { ShardKey, TupleChange } from '../../model/relation-tuple.ts';
 import { checkUpdatesInSlices } from '../../model/tuple-input.ts';
 import { AppError } from '../../shared/app-error.ts';
@@ -15,7 +15,6 @@ import {
 import type { WriteTransaction } from '../exclusive-writer.ts';
 import { openShard } from '../management-call.ts';
 import type { WriteMeta } from '../ports.ts';
-import type { ServicesReason } from '../services-reason.ts';
 import { certainlyUnknown } from '../unknown-inserts.ts';
 import type { UpdateMode } from '../update-modes.ts';
 import { certainRefusal } from '../write-rules.ts';
@@ -208,7 +207,7 @@ function checkModes(
 
 function checkLimits({ preconditions, idempotencyKey }: GuardedWriteRequest): void {
   if (preconditions.length > PRECONDITIONS_MAX) {
-    throw new AppError<ServicesReason>(
+    throw new AppError<AuthzReason>(
       'BATCH_TOO_LARGE',
       `preconditions: at most ${PRECONDITIONS_MAX} in one request`,
       { field: 'preconditions', limit: String(PRECONDITIONS_MAX) },
@@ -252,12 +251,12 @@ async function checkPreconditions(
 
 /** PRECONDITION_FAILED that names the field. */
 export function refused(field: string, problem: string): AppError {
-  return new AppError<ServicesReason>('PRECONDITION_FAILED', `${field}: ${problem}`, { field });
+  return new AppError<AuthzReason>('PRECONDITION_FAILED', `${field}: ${problem}`, { field });
 }
 
 function keyUsed(): AppError {
   const field = 'idempotency_key';
-  return new AppError<ServicesReason>(
+  return new AppError<AuthzReason>(
     'IDEMPOTENCY_KEY_USED',
     `${field}: another write was sent under this key`,
     { field },

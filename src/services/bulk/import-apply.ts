@@ -1,4 +1,5 @@
 import type { ClientBase } from 'pg';
+import type { AuthzReason } from '../../model/reasons.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
@@ -17,7 +18,6 @@ import {
 } from '../../store/sql/tuple-imports.ts';
 import { storeUnavailable } from '../exclusive-writer.ts';
 import type { AuditSink, WriteMeta } from '../ports.ts';
-import type { ServicesReason } from '../services-reason.ts';
 import type { BulkParts } from './bulk-ports.ts';
 import { refusalOfImported } from './tuple-admission.ts';
 
@@ -272,5 +272,5 @@ function chunkEnd(parts: readonly ImportPart[], applied: number, rows: number): 
 }
 
 function cancelled(): AppError {
-  return new AppError<ServicesReason>('CANCELLED', 'the caller has gone');
+  return new AppError<AuthzReason>('CANCELLED', 'the caller has gone');
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { ModelReason } from '../../model/model-reason.ts';
+import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { TupleMatch } from '../../store/sql/match-tuples.ts';
 import { SignedCursors } from '../signed-cursor.ts';
@@ -67,7 +67,7 @@ function digestOf({ projectId, tenantId, match }: StreamScope): Uint8Array {
 }
 
 function cursorError(): AppError {
-  return new AppError<ModelReason>(
+  return new AppError<AuthzReason>(
     'FIELD_INVALID',
     'cursor: is not one of this stream: of the same project, tenant and filter',
     { field: 'cursor' },

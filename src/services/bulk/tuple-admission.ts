@@ -1,8 +1,8 @@
 import { problemOfCondition } from '../../model/condition-admission.ts';
 import type { ConditionDeclarations } from '../../model/model-conditions.ts';
+import type { AuthzReason } from '../../model/reasons.ts';
 import type { RelationTuple, ShardKey, TupleChange } from '../../model/relation-tuple.ts';
 import type { AppError } from '../../shared/app-error.ts';
-import type { ServicesReason } from '../services-reason.ts';
 import { refusalOfUnknown } from '../unknown-inserts.ts';
 import { NO_RULES, type ProjectRules, refusalOfTuple } from '../write-rules.ts';
 import type { BulkParts } from './bulk-ports.ts';
@@ -63,7 +63,7 @@ export function refusalOfImported(
   rules: ProjectRules,
   tuple: RelationTuple,
   at: string,
-): AppError<ServicesReason> | undefined {
+): AppError<AuthzReason> | undefined {
   return refusalOfUnknown(rules, tuple, at) ?? refusalOfTuple(rules, tuple, at);
 }
 

@@ -1,8 +1,9 @@
 import type { PoolClient } from 'pg';
-import { fieldError } from '../../model/field-error.ts';
 import { SEAT_NAMESPACE, checkTenantId } from '../../model/names.ts';
+import { type AuthzReason, fieldError } from '../../model/reasons.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
+import { storeError } from '../../store/pg-errors.ts';
 import {
   type KeyRow,
   type TupleMatch,
@@ -13,11 +14,9 @@ import {
 } from '../../store/sql/match-tuples.ts';
 import { selectHeadRevisions } from '../../store/sql/select-head-revisions.ts';
 import { selectGuardedShard } from '../../store/sql/tuple-write-keys.ts';
-import { storeError } from '../../store/store-error.ts';
 import { inTransaction } from '../../store/transaction.ts';
 import { openShard } from '../management-call.ts';
 import type { WriteMeta } from '../ports.ts';
-import type { ServicesReason } from '../services-reason.ts';
 import type { BulkParts } from './bulk-ports.ts';
 import { refused } from './guarded-write.ts';
 import { checkTupleFilter, type RawFilter } from './tuple-filter.ts';
@@ -113,7 +112,7 @@ export class TupleDelete {
       const keys = await fetchDeletable(client, CHUNK_KEYS);
       if (keys.length === 0) return { count, position };
       if (signal.aborted) {
-        throw new AppError<ServicesReason>('CANCELLED', 'the caller has gone');
+        throw new AppError<AuthzReason>('CANCELLED', 'the caller has gone');
       }
       const mustBe = isFirst ? since : undefined;
       const chunk = await this.#chunk(shard, keys, headRevision, mustBe, meta);
@@ -160,7 +159,7 @@ function checkRequest(request: DeleteTuplesRequest): TupleMatch {
   const { filter, countMax } = request;
   const match = checkTupleFilter('filter', filter);
   if (match.namespace === SEAT_NAMESPACE) {
-    throw new AppError<ServicesReason>(
+    throw new AppError<AuthzReason>(
       'NAMESPACE_RESERVED',
       'filter.namespace: tuples of the seat namespace are deleted by RevokeSeat and DeprovisionUser only',
       { field: 'filter.namespace' },

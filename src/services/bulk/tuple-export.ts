@@ -1,15 +1,14 @@
-import { fieldError } from '../../model/field-error.ts';
 import { checkTenantId } from '../../model/names.ts';
+import { type AuthzReason, fieldError } from '../../model/reasons.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
+import { storeError } from '../../store/pg-errors.ts';
 import { matchText } from '../../store/sql/match-tuples.ts';
 import { selectTenants } from '../../store/sql/select-head-revisions.ts';
-import { storeError } from '../../store/store-error.ts';
 import { ROW_BOUNDS, streamTuples, type TuplePage } from '../../store/tuple-stream.ts';
 import { openShard } from '../management-call.ts';
 import { ServedProject } from '../served-project.ts';
-import type { ServicesReason } from '../services-reason.ts';
 import type { BulkParts } from './bulk-ports.ts';
 import type { StreamCursors, StreamPosition, StreamScope } from './stream-cursor.ts';
 import { checkTupleFilter, type RawFilter } from './tuple-filter.ts';
@@ -165,7 +164,7 @@ export class TupleExport {
         isFirst = false;
       }
     } catch (error) {
-      if (signal.aborted) throw new AppError<ServicesReason>('CANCELLED', 'the caller has gone');
+      if (signal.aborted) throw new AppError<AuthzReason>('CANCELLED', 'the caller has gone');
       throw storeError(error);
     }
   }

@@ -1,6 +1,6 @@
-import { fieldError } from '../../model/field-error.ts';
 import { checkNamespace, checkObjectId, checkRelation } from '../../model/names.ts';
 import type { RawSubject } from '../../model/raw-tuple.ts';
+import { fieldError } from '../../model/reasons.ts';
 import { subjectToColumns } from '../../model/relation-tuple.ts';
 import { checkSubject } from '../../model/tuple-input.ts';
 import type { TupleMatch } from '../../store/sql/match-tuples.ts';

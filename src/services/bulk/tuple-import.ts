@@ -1,10 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { checkTenantId } from '../../model/names.ts';
+import { checkTenantId, SEAT_NAMESPACE } from '../../model/names.ts';
+import type { RawTuple } from '../../model/raw-tuple.ts';
+import type { AuthzReason } from '../../model/reasons.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { checkTuple, microseconds } from '../../model/tuple-input.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { IdSource } from '../../shared/ids.ts';
-import { isAdopted } from '../../store/pg-errors.ts';
+import { isAdopted, storeError } from '../../store/pg-errors.ts';
 import {
   beginImport,
   deleteImport,
@@ -15,17 +17,39 @@ import {
   retireImport,
   stagePart,
 } from '../../store/sql/tuple-imports.ts';
-import { storeError } from '../../store/store-error.ts';
 import { openShard } from '../management-call.ts';
 import type { WriteMeta } from '../ports.ts';
-import type { ServicesReason } from '../services-reason.ts';
 import type { ImportedTuple } from '../tuple-requests.ts';
 import { type BulkParts, tokenAt } from './bulk-ports.ts';
 import { checkName } from './guarded-write.ts';
 import { ImportApply, type ImportApplyParts } from './import-apply.ts';
 import { type CutPart, PartCutter } from './import-parts.ts';
-import { LeftOutSeats } from './left-out-seats.ts';
 import { TupleAdmission } from './tuple-admission.ts';
+
+const EXAMPLES_MAX = 3;
+const TEXT_MAX = 100;
+
+/** Tuples of seats among those of an import. Exports have them, and seat operations alone write them. */
+export class LeftOutSeats {
+  #count = 0;
+  readonly #examples: string[] = [];
+
+  /** Whether a tuple is one, and thereby left out. */
+  take({ namespace, objectId, relation, subject }: RawTuple): boolean {
+    if (namespace !== SEAT_NAMESPACE) return false;
+    this.#count += 1;
+    if (this.#examples.length < EXAMPLES_MAX) {
+      const kind = subject?.kind;
+      const user = kind?.case === 'userId' ? `@user:${kind.value}` : '';
+      this.#examples.push(`${namespace}:${objectId}#${relation}${user}`.slice(0, TEXT_MAX));
+    }
+    return true;
+  }
+
+  get found(): { readonly count: number; readonly examples: readonly string[] } {
+    return { count: this.#count, examples: this.#examples };
+  }
+}
 
 export type ImportTuplesRequest = {
   /** '' is the default project. */
@@ -270,7 +294,7 @@ async function* partsOf(
 }
 
 function differs(): AppError {
-  return new AppError<ServicesReason>(
+  return new AppError<AuthzReason>(
     'IMPORT_DIFFERS',
     'import_id: names an import of other tuples: send the same ones, or take another id',
     { field: 'import_id' },
@@ -278,7 +302,7 @@ function differs(): AppError {
 }
 
 function adopted(): AppError {
-  return new AppError<ServicesReason>(
+  return new AppError<AuthzReason>(
     'IMPORT_TAKEN_OVER',
     'import_id: a later attempt goes on with this import',
     { field: 'import_id' },
@@ -286,7 +310,7 @@ function adopted(): AppError {
 }
 
 function cancelled(): AppError {
-  return new AppError<ServicesReason>('CANCELLED', 'the caller has gone');
+  return new AppError<AuthzReason>('CANCELLED', 'the caller has gone');
 }
 
 function ignoreAwaited(): void {

@@ -1,7 +1,7 @@
+import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { GroupStandingRow } from '../../store/sql/groups.ts';
 import { ACTIVE, ADMIN, type REQUIREMENTS, type Role, isAtLeast } from '../rules/roles.ts';
-import type { ServicesReason } from '../services-reason.ts';
 
 /** What a user may do with a group; each includes the ones after it. */
 export type GroupStanding = 'manager' | 'reader' | 'outsider';
@@ -40,27 +40,23 @@ export function standingByRows(group: GroupStandingRow, actingUserId: string): G
 
 /** ACTION_FORBIDDEN. */
 export function forbidden(action: string): AppError {
-  return new AppError<ServicesReason>('ACTION_FORBIDDEN', `acting_user_id: may not ${action}`, {
+  return new AppError<AuthzReason>('ACTION_FORBIDDEN', `acting_user_id: may not ${action}`, {
     field: 'acting_user_id',
   });
 }
 
 /** GROUP_UNKNOWN that names the field. */
 export function groupUnknown(field: string, groupId: string): AppError {
-  return new AppError<ServicesReason>(
-    'GROUP_UNKNOWN',
-    `${field}: group ${groupId} does not exist`,
-    {
-      field,
-      group_id: groupId,
-    },
-  );
+  return new AppError<AuthzReason>('GROUP_UNKNOWN', `${field}: group ${groupId} does not exist`, {
+    field,
+    group_id: groupId,
+  });
 }
 
 /** WORKSPACE_UNKNOWN that names the id. */
 export function workspaceUnknown(workspaceId: string): AppError {
   const message = `workspace_id: workspace ${workspaceId} does not exist`;
-  return new AppError<ServicesReason>('WORKSPACE_UNKNOWN', message, {
+  return new AppError<AuthzReason>('WORKSPACE_UNKNOWN', message, {
     field: 'workspace_id',
     workspace_id: workspaceId,
   });

@@ -1,4 +1,3 @@
-import { fieldError } from '../../model/field-error.ts';
 import {
   checkDisplayName,
   checkObjectId,
@@ -6,6 +5,7 @@ import {
   checkUserId,
   requiredError,
 } from '../../model/names.ts';
+import { fieldError } from '../../model/reasons.ts';
 import { checkSlug } from '../../model/slug.ts';
 import { MEMBER_GROUP, MEMBER_USER, type MemberKey } from '../../store/sql/group-members.ts';
 import { type EnrollmentState, enrollmentStateOf } from '../rules/enrollment.ts';

@@ -1,3 +1,4 @@
+import type { AuthzReason } from '../../model/reasons.ts';
 import type { RelationTuple, ShardKey, Subject } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
@@ -23,7 +24,6 @@ import {
   enrollmentStateNumber,
   enrollmentStateOf,
 } from '../rules/enrollment.ts';
-import type { ServicesReason } from '../services-reason.ts';
 import { streamSnapshot } from '../snapshot-read.ts';
 import { groupUnknown } from './group-access.ts';
 import {
@@ -225,7 +225,7 @@ function enrollmentFromRow(groupId: string, row: EnrollmentRow): Enrollment {
 
 function memberUnknown(groupId: string, member: MemberKey): AppError {
   const field = member.kind === MEMBER_USER ? 'member.user_id' : 'member.group_id';
-  return new AppError<ServicesReason>(
+  return new AppError<AuthzReason>(
     'MEMBER_UNKNOWN',
     `${field}: ${member.id} is not a member of ${groupId}`,
     {

@@ -1,5 +1,6 @@
 import type { ClientBase, Pool } from 'pg';
 import { checkObjectId } from '../../model/names.ts';
+import type { AuthzReason } from '../../model/reasons.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { freeSlug, slugOf } from '../../model/slug.ts';
 import { AppError } from '../../shared/app-error.ts';
@@ -21,7 +22,6 @@ import type { HeadRevisions } from '../head-revisions.ts';
 import { type ShardOpening, openShard } from '../management-call.ts';
 import type { WriteMeta } from '../ports.ts';
 import { REQUIREMENTS } from '../rules/roles.ts';
-import type { ServicesReason } from '../services-reason.ts';
 import { readSnapshot, streamSnapshot } from '../snapshot-read.ts';
 import type { TupleWrites } from '../tuple-writes.ts';
 import {
@@ -190,7 +190,7 @@ async function slugFor(
     selectTakenGroupSlugs(client, shard, workspaceId, slugs);
   if (slug === '') return await freeSlug(slugOf(displayName, SLUG_FALLBACK), takenOf);
   if (!(await takenOf([slug])).has(slug)) return slug;
-  throw new AppError<ServicesReason>('SLUG_TAKEN', `slug: ${slug} is taken`, {
+  throw new AppError<AuthzReason>('SLUG_TAKEN', `slug: ${slug} is taken`, {
     field: 'slug',
     slug,
   });

@@ -1,8 +1,9 @@
 import type { Pool } from 'pg';
-import { fieldError } from '../../model/field-error.ts';
 import { checkText } from '../../model/names.ts';
+import { type AuthzReason, fieldError } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
+import { storeError } from '../../store/pg-errors.ts';
 import {
   type ModelTextRow,
   selectModelVersion,
@@ -11,7 +12,6 @@ import {
   selectVersionBefore,
 } from '../../store/sql/model-versions.ts';
 import { selectProject } from '../../store/sql/projects.ts';
-import { storeError } from '../../store/store-error.ts';
 import {
   type ModelActivation,
   type ModelAuthor,
@@ -20,7 +20,6 @@ import {
   writtenModel,
 } from '../model-writes.ts';
 import type { ProjectService } from '../project-service.ts';
-import type { ServicesReason } from '../services-reason.ts';
 import { type ModelVersion, modelVersionFromRow, versionUnknown } from './model-version.ts';
 
 const TOKEN = /^v1:([1-9][0-9]{0,15}):(.*)$/s;
@@ -244,7 +243,7 @@ function checkExpected(
   if (expectedVersion === null || expectedVersion === newest) return;
   const problem =
     newest === 0 ? 'there is no version yet' : `the newest is ${newest}, not ${expectedVersion}`;
-  throw new AppError<ServicesReason>('MODEL_VERSION_CHANGED', `expected_version: ${problem}`, {
+  throw new AppError<AuthzReason>('MODEL_VERSION_CHANGED', `expected_version: ${problem}`, {
     field: 'expected_version',
     project_id: projectId,
     version: String(newest),

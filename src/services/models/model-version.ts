@@ -1,10 +1,10 @@
+import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
 import {
   MODEL_ACTIVE,
   type ModelVersionRow,
   type StoredModelState,
 } from '../../store/sql/model-versions.ts';
-import type { ServicesReason } from '../services-reason.ts';
 
 /** Where a version stands, by the numbers of the proto's ModelActivationState; 5 decided once. */
 export type ModelState = StoredModelState | typeof MODEL_REPLACED;
@@ -55,7 +55,7 @@ export function versionUnknown(
   problem: string,
   field?: string,
 ): AppError {
-  return new AppError<ServicesReason>('MODEL_VERSION_UNKNOWN', problem, {
+  return new AppError<AuthzReason>('MODEL_VERSION_UNKNOWN', problem, {
     project_id: projectId,
     version: String(version),
     ...(field === undefined ? {} : { field }),

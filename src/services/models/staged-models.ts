@@ -4,7 +4,9 @@ import { hasWriteRules } from '../../model/model-admission.ts';
 import { isTyped } from '../../model/model-references.ts';
 import type { NamespaceModel } from '../../model/model-shape.ts';
 import { parseModel } from '../../model/namespace-model.ts';
+import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
+import { storeError } from '../../store/pg-errors.ts';
 import {
   type ActivationRow,
   activateModel,
@@ -25,7 +27,6 @@ import {
   type StoredModelState,
 } from '../../store/sql/model-versions.ts';
 import { selectProject } from '../../store/sql/projects.ts';
-import { storeError } from '../../store/store-error.ts';
 import {
   type LockedProject,
   type ModelActivation,
@@ -37,7 +38,6 @@ import {
   writtenModel,
 } from '../model-writes.ts';
 import type { ProjectService } from '../project-service.ts';
-import type { ServicesReason } from '../services-reason.ts';
 import { examine, type Finding, NOTHING_FOUND } from './examine-tuples.ts';
 
 export type StagedModelsOptions = {
@@ -175,7 +175,7 @@ export class StagedModels implements ModelWrites {
       async (client, before) => {
         const pending = await selectPendingActivation(client, id);
         if (pending === undefined) {
-          throw new AppError<ServicesReason>(
+          throw new AppError<AuthzReason>(
             'MODEL_NOT_PENDING',
             `no version of the model of project ${id} is pending`,
             { project_id: id },

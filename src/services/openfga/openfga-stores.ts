@@ -1,6 +1,7 @@
+import { randomFillSync } from 'node:crypto';
 import type { Pool } from 'pg';
 import type { Clock } from '../../shared/clock.ts';
-import { isFenced } from '../../store/pg-errors.ts';
+import { isFenced, storeError } from '../../store/pg-errors.ts';
 import {
   deleteOpenFgaStore,
   insertOpenFgaModel,
@@ -15,12 +16,29 @@ import {
   selectOpenFgaStores,
   selectOpenFgaTuples,
 } from '../../store/sql/openfga-stores.ts';
-import { storeError } from '../../store/store-error.ts';
+import type { WriteAdmission } from '../ports.ts';
 import type { ProjectService } from '../project-service.ts';
 import { PROJECT_SUSPENDED } from '../rules/project.ts';
 import { SignedCursors } from '../signed-cursor.ts';
-import type { WriteAdmission } from '../write-admission.ts';
-import { ulidOf } from './ulid.ts';
+
+const DIGITS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
+const TIME_DIGITS = 10;
+const RANDOM_DIGITS = 16;
+
+/** A ULID (github.com/ulid/spec) in upper case: 48 bits of milliseconds, 80 random ones. */
+export function ulidOf(
+  nowMs: number,
+  fill: (bytes: Uint8Array) => void = (bytes) => void randomFillSync(bytes),
+): string {
+  let time = '';
+  for (let rest = Math.floor(nowMs), i = 0; i < TIME_DIGITS; i++) {
+    time = (DIGITS[rest % 32] as string) + time;
+    rest = Math.floor(rest / 32);
+  }
+  const bytes = new Uint8Array(RANDOM_DIGITS);
+  fill(bytes);
+  return time + Array.from(bytes, (byte) => DIGITS[byte % 32]).join('');
+}
 
 export type OpenFgaStoresOptions = {
   readonly pool: Pool;

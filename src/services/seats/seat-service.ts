@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
-import { fieldError } from '../../model/field-error.ts';
 import { SEAT_NAMESPACE, checkSku, checkTenantId, checkUserId } from '../../model/names.ts';
+import { type AuthzReason, fieldError } from '../../model/reasons.ts';
 import type { RelationTuple } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { isSeatRefusal } from '../../store/pg-errors.ts';
@@ -15,7 +15,6 @@ import {
 import type { HeadRevisions } from '../head-revisions.ts';
 import { type ShardOpening, openShard } from '../management-call.ts';
 import type { WriteMeta } from '../ports.ts';
-import type { ServicesReason } from '../services-reason.ts';
 import { readSnapshot, streamSnapshot } from '../snapshot-read.ts';
 import type { TupleWrites } from '../tuple-writes.ts';
 
@@ -174,7 +173,7 @@ function tupleOf(sku: string, userId: string): RelationTuple {
 }
 
 function seatsExhausted(sku: string, cause: unknown): AppError {
-  return new AppError<ServicesReason>(
+  return new AppError<AuthzReason>(
     'SEATS_EXHAUSTED',
     `sku: all seats of ${sku} are taken`,
     { sku },

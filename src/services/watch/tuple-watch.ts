@@ -1,11 +1,12 @@
 import type { Pool } from 'pg';
 import type { TokenCodec } from '../../model/consistency-token.ts';
-import { fieldError } from '../../model/field-error.ts';
 import { checkTenantId } from '../../model/names.ts';
 import { type PackedChange, parsePackedChanges, unpackChange } from '../../model/packed-changes.ts';
+import { type AuthzReason, fieldError } from '../../model/reasons.ts';
 import type { TupleChange } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
+import { storeError } from '../../store/pg-errors.ts';
 import type { TupleMatch } from '../../store/sql/match-tuples.ts';
 import {
   selectWatchStart,
@@ -13,12 +14,10 @@ import {
   selectWatchedShard,
   type WatchedRow,
 } from '../../store/sql/watched-changes.ts';
-import { storeError } from '../../store/store-error.ts';
 import { checkTupleFilter, type RawFilter } from '../bulk/tuple-filter.ts';
 import { openShard, type ShardOpening } from '../management-call.ts';
 import type { ReadPositions } from '../read-positions.ts';
 import { ServedProject } from '../served-project.ts';
-import type { ServicesReason } from '../services-reason.ts';
 import type { ProjectCursor, ShardCursor, WatchCursors } from './watch-cursor.ts';
 import type { Following, WatchHub } from './watch-hub.ts';
 
@@ -101,11 +100,11 @@ export class TupleWatch {
     const match = checkTupleFilter('filter', request.filter);
     const heartbeatMs = heartbeatOf(request.heartbeatSeconds);
     if (streamsMax === 0) {
-      throw new AppError<ServicesReason>('WATCH_OFF', 'watching is off: set GATEWAY_WATCH_STREAMS');
+      throw new AppError<AuthzReason>('WATCH_OFF', 'watching is off: set GATEWAY_WATCH_STREAMS');
     }
     const { projectId } = await openShard(this.#options, request);
     if (this.#streams >= streamsMax) {
-      throw new AppError<ServicesReason>('QUEUE_FULL', `${streamsMax} streams follow already`, {
+      throw new AppError<AuthzReason>('QUEUE_FULL', `${streamsMax} streams follow already`, {
         queue: 'watch',
       });
     }
@@ -319,7 +318,7 @@ class Pace {
   /** Before the next look, while more is known to be there. Errors: CANCELLED, those of the project. */
   async look(): Promise<void> {
     const { signal } = this.#stream;
-    if (signal.aborted) throw new AppError<ServicesReason>('CANCELLED', 'the caller has gone');
+    if (signal.aborted) throw new AppError<AuthzReason>('CANCELLED', 'the caller has gone');
     await this.#served.look();
     this.#lookedMs = this.#options.clock.monotonicMs();
   }
@@ -369,7 +368,7 @@ function isTaken(
 }
 
 function tooOld(): AppError {
-  return new AppError<ServicesReason>(
+  return new AppError<AuthzReason>(
     'WATCH_TOO_OLD',
     'start_after: changes behind it are no longer kept, or its history ended: read the tuples anew with StreamTuples, and go on behind the token of that',
     { field: 'start_after' },

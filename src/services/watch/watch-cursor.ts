@@ -1,4 +1,4 @@
-import type { ModelReason } from '../../model/model-reason.ts';
+import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { SignedCursors } from '../signed-cursor.ts';
 
@@ -87,7 +87,7 @@ function scopeOf(projectId: string, tenantId: string | null): string {
 }
 
 function cursorError(): AppError {
-  return new AppError<ModelReason>(
+  return new AppError<AuthzReason>(
     'FIELD_INVALID',
     'start_after: is neither a cursor of this watch nor a consistency token of its project and tenant',
     { field: 'start_after' },

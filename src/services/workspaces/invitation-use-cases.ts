@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { checkEmail, checkObjectId, checkText, requiredError } from '../../model/names.ts';
+import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
 import {
@@ -12,17 +13,15 @@ import {
 import { type ManagementCall, checkManagementCall, openShard } from '../management-call.ts';
 import { INVITATION, type InvitationEvent } from '../rules/invitation.ts';
 import { REQUIREMENTS } from '../rules/roles.ts';
-import type { ServicesReason } from '../services-reason.ts';
 import { streamSnapshot } from '../snapshot-read.ts';
 import { changeMember } from './member-changes.ts';
-import { assertTeam, openWorkspace } from './workspace-access.ts';
+import { assertTeam, openWorkspace, type WorkspaceOptions } from './workspace-access.ts';
 import {
   type Invitation,
   type Membership,
   checkGivenRole,
   invitationFromRow,
 } from './workspace-model.ts';
-import type { WorkspaceOptions } from './workspace-options.ts';
 import { type WorkspaceCall, checkWorkspaceCall, mapPages } from './workspace-use-cases.ts';
 
 export type CreateInvitationCall = WorkspaceCall & {
@@ -99,7 +98,7 @@ export class InvitationUseCases {
       const { client } = transaction;
       const row = await selectInvitation(client, shard, { tokenHash });
       if (row === undefined) {
-        throw new AppError<ServicesReason>(
+        throw new AppError<AuthzReason>(
           'INVITATION_UNKNOWN',
           'token: there is no such invitation',
           {
@@ -145,7 +144,7 @@ export class InvitationUseCases {
     await writer.exclusive([shard], meta, async ({ client }) => {
       const row = await selectInvitation(client, shard, { id: invitationId });
       if (row === undefined) {
-        throw new AppError<ServicesReason>(
+        throw new AppError<AuthzReason>(
           'INVITATION_UNKNOWN',
           `invitation ${invitationId} does not exist`,
           {
@@ -167,7 +166,7 @@ export class InvitationUseCases {
 function nextState({ id, status }: Invitation, event: InvitationEvent): number {
   const outcome = INVITATION[status][event];
   if ('next' in outcome) return outcome.next;
-  throw new AppError<ServicesReason>('INVITATION_STATE', `the invitation ${outcome.refusal}`, {
+  throw new AppError<AuthzReason>('INVITATION_STATE', `the invitation ${outcome.refusal}`, {
     invitation_id: id,
   });
 }

@@ -1,3 +1,4 @@
+import type { AuthzReason } from '../../model/reasons.ts';
 import type { ShardKey, TupleChange } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
 import {
@@ -13,7 +14,6 @@ import {
   type TupleEffect,
 } from '../rules/membership.ts';
 import { ADMIN, GUEST, MEMBER, OWNER, RELATION_OF_ROLE, type Role } from '../rules/roles.ts';
-import type { ServicesReason } from '../services-reason.ts';
 import { type Membership, membershipFromRow } from './workspace-model.ts';
 
 const ROLES: readonly Role[] = [OWNER, ADMIN, MEMBER, GUEST];
@@ -52,7 +52,7 @@ export async function changeMember(
   const state = (before?.status ?? 0) as MembershipState;
   const outcome = MEMBERSHIP[state][event];
   if ('refusal' in outcome) {
-    throw new AppError<ServicesReason>(
+    throw new AppError<AuthzReason>(
       outcome.refusal,
       `user ${userId} ${REFUSALS[outcome.refusal]}`,
       {

@@ -1,4 +1,5 @@
 import { checkUserId } from '../../model/names.ts';
+import type { AuthzReason } from '../../model/reasons.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
@@ -6,7 +7,6 @@ import { type MembershipRow, membersQuery } from '../../store/sql/memberships.ts
 import type { WriteTransaction } from '../exclusive-writer.ts';
 import { openShard } from '../management-call.ts';
 import { ADMIN, OWNER, REQUIREMENTS, type Role } from '../rules/roles.ts';
-import type { ServicesReason } from '../services-reason.ts';
 import { streamSnapshot } from '../snapshot-read.ts';
 import { type MemberEvent, changeMember } from './member-changes.ts';
 import {
@@ -16,9 +16,9 @@ import {
   findWorkspace,
   forbidden,
   openWorkspace,
+  type WorkspaceOptions,
 } from './workspace-access.ts';
 import { type Membership, checkGivenRole, membershipFromRow } from './workspace-model.ts';
-import type { WorkspaceOptions } from './workspace-options.ts';
 import { type WorkspaceCall, checkWorkspaceCall, mapPages } from './workspace-use-cases.ts';
 
 export type MemberCall = WorkspaceCall & { readonly userId: string };
@@ -76,7 +76,7 @@ export class MemberUseCases {
       assertRole(found, REQUIRED.suspendMember);
       assertNotOwner(found, call);
       if (call.userId === call.actingUserId) {
-        throw new AppError<ServicesReason>(
+        throw new AppError<AuthzReason>(
           'MEMBERSHIP_STATE',
           'user_id: nobody can suspend themselves',
           {
@@ -150,7 +150,7 @@ function checkMemberCall(call: MemberCall): void {
 function assertNotOwner({ workspace, role }: ActingWorkspace, call: MemberCall): void {
   if (call.userId !== workspace.ownerUserId) return;
   if (role !== OWNER) throw forbidden(workspace.id, 'the owner is changed by nobody else');
-  throw new AppError<ServicesReason>(
+  throw new AppError<AuthzReason>(
     'OWNER_FIXED',
     'user_id: the owner stays until ownership is transferred',
     {

@@ -1,9 +1,13 @@
 import type { ClientBase, Pool } from 'pg';
+import type { AuthzReason } from '../../model/reasons.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
+import type { IdSource } from '../../shared/ids.ts';
 import { selectActingWorkspace } from '../../store/sql/workspaces.ts';
+import type { ShardOpening } from '../management-call.ts';
 import { ACTIVE, RELATION_OF_ROLE, type Role, isAtLeast } from '../rules/roles.ts';
-import type { ServicesReason } from '../services-reason.ts';
+import type { SnapshotOptions } from '../snapshot-read.ts';
+import type { TupleWrites } from '../tuple-writes.ts';
 import { PERSONAL, type Workspace, workspaceFromRow } from './workspace-model.ts';
 
 /** A workspace and the acting user's part in it. */
@@ -23,7 +27,7 @@ export async function findWorkspace(
 ): Promise<ActingWorkspace> {
   const row = await selectActingWorkspace(client, shard, workspaceId, actingUserId);
   if (row === undefined) {
-    throw new AppError<ServicesReason>(
+    throw new AppError<AuthzReason>(
       'WORKSPACE_UNKNOWN',
       `workspace ${workspaceId} does not exist`,
       {
@@ -59,7 +63,7 @@ export function assertRole({ workspace, role, isActive }: ActingWorkspace, neede
 
 /** ACTION_FORBIDDEN on a workspace. */
 export function forbidden(workspaceId: string, why: string): AppError {
-  return new AppError<ServicesReason>(
+  return new AppError<AuthzReason>(
     'ACTION_FORBIDDEN',
     `acting_user_id: ${why} in workspace ${workspaceId}`,
     {
@@ -71,11 +75,14 @@ export function forbidden(workspaceId: string, why: string): AppError {
 /** Errors: PERSONAL_WORKSPACE. */
 export function assertTeam({ id, type }: Workspace, action: string): void {
   if (type !== PERSONAL) return;
-  throw new AppError<ServicesReason>(
-    'PERSONAL_WORKSPACE',
-    `a personal workspace cannot ${action}`,
-    {
-      workspace_id: id,
-    },
-  );
+  throw new AppError<AuthzReason>('PERSONAL_WORKSPACE', `a personal workspace cannot ${action}`, {
+    workspace_id: id,
+  });
 }
+
+/** What the use cases of workspaces, members and invitations work with. */
+export type WorkspaceOptions = SnapshotOptions &
+  ShardOpening & {
+    readonly writer: TupleWrites;
+    readonly ids: IdSource;
+  };

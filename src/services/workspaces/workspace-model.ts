@@ -1,4 +1,4 @@
-import { fieldError } from '../../model/field-error.ts';
+import { fieldError } from '../../model/reasons.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import type { InvitationRow } from '../../store/sql/invitations.ts';
 import type { MembershipRow } from '../../store/sql/memberships.ts';

@@ -1,7 +1,14 @@
-import { checkDisplayName, checkObjectId, checkUserId } from '../../model/names.ts';
+import {
+  checkDisplayName,
+  checkObjectId,
+  checkUserId,
+  NAME_CHARACTERS_MAX,
+} from '../../model/names.ts';
+import type { AuthzReason } from '../../model/reasons.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { checkSlug, freeSlug, slugOf } from '../../model/slug.ts';
 import { AppError } from '../../shared/app-error.ts';
+import { storeError } from '../../store/pg-errors.ts';
 import { deleteGroups } from '../../store/sql/delete-groups.ts';
 import {
   type WorkspaceRow,
@@ -13,15 +20,12 @@ import {
   updateWorkspace,
   workspacesOfUserQuery,
 } from '../../store/sql/workspaces.ts';
-import { storeError } from '../../store/store-error.ts';
 import type { WriteTransaction } from '../exclusive-writer.ts';
 import { type ManagementCall, checkManagementCall, openShard } from '../management-call.ts';
 import { ADMIN, OWNER, REQUIREMENTS } from '../rules/roles.ts';
-import type { ServicesReason } from '../services-reason.ts';
 import { readSnapshot, streamSnapshot } from '../snapshot-read.ts';
 import { changeMember } from './member-changes.ts';
-import { personalNameOf } from './personal-name.ts';
-import { assertTeam, openWorkspace } from './workspace-access.ts';
+import { assertTeam, openWorkspace, type WorkspaceOptions } from './workspace-access.ts';
 import {
   PERSONAL,
   TEAM,
@@ -29,7 +33,19 @@ import {
   type WorkspaceType,
   workspaceFromRow,
 } from './workspace-model.ts';
-import type { WorkspaceOptions } from './workspace-options.ts';
+
+const DEFAULT_NAME = 'Personal';
+
+/**
+ * The display name of a user's PERSONAL workspace: the local part of a user id that is an e-mail
+ * address, else "Personal". At most 200 characters.
+ */
+export function personalNameOf(userId: string): string {
+  const at = userId.lastIndexOf('@');
+  const localPart = at > 0 ? userId.slice(0, at).trim() : '';
+  if (localPart === '') return DEFAULT_NAME;
+  return Array.from(localPart).slice(0, NAME_CHARACTERS_MAX).join('').trim();
+}
 
 export type CreateWorkspaceCall = ManagementCall & {
   readonly displayName: string;
@@ -145,14 +161,10 @@ export class WorkspaceUseCases {
       const found = await openWorkspace(client, shard, workspaceId, actingUserId, needed);
       assertTeam(found.workspace, 'be transferred');
       if (newOwnerUserId === actingUserId) {
-        throw new AppError<ServicesReason>(
-          'OWNER_FIXED',
-          'new_owner_user_id: is the owner already',
-          {
-            field: 'new_owner_user_id',
-            workspace_id: workspaceId,
-          },
-        );
+        throw new AppError<AuthzReason>('OWNER_FIXED', 'new_owner_user_id: is the owner already', {
+          field: 'new_owner_user_id',
+          workspace_id: workspaceId,
+        });
       }
       const event = {
         workspaceId,
@@ -232,7 +244,7 @@ async function insertOwned(
   if (slug === '') {
     slug = await freeSlug(slugOf(displayName, type === PERSONAL ? 'personal' : 'team'), takenOf);
   } else if ((await takenOf([slug])).has(slug)) {
-    throw new AppError<ServicesReason>('SLUG_TAKEN', `slug: ${slug} is taken`, { field: 'slug' });
+    throw new AppError<AuthzReason>('SLUG_TAKEN', `slug: ${slug} is taken`, { field: 'slug' });
   }
   const row = await insertWorkspace(client, shard, { id, type, ownerUserId, displayName, slug });
   const event = { workspaceId: id, userId: ownerUserId, event: 'add', role: OWNER } as const;

@@ -7,8 +7,8 @@ import { AppError } from '../../shared/app-error.ts';
 import type { DecisionStats } from './decision-stats.ts';
 import { countRefusal } from './evaluation-job.ts';
 import type { BoundEngine, JobContext, PairNames } from './job-context.ts';
-import type { PairCounter } from './pair-counter.ts';
 import type { ProjectReads } from './project-reads.ts';
+import type { PairCounter } from './unknown-counts.ts';
 
 /** Items that are looked up and read ahead together, between two looks at the clock: about 20 µs. */
 export const CHUNK_ITEMS = READ_AHEAD_MAX;

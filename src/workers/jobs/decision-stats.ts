@@ -6,10 +6,9 @@ import { QUERY_RPCS } from '../../protocol/queries.ts';
 import type { BudgetRefusal, RefusedQuery } from '../../protocol/read-figures.ts';
 import type { DecisionCount } from '../../protocol/shard-client.ts';
 import { recordOf } from '../../shared/record.ts';
-import type { PairCounter } from './pair-counter.ts';
 import { type CountedScope, type ProjectReads, ReadsByProject } from './project-reads.ts';
 import { ReadCounts } from './read-counts.ts';
-import { UnknownCounts } from './unknown-counts.ts';
+import { type PairCounter, UnknownCounts } from './unknown-counts.ts';
 
 const PAIRS_MAX = 200;
 const OTHER = 'other';

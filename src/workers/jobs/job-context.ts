@@ -5,8 +5,10 @@ import type { HotEvaluator } from '../../engine/hot/hot-evaluator.ts';
 import { HotScratch } from '../../engine/hot/hot-scratch.ts';
 import { isTyped } from '../../model/model-references.ts';
 import type { NamespaceModel } from '../../model/namespace-model.ts';
+import type { AuthzReason } from '../../model/reasons.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
 import { listLimits } from '../../requests/request-lists.ts';
+import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { BatchScan } from '../raw/batch-scan.ts';
 import { JsonScanner } from '../raw/json-scanner.ts';
@@ -15,9 +17,30 @@ import { createRawFields } from '../raw/raw-fields.ts';
 import type { RawFields } from '../raw/raw-fields.ts';
 import type { AnswerWriter } from './answer-writer.ts';
 import type { DecisionStats } from './decision-stats.ts';
-import { DecodingMemory } from './decoding-memory.ts';
 import type { JobIndex } from './job.ts';
-import type { PairCounter } from './pair-counter.ts';
+import type { PairCounter } from './unknown-counts.ts';
+
+/** Bytes of bodies that one thread decodes, and keeps decoded until they are answered: four of the longest by default. */
+const BYTES_MAX = 32 * 1024 * 1024;
+
+/** What the decoded bodies of one thread may take together. */
+export class DecodingMemory {
+  #bytes = 0;
+
+  /** Until `release`. One alone is taken however long it is. Errors: BODY_MEMORY_EXHAUSTED. */
+  take(bytes: number): void {
+    if (this.#bytes > 0 && this.#bytes + bytes > BYTES_MAX) {
+      const problem =
+        'the memory of a decision worker for requests that it must decode is exhausted';
+      throw new AppError<AuthzReason>('BODY_MEMORY_EXHAUSTED', problem);
+    }
+    this.#bytes += bytes;
+  }
+
+  release(bytes: number): void {
+    this.#bytes -= bytes;
+  }
+}
 
 /** Model versions of one shard that are evaluated side by side: while an update is replicated, or since queries name them. */
 const EVALUATORS_PER_INDEX = 4;

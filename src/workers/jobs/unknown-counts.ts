@@ -1,7 +1,6 @@
 import type { NamespaceModel } from '../../model/namespace-model.ts';
 import { meantName, type MissingPart } from '../../model/unknown-relation.ts';
-import type { UnknownFigures, UnknownRelation } from '../../protocol/unknown-relations.ts';
-import type { PairCounter } from './pair-counter.ts';
+import type { UnknownFigures, UnknownRelation } from '../../protocol/messages.ts';
 
 /** Names that are notified of between two reports: one that comes again is notified of in the next. */
 const NAMES_MAX = 8;
@@ -52,3 +51,12 @@ export class UnknownCounts {
 function countOf({ allowed, denied, error }: PairCounter): number {
   return allowed + denied + error;
 }
+
+/** Decisions on one (namespace, relation) since the last report. */
+export type PairCounter = {
+  readonly namespace: string;
+  readonly relation: string;
+  allowed: number;
+  denied: number;
+  error: number;
+};

@@ -1,8 +1,8 @@
 import { problemOfTuple } from '../../model/model-admission.ts';
 import type { NamespaceModel } from '../../model/model-shape.ts';
+import type { AuthzReason } from '../../model/reasons.ts';
 import type { RelationTuple, TupleChange } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { QueryReason } from './query-reason.ts';
 
 /** Where requests of every kind have them. */
 const FIELD = 'scope.contextual_tuples';
@@ -20,6 +20,6 @@ export function contextualChanges(
     if (problem === undefined) return { op: 'insert', tuple };
     const field = `${FIELD}[${index}].${problem.field}`;
     const message = `${field}: ${problem.message}`;
-    throw new AppError<QueryReason>('TUPLE_NOT_ADMITTED', message, { field });
+    throw new AppError<AuthzReason>('TUPLE_NOT_ADMITTED', message, { field });
   });
 }

@@ -1,5 +1,5 @@
-import type { EngineReason } from '../../engine/bound/engine-reason.ts';
 import { BACKSTOP_BUDGET, type EvaluationTask } from '../../engine/bound/evaluator-api.ts';
+import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { QueryGround } from './query-spec.ts';
 
@@ -73,7 +73,7 @@ export class DecideEach<Decision, T> implements EvaluationTask<T> {
   #exhausted(): AppError {
     this.backstops |= BACKSTOP_BUDGET;
     const limit = String(this.#readsMax);
-    return new AppError<EngineReason>(
+    return new AppError<AuthzReason>(
       'BUDGET_EXHAUSTED',
       `${this.#decisions} decisions exceeded the read budget of ${limit} for all of them`,
       { limit },

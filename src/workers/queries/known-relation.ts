@@ -1,7 +1,7 @@
+import type { AuthzReason } from '../../model/reasons.ts';
 import { type MissingPart, missingPart, unknownText } from '../../model/unknown-relation.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { PairCounter } from '../jobs/pair-counter.ts';
-import type { QueryReason } from './query-reason.ts';
+import type { PairCounter } from '../jobs/unknown-counts.ts';
 import type { QueryGround } from './query-spec.ts';
 
 /**
@@ -45,9 +45,9 @@ function unknownError(
   field: string,
   namespace: string,
   relation: string,
-): AppError<QueryReason> {
+): AppError<AuthzReason> {
   const { problem, meant } = unknownText(model, namespace, relation, missing);
-  return new AppError<QueryReason>('RELATION_UNKNOWN', `${field}: ${problem}`, {
+  return new AppError<AuthzReason>('RELATION_UNKNOWN', `${field}: ${problem}`, {
     field,
     ...(meant === undefined ? {} : { meant }),
   });

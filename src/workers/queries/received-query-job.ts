@@ -1,25 +1,44 @@
+import { create } from '@bufbuild/protobuf';
 import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
 import type {
   Decision,
-  QueryResults,
-  QueryMethodKinds,
   QueryMethod,
+  QueryMethodKinds,
+  QueryResults,
   Revision,
 } from '../../protocol/queries.ts';
 import type { RefusedQuery } from '../../protocol/read-figures.ts';
 import type { WireFormat } from '../../protocol/shard-client.ts';
 import { leaveTokenSpace, TOKEN_SPACE_BYTES } from '../../protocol/token-space.ts';
-import { type EncodedAnswer, encodeAnswer } from '../../requests/encode-answer.ts';
+import { encodeAnswer, type EncodedAnswer } from '../../requests/encode-answer.ts';
 import { type CheckedQuery, QUERY_METHODS } from '../../requests/query-methods.ts';
 import { type Asked, EvaluationJob, type JobWork } from '../jobs/evaluation-job.ts';
 import type { BoundEngine, JobContext } from '../jobs/job-context.ts';
 import type { Job } from '../jobs/job.ts';
 import type { ReceivedRequest } from '../jobs/received-request.ts';
-import { checkAnswer } from './check-answers.ts';
 import { QUERIES } from './query-kinds.ts';
 import type { QuerySpec } from './query-spec.ts';
 import { runQuery, startQuery } from './run-query.ts';
+
+const DESC = QUERY_METHODS.queryCheck.answer;
+/** By format and what they say: sixteen at most. */
+const encodedChecks = new Map<string, EncodedAnswer>();
+
+/** The answer to a Check of gatehouse.v1, encoded once for each that there is. Its bytes are for reading. */
+export function checkAnswer(decision: Decision, format: WireFormat): EncodedAnswer {
+  const { allowed, undecided, unknownRelation } = decision;
+  const key = `${format} ${allowed} ${undecided} ${unknownRelation}`;
+  let answer = encodedChecks.get(key);
+  if (answer === undefined) {
+    const message = create(DESC, { allowed, undecided, unknownRelation });
+    const step = encodeAnswer(DESC, message, format).next();
+    if (step.done !== true) throw new Error('a short answer is encoded in one step');
+    answer = step.value;
+    encodedChecks.set(key, answer);
+  }
+  return answer;
+}
 
 /** A longer list takes more than a slice: some thirty items, each of which takes ten microseconds and more. */
 const SHORT_LIST_BYTES_MAX = 4 * 1024;

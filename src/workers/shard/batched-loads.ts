@@ -2,8 +2,30 @@ import type { ShardKey } from '../../model/relation-tuple.ts';
 import type { HeadRevision } from '../../store/changes.ts';
 import type { SnapshotSink } from '../../store/snapshot.ts';
 import { SNAPSHOTS_MAX, type SmallSnapshotSink } from '../../store/snapshots-of-many.ts';
-import { LoadPlaces } from './load-places.ts';
-import { withTimeout } from './with-timeout.ts';
+import { withTimeout } from './shard-load.ts';
+
+/** At most `places` loads at once; the others wait in order. */
+export class LoadPlaces {
+  #free: number;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(places: number) {
+    this.#free = places;
+  }
+
+  /** Runs `load` when a place is free. Errors: whatever it throws. */
+  async run<T>(load: () => Promise<T>): Promise<T> {
+    if (this.#free > 0) this.#free -= 1;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    try {
+      return await load();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#free += 1;
+      else next();
+    }
+  }
+}
 
 /** Queries of many beside each other: while they are under way what else is asked for gathers. */
 const QUERIES_MAX = 2;

@@ -1,4 +1,4 @@
-import type { CommittedChange } from '../../model/committed-change.ts';
+import type { CommittedChange } from '../../model/packed-changes.ts';
 
 const HELD_CHANGES_MAX = 256;
 const HELD_BYTES_MAX = 4 * 1024 * 1024;

@@ -1,12 +1,83 @@
-import type { NamespaceModel } from '../../model/namespace-model.ts';
+import { LRUCache } from 'lru-cache';
+import { admittedOnly } from '../../model/model-references.ts';
+import { type NamespaceModel, parseModel } from '../../model/namespace-model.ts';
+import type { AuthzReason } from '../../model/reasons.ts';
 import type { ScopeEntry } from '../../protocol/messages.ts';
+import { modelKey } from '../../protocol/model-store.ts';
 import { AppError, errorToData } from '../../shared/app-error.ts';
 import type { AnswerWriter } from '../jobs/answer-writer.ts';
 import type { Job } from '../jobs/job.ts';
-import { ModelRegistry } from './model-registry.ts';
-import { ModelWaiters } from './model-waiters.ts';
 import { unavailable, waitOver } from './shard-errors.ts';
-import type { ShardReason } from './shard-reason.ts';
+
+const NO_JOBS: readonly Job[] = [];
+
+/** Jobs whose model was asked for and has not come yet, by project and version. */
+export class ModelWaiters {
+  readonly #jobs = new Map<string, Job[]>();
+  readonly #ask: (projectId: string, modelVersion: number) => void;
+
+  /** `ask` is called for the first who waits. */
+  constructor(ask: (projectId: string, modelVersion: number) => void) {
+    this.#ask = ask;
+  }
+
+  /** `job` waits; null: somebody wants the model and does not wait. */
+  add(projectId: string, modelVersion: number, job: Job | null): void {
+    const key = modelKey(projectId, modelVersion);
+    let waiting = this.#jobs.get(key);
+    if (waiting === undefined) {
+      waiting = [];
+      this.#jobs.set(key, waiting);
+      this.#ask(projectId, modelVersion);
+    }
+    if (job !== null) waiting.push(job);
+  }
+
+  /** The model has come, or is not known: who waited for it. */
+  take(projectId: string, modelVersion: number): readonly Job[] {
+    const key = modelKey(projectId, modelVersion);
+    const jobs = this.#jobs.get(key) ?? NO_JOBS;
+    this.#jobs.delete(key);
+    return jobs;
+  }
+
+  /** Fails those whose time has ended; returns how many still wait. O(waiting). */
+  sweep(nowMs: number, error: (job: Job) => AppError): number {
+    let open = 0;
+    for (const [key, jobs] of this.#jobs) {
+      const kept = jobs.filter((job) => !job.isCancelled && job.waitUntilMs > nowMs);
+      for (const job of jobs) {
+        if (!job.isCancelled && job.waitUntilMs <= nowMs) job.fail(error(job));
+      }
+      if (kept.length === 0) this.#jobs.delete(key);
+      else this.#jobs.set(key, kept);
+      open += kept.length;
+    }
+    return open;
+  }
+}
+
+const MODELS_MAX = 1_024;
+
+/**
+ * The models that one worker holds, by project and version. Bounded by number, least recently used
+ * first; a missing one is asked for. A number below 0 is that of a document (`documentVersion`): it counts admitted tuples only. All projects without a document of their own share one object.
+ */
+export class ModelRegistry {
+  readonly #models = new LRUCache<string, NamespaceModel>({ max: MODELS_MAX });
+  readonly #builtIn = parseModel('');
+
+  /** Errors: MODEL_INVALID. Cost: O(document). */
+  set(projectId: string, modelVersion: number, modelJson: string): void {
+    const parsed = modelJson === '' ? this.#builtIn : parseModel(modelJson);
+    const model = modelVersion < 0 ? admittedOnly(parsed) : parsed;
+    this.#models.set(modelKey(projectId, modelVersion), model);
+  }
+
+  get(projectId: string, modelVersion: number): NamespaceModel | undefined {
+    return this.#models.get(modelKey(projectId, modelVersion));
+  }
+}
 
 /** The models of one worker: those that it holds, and the jobs that wait for one which the gateway was asked for. */
 export class HostModels {
@@ -41,7 +112,7 @@ export class HostModels {
     } catch (error) {
       if (ackId !== 0) this.#writer.ack(ackId, errorToData(error));
       for (const job of this.#waiters.take(projectId, modelVersion)) {
-        job.fail(new AppError<ShardReason>('INTERNAL', 'internal error', {}, error));
+        job.fail(new AppError<AuthzReason>('INTERNAL', 'internal error', {}, error));
       }
       return;
     }

@@ -1,14 +1,14 @@
+import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { ShardReason } from './shard-reason.ts';
 
 /** A read that may not wait asks for more than is held. */
 export function behind(): AppError {
-  return new AppError<ShardReason>('SHARD_BEHIND', 'the shard is not held at that position');
+  return new AppError<AuthzReason>('SHARD_BEHIND', 'the shard is not held at that position');
 }
 
 /** The index shows a change that was committed under newer settings than those of the read. */
 export function settingsOld(version: number): AppError {
-  return new AppError<ShardReason>(
+  return new AppError<AuthzReason>(
     'SETTINGS_OLD',
     'the settings of the project are older than what the shard holds',
     { version: String(version) },
@@ -18,7 +18,7 @@ export function settingsOld(version: number): AppError {
 /** The shard is being loaded, for longer than the caller can wait: it may come back in `leftMs`. */
 export function loadsLong(leftMs: number): AppError {
   const seconds = String(Math.ceil(leftMs / 1_000));
-  return new AppError<ShardReason>(
+  return new AppError<AuthzReason>(
     'SHARD_UNAVAILABLE',
     `the tenant's tuples are being loaded, which takes about ${seconds} s more`,
     { retry_after_seconds: seconds },
@@ -27,7 +27,7 @@ export function loadsLong(leftMs: number): AppError {
 
 /** The caller's own time is over, whatever it waited for. */
 export function deadlineExceeded(): AppError {
-  return new AppError<ShardReason>('DEADLINE_EXCEEDED', 'the deadline ended before the decision');
+  return new AppError<AuthzReason>('DEADLINE_EXCEEDED', 'the deadline ended before the decision');
 }
 
 /** Who waited until now waits no longer: DEADLINE_EXCEEDED where its caller's own time is over, else unavailable with `message`. */
@@ -42,7 +42,7 @@ export function waitOver(
 
 /** The shard cannot answer now. */
 export function unavailable(message: string, cause?: unknown): AppError {
-  return new AppError<ShardReason>('SHARD_UNAVAILABLE', message, {}, cause);
+  return new AppError<AuthzReason>('SHARD_UNAVAILABLE', message, {}, cause);
 }
 
 /** Text for the log: the stack names our code, an AppError's cause what the store said. */

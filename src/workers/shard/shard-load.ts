@@ -3,7 +3,6 @@ import type { Clock } from '../../shared/clock.ts';
 import type { HeadRevision } from '../../store/changes.ts';
 import { FORECAST_AFTER_MS, LoadForecast } from './load-forecast.ts';
 import type { IndexUser, LoadPace, ShardIndex, ShardSource } from './ports.ts';
-import { withTimeout } from './with-timeout.ts';
 
 /** What a load needs of the worker around it. */
 export interface LoadHost {
@@ -74,5 +73,25 @@ export class ShardLoad {
       // Then callers wait as long as they can.
       () => undefined,
     );
+  }
+}
+
+/**
+ * Runs `work` with a signal that aborts after `ms`. AbortSignal.timeout would keep its timer, and what listens, until
+ * then, however soon the work has ended: thousands of loads a second.
+ */
+export async function withTimeout<T>(
+  ms: number,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const controller = new AbortController();
+  const timer = setTimeout(() => {
+    controller.abort(new DOMException('the time was up', 'TimeoutError'));
+  }, ms);
+  timer.unref();
+  try {
+    return await work(controller.signal);
+  } finally {
+    clearTimeout(timer);
   }
 }

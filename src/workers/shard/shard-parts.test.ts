@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import type { CommittedChange } from '../../model/committed-change.ts';
+import type { CommittedChange } from '../../model/packed-changes.ts';
 import type { Job } from '../jobs/job.ts';
+import { LoadPlaces } from './batched-loads.ts';
 import { HeldChanges } from './held-changes.ts';
-import { LoadPlaces } from './load-places.ts';
-import { ModelRegistry } from './model-registry.ts';
+import { ModelRegistry } from './host-models.ts';
 import { ACTOR_TRANSITIONS, type ActorEvent, type ActorState } from './shard-actor-state.ts';
 import { nextActorState } from './shard-actor-state.ts';
 import { ShardJobs } from './shard-jobs.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { CarriedChanges } from '../../model/carried-changes.ts';
+import type { CarriedChanges } from '../../model/packed-changes.ts';
 import type { Job } from '../jobs/job.ts';
 import type { ShardIndex } from './ports.ts';
 import { ShardRevision } from './shard-revision.ts';

@@ -1,3 +1,4 @@
+import type { AuthzReason } from '../../model/reasons.ts';
 import type { AnswerBatch, WorkerResponse } from '../../protocol/messages.ts';
 import {
   ANSWER_ALLOWED,
@@ -10,7 +11,6 @@ import { AppError, errorFromData } from '../../shared/app-error.ts';
 import { ParsedRequest, RawRequest } from './pending-request.ts';
 import type { SentRequests } from './sent-requests.ts';
 import type { PendingRequest } from './shard-queue.ts';
-import type { SlotReason } from './slot-reason.ts';
 
 const ALLOWED: RawAnswer = { kind: 'allowed' };
 const DENIED: RawAnswer = { kind: 'denied' };
@@ -43,7 +43,7 @@ export function deliverRaw(
     if (kind === ANSWER_ALLOWED) request.onAnswer(ALLOWED);
     else if (kind === ANSWER_DENIED) request.onAnswer(DENIED);
     else if (body !== undefined) request.onAnswer({ kind: 'body', body });
-    else request.fail(new AppError<SlotReason>('INTERNAL', 'internal error'));
+    else request.fail(new AppError<AuthzReason>('INTERNAL', 'internal error'));
   }
 }
 
@@ -63,6 +63,6 @@ export function deliverParsed(
     request.onAnswer(response.result, response.isPart);
   } else {
     finish(request);
-    request.fail(new AppError<SlotReason>('INTERNAL', 'internal error'));
+    request.fail(new AppError<AuthzReason>('INTERNAL', 'internal error'));
   }
 }

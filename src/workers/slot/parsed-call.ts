@@ -1,9 +1,9 @@
+import type { AuthzReason } from '../../model/reasons.ts';
 import type { QueryAnswer, QueryCall } from '../../protocol/queries.ts';
 import type { Cancellable, ReadScope } from '../../protocol/shard-client.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { ParsedRequest } from './pending-request.ts';
 import type { ShardQueue } from './shard-queue.ts';
-import type { SlotReason } from './slot-reason.ts';
 
 /** What a query asks, and of whom. */
 export type ParsedCall = {
@@ -18,7 +18,7 @@ export type ParsedCall = {
 
 /** The call that was cancelled before it was made. */
 export function cancelled(): AppError {
-  return new AppError<SlotReason>('CANCELLED', 'the call was cancelled');
+  return new AppError<AuthzReason>('CANCELLED', 'the call was cancelled');
 }
 
 /**

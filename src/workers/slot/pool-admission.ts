@@ -1,10 +1,10 @@
+import type { AuthzReason } from '../../model/reasons.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { type QueueBound, refusalOf } from './queue-bound.ts';
 import type { RefusedRequests } from './refused-requests.ts';
 import type { PendingRequest } from './shard-queue.ts';
 import type { ShardQueues } from './shard-queues.ts';
-import type { SlotReason } from './slot-reason.ts';
 import type { WorkerSlot } from './worker-slot.ts';
 
 export type PoolAdmissionOptions = {
@@ -39,7 +39,7 @@ export class PoolAdmission {
     const { refused, shardQueueDepthMax } = this.#options;
     if (request.shard.pendingCount >= shardQueueDepthMax) return this.#full('tenant_requests');
     if (refused.size > 0 && refused.isRefused(() => request.label(), request.bodyBytes())) {
-      return new AppError<SlotReason>(
+      return new AppError<AuthzReason>(
         'REQUEST_REFUSED',
         'this request ended a decision worker before',
       );
@@ -70,5 +70,5 @@ export class PoolAdmission {
 }
 
 function shuttingDown(): AppError {
-  return new AppError<SlotReason>('SHUTTING_DOWN', 'the service is stopping');
+  return new AppError<AuthzReason>('SHUTTING_DOWN', 'the service is stopping');
 }

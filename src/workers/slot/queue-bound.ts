@@ -1,5 +1,5 @@
+import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { SlotReason } from './slot-reason.ts';
 
 /** Requests queued or in flight, and their bytes, of one worker. */
 export type SlotLimits = {
@@ -27,5 +27,5 @@ const MESSAGES: Readonly<Record<QueueBound, string>> = {
 
 /** The QUEUE_FULL of a request for which there is no room; its metadata name the bound. */
 export function refusalOf(bound: QueueBound): AppError {
-  return new AppError<SlotReason>('QUEUE_FULL', MESSAGES[bound], { bound });
+  return new AppError<AuthzReason>('QUEUE_FULL', MESSAGES[bound], { bound });
 }

@@ -1,8 +1,11 @@
-import type { CarriedChanges } from '../../model/carried-changes.ts';
-import type { CommittedChange } from '../../model/committed-change.ts';
+import type { CarriedChanges, CommittedChange } from '../../model/packed-changes.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
-import type { WorkerReport, WorkerStats } from '../../protocol/messages.ts';
-import { rawOpcode } from '../../protocol/messages.ts';
+import {
+  type FsckStats,
+  rawOpcode,
+  type WorkerReport,
+  type WorkerStats,
+} from '../../protocol/messages.ts';
 import { ModelStore } from '../../protocol/model-store.ts';
 import type { QueryAnswer, QueryArgs, QueryCall, QueryKind } from '../../protocol/queries.ts';
 import type { BudgetRefusal } from '../../protocol/read-figures.ts';
@@ -21,7 +24,6 @@ import type { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { systemClock } from '../../shared/clock.ts';
 import type { BatchStages } from '../../shared/stage-times.ts';
-import { type FsckTotals, sumOf } from './fsck-totals.ts';
 import type { LocalReplicaTransport } from './local-replica-transport.ts';
 import { LocalReplicas, type LocalReplicaFigures } from './local-replicas.ts';
 import { callWorker, cancelled } from './parsed-call.ts';
@@ -393,4 +395,17 @@ class SlotPool implements WorkerPool {
     const owner = this.#queues.find(shard);
     if (owner !== undefined) this.#replication.tooMuch(owner);
   }
+}
+
+/** What comparisons of indexes have counted; see FsckStats. */
+export type FsckTotals = Omit<FsckStats, 'ageMs'>;
+
+/** Adds one to the other, or takes it away. */
+export function sumOf(one: FsckTotals, other: FsckTotals, sign: 1 | -1): FsckTotals {
+  return {
+    shards: one.shards + sign * other.shards,
+    rows: one.rows + sign * other.rows,
+    differences: one.differences + sign * other.differences,
+    unfinished: one.unfinished + sign * other.unfinished,
+  };
 }

@@ -1,3 +1,4 @@
+import type { AuthzReason } from '../../model/reasons.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import type {
   AnswerBatch,
@@ -20,7 +21,6 @@ import { batchOfRequests } from './request-batcher.ts';
 import { RestartPace } from './restart-pace.ts';
 import { SentRequests } from './sent-requests.ts';
 import type { PendingRequest, ShardQueue } from './shard-queue.ts';
-import type { SlotReason } from './slot-reason.ts';
 import type { CreateTransport, SlotTransport } from './slot-transport.ts';
 
 /** Batches that a worker holds at once: one under work, one waiting, so that it never idles. */
@@ -279,7 +279,7 @@ export class WorkerSlot {
     for (const request of lost) {
       this.#finish(request);
       request.fail(
-        new AppError<SlotReason>('WORKER_LOST', 'the decision worker was lost; try again'),
+        new AppError<AuthzReason>('WORKER_LOST', 'the decision worker was lost; try again'),
       );
     }
     const delayMs = this.#restarts.lost(wasReady, this.#clock.monotonicMs());
@@ -426,8 +426,8 @@ export class WorkerSlot {
     this.#finish(request);
     request.fail(
       this.#state === 'ready' || request.scope.isDeadlineStated === true
-        ? new AppError<SlotReason>('DEADLINE_EXCEEDED', 'the deadline ended before the decision')
-        : new AppError<SlotReason>(
+        ? new AppError<AuthzReason>('DEADLINE_EXCEEDED', 'the deadline ended before the decision')
+        : new AppError<AuthzReason>(
             'SHARD_UNAVAILABLE',
             'the decision worker of this shard is restarting',
           ),
@@ -436,11 +436,11 @@ export class WorkerSlot {
 }
 
 function stopping(): AppError {
-  return new AppError<SlotReason>('SHUTTING_DOWN', 'the service is stopping');
+  return new AppError<AuthzReason>('SHUTTING_DOWN', 'the service is stopping');
 }
 
 function cannotStart(): AppError {
-  return new AppError<SlotReason>(
+  return new AppError<AuthzReason>(
     'SHARD_UNAVAILABLE',
     'the decision worker of this shard cannot start',
   );

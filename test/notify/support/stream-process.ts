@@ -1,8 +1,8 @@
 import { createHttpServer } from '../../../src/http/listener/http-server.ts';
 import { addClientRoutes } from '../../../src/notify/api/client-routes.ts';
 import { createNotifyLog } from '../../../src/notify/core/event-log.ts';
-import { FairGate } from '../../../src/notify/core/fair-gate.ts';
 import { createRefusals } from '../../../src/notify/core/refusals.ts';
+import { FairGate } from '../../../src/notify/core/round-robin-queue.ts';
 import { DelayedHints } from '../../../src/notify/live/delayed-hints.ts';
 import { LiveHub } from '../../../src/notify/live/live-hub.ts';
 import { StreamGate } from '../../../src/notify/live/stream-gate.ts';

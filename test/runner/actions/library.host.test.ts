@@ -15,9 +15,9 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join, normalize } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { isBuiltIn } from '../../../src/runner/execution/built-ins/built-in-names.ts';
+import { isBuiltIn } from '../../../src/runner/execution/built-ins/built-in-inputs.ts';
 import { ActionLibrary } from '../../../src/runner/host/actions/action-library.ts';
-import type { ActionUses } from '../../../src/runner/model/action-supply.ts';
+import type { ActionUses } from '../../../src/runner/model/ports.ts';
 import { runJob, temporaryDir, writeFiles } from '../../support/job-harness.ts';
 
 type Hosted = { readonly url: string; readonly dir: string };

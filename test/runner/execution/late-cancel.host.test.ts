@@ -5,7 +5,7 @@ import { temporaryDir, writeFiles } from '../../support/job-harness.ts';
 
 /** A program that runs a job, cancels it when it is over, and should then have nothing to wait for. */
 const PROGRAM = (root: string): string => `
-import { createJobExecutor } from '${root}/src/runner/execution/job-executor.ts';
+import { createJobExecutor } from '${root}/src/runner/execution/job-run.ts';
 const dir = process.argv[2];
 const at = { line: 1, column: 1 };
 const run = { kind: 'literal', value: 'echo over', at };

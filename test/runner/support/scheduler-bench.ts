@@ -159,7 +159,7 @@ async function createRealExecutor(
   report: ProblemReporter,
 ): Promise<JobExecutor> {
   const { createCacheStore } = await import('../../../src/runner/execution/cache/cache-store.ts');
-  const { createJobExecutor } = await import('../../../src/runner/execution/job-executor.ts');
+  const { createJobExecutor } = await import('../../../src/runner/execution/job-run.ts');
   return createJobExecutor({
     artifacts,
     cache: await createCacheStore(join(stateDir, 'cache')),

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { isBuiltIn } from '../../../src/runner/execution/built-ins/built-in-names.ts';
+import { isBuiltIn } from '../../../src/runner/execution/built-ins/built-in-inputs.ts';
 import { ActionLibrary } from '../../../src/runner/host/actions/action-library.ts';
 import { createForkIsolation } from '../../../src/runner/host/isolation/fork-isolation.ts';
 import { ToolRegistry } from '../../../src/runner/host/tools/tool-registry.ts';

@@ -7,8 +7,7 @@ import {
   stringOf,
 } from '../../../language/peers/json-shape.ts';
 import { yamlDocument } from '../../../language/peers/read-yaml.ts';
-import { readText } from '../../core/files.ts';
-import { pathBeside } from './path-beside.ts';
+import { pathBeside, readText } from '../../core/files.ts';
 import { relationshipLine, type TupleSource } from './read-tuples.ts';
 
 const STORE = ['name', 'model', 'model_file', 'tuples', 'tuple_file', 'tuple_files', 'tests'];

@@ -1,5 +1,5 @@
-import { packageVersion } from '../../../observability/package-version.ts';
-import { hostOfUrl } from './host-of-url.ts';
+import { packageVersion } from '../../../observability/build-info.ts';
+import { hostOfUrl } from '../../core/connection.ts';
 import { CALL_MS_MAX, fine, type Observation, warning } from './observation.ts';
 import type { PortQuery } from './port-checks.ts';
 

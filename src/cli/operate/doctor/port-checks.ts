@@ -1,5 +1,5 @@
 import { createServer } from 'node:net';
-import { hostOfUrl } from './host-of-url.ts';
+import { hostOfUrl } from '../../core/connection.ts';
 import { CALL_MS_MAX, failure, fine, type Observation, warning } from './observation.ts';
 
 /** A service that answers on a port. */

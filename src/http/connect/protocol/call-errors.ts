@@ -1,6 +1,6 @@
 import type { DescMessage } from '@bufbuild/protobuf';
 import { AppError } from '../../../shared/app-error.ts';
-import type { ConnectReason } from './connect-reason.ts';
+import type { SharedReason } from '../../../shared/reasons.ts';
 
 /** A message that could not be built. */
 export type MalformedMessage = {
@@ -15,12 +15,12 @@ export type MalformedError = (thrown: Error, message: MalformedMessage) => AppEr
 
 /** The error of a call whose client has gone. */
 export function cancelled(): AppError {
-  return new AppError<ConnectReason>('CANCELLED', 'the caller cancelled the request');
+  return new AppError<SharedReason>('CANCELLED', 'the caller cancelled the request');
 }
 
 /** The error of a change whose deadline, set by the caller, has passed before it said what came of it. */
 export function outcomeUnknown(): AppError {
-  return new AppError<ConnectReason>(
+  return new AppError<SharedReason>(
     'WRITE_OUTCOME_UNKNOWN',
     'the deadline of the request passed while the change was under way: it may be applied or not',
   );
@@ -28,11 +28,11 @@ export function outcomeUnknown(): AppError {
 
 /** The error of a call whose deadline, set by the caller, has passed. */
 export function deadlineExceeded(): AppError {
-  return new AppError<ConnectReason>('DEADLINE_EXCEEDED', 'the deadline of the request has passed');
+  return new AppError<SharedReason>('DEADLINE_EXCEEDED', 'the deadline of the request has passed');
 }
 
 /** An AppError as it is; anything else becomes INTERNAL with the original as its cause. */
 export function internalError(cause: unknown): AppError {
   if (cause instanceof AppError) return cause;
-  return new AppError<ConnectReason>('INTERNAL', 'internal error', {}, cause);
+  return new AppError<SharedReason>('INTERNAL', 'internal error', {}, cause);
 }

@@ -41,3 +41,6 @@ export const OPEN_CALLERS: CallerPort = {
   admitOf: () => undefined,
   isChange: () => false,
 };
+
+/** Finds the request id in `HandlerContext.values` and `request.contextValues`. */
+export const kRequestId = createContextKey<string>('', { description: 'request id' });

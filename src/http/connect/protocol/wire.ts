@@ -3,6 +3,8 @@ import * as connect from '@connectrpc/connect/protocol-connect';
 import * as grpc from '@connectrpc/connect/protocol-grpc';
 import * as web from '@connectrpc/connect/protocol-grpc-web';
 import { ANSWER_JSON } from '../../../shared/answer-json.ts';
+import { AppError } from '../../../shared/app-error.ts';
+import type { SharedReason } from '../../../shared/reasons.ts';
 import { mediaTypeOf } from '../../header-text.ts';
 import { setGrpcStatus } from './grpc-trailer.ts';
 
@@ -127,4 +129,22 @@ export const UNARY_TYPES_TEXT = UNARY_TYPES.join(', ');
 export function plainUnaryType(contentType: string): string {
   const type = mediaTypeOf(contentType);
   return UNARY_TYPES.includes(type) ? type : contentType;
+}
+
+/** Of the Connect protocol alone: gRPC and gRPC-Web do not know it. */
+export const VERSION_HEADER = 'connect-protocol-version';
+
+/** Hot. Whether a request that states `version` ('' for none) speaks the protocol that we speak. */
+export function isKnownVersion(version: string): boolean {
+  return version === '' || version === '1';
+}
+
+/**
+ * Refuses a call in another version of the Connect protocol, as Connect's Go library does; that of
+ * TypeScript does so only where it also demands the header, which plain HTTP clients leave out.
+ * Errors: BODY_MALFORMED.
+ */
+export function assertKnownVersion(headers: Headers): void {
+  if (isKnownVersion(headers.get(VERSION_HEADER) ?? '')) return;
+  throw new AppError<SharedReason>('BODY_MALFORMED', 'Connect-Protocol-Version must be 1');
 }

@@ -7,15 +7,14 @@ import { promisify } from 'node:util';
 import { AppError } from '../../../shared/app-error.ts';
 import type { FoundAction } from '../../host/actions/action-library.ts';
 import { readApart } from '../../host/isolation/open-apart.ts';
-import { copyTree } from '../../host/tools/copy-tree.ts';
+import { copyTree } from '../../host/tools/run-client.ts';
 import type { ActionReference, RemoteReference } from '../../language/action-reference.ts';
 import { readAction } from '../../language/read-action.ts';
 import type { JobIsolation } from '../../model/isolation.ts';
 import type { ActionDefinition } from '../../model/workflow.ts';
 import { ifPresent } from '../../storage/file-errors.ts';
-import type { StepFrame, JobState } from '../state/job-state.ts';
+import type { JobState, LoadedAction, StepFrame } from '../state/job-state.ts';
 import { layForJob } from '../state/job-tool-folders.ts';
-import type { LoadedAction } from '../state/loaded-action.ts';
 
 const FILE_NAMES: readonly string[] = ['action.yml', 'action.yaml'];
 const FILE_CHARACTERS_MAX = 512 * 1024;

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
-import { copyTree } from '../../host/tools/copy-tree.ts';
+import { copyTree } from '../../host/tools/run-client.ts';
 import type { ToolAtHand } from '../../host/tools/tool-source.ts';
 import type { JobState } from '../state/job-state.ts';
 import { layForJob } from '../state/job-tool-folders.ts';

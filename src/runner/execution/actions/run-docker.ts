@@ -9,10 +9,9 @@ import { scopeOf } from '../state/job-state.ts';
 import type { StepRun } from '../state/step-run.ts';
 import { createCommandFiles, takeCommandFiles } from '../steps/command-files.ts';
 import { splitArguments } from '../steps/shells.ts';
-import { processEnvironment } from '../steps/step-env.ts';
 import { inputOf } from '../steps/step-input.ts';
 import { judgeExit, runStepProcess } from '../steps/step-process.ts';
-import { inputVariables } from '../steps/step-variables.ts';
+import { inputVariables, processEnvironment } from '../steps/step-variables.ts';
 import { type ActionUse, githubOf } from './run-javascript.ts';
 
 const PROBE_TIMEOUT_MS = 10_000;

@@ -1,12 +1,10 @@
 import { join } from 'node:path';
 import type { JsonObject } from '../../model/run.ts';
-import type { StepFrame } from '../state/job-state.ts';
-import type { LoadedAction } from '../state/loaded-action.ts';
+import type { LoadedAction, StepFrame } from '../state/job-state.ts';
 import type { StepRun } from '../state/step-run.ts';
 import { createCommandFiles, takeCommandFiles } from '../steps/command-files.ts';
-import { processEnvironment } from '../steps/step-env.ts';
 import { judgeExit, runStepProcess } from '../steps/step-process.ts';
-import { inputVariables } from '../steps/step-variables.ts';
+import { inputVariables, processEnvironment } from '../steps/step-variables.ts';
 import { nodeFor } from './node-programs.ts';
 
 /** One use of an action: what its stages have in common. */

@@ -1,24 +1,60 @@
 import { AppError } from '../../../shared/app-error.ts';
-import { evaluateTexts } from '../../evaluation/evaluate.ts';
+import { emptyRecord } from '../../../shared/record.ts';
+import { evaluateText, evaluateTexts } from '../../evaluation/evaluate.ts';
 import { parseUses } from '../../language/action-reference.ts';
 import type { Scope } from '../../model/execution.ts';
 import type { JsonObject } from '../../model/run.ts';
-import type { Condition, StepDefinition, UsesStepDefinition } from '../../model/workflow.ts';
+import type {
+  ActionDefinition,
+  Condition,
+  StepDefinition,
+  UsesStepDefinition,
+} from '../../model/workflow.ts';
 import { runBuiltIn } from '../built-ins/built-in-actions.ts';
-import { builtInInputs } from '../built-ins/built-in-inputs.ts';
-import { builtInName } from '../built-ins/built-in-names.ts';
-import { type StepFrame, scopeOf } from '../state/job-state.ts';
+import { builtInInputs, builtInName } from '../built-ins/built-in-inputs.ts';
+import { addPostStep, type LoadedAction, scopeOf, type StepFrame } from '../state/job-state.ts';
 import { COMPOSITE_DEPTH_MAX } from '../state/limits.ts';
-import type { LoadedAction } from '../state/loaded-action.ts';
-import { addPostStep } from '../state/post-steps.ts';
 import { type StepPlan, planStage, planSteps, type StageDefinition } from '../state/step-plan.ts';
 import type { StepRun } from '../state/step-run.ts';
-import { warnOfInputs } from '../steps/warn-of-inputs.ts';
-import { declaredInputs, resolveActionInputs } from './action-inputs.ts';
+import { type ValidInputs, warnOfInputs } from '../steps/step-input.ts';
 import { findAction, loadAction } from './action-source.ts';
 import { compositeFrame, runComposite } from './run-composite.ts';
 import { runDockerAction, runImage } from './run-docker.ts';
 import { type ActionUse, githubOf, runJavaScript } from './run-javascript.ts';
+
+/** Every container action takes these beside its own, in the words of the official runner. */
+const OF_CONTAINERS: readonly string[] = ['entryPoint', 'args'];
+
+/**
+ * The inputs of an action by the names it declares: what the step gives, else the defaults. Given ones
+ * that it does not declare are kept, as on GitHub.
+ */
+export async function resolveActionInputs(
+  definition: ActionDefinition,
+  given: Readonly<Record<string, string>>,
+  scope: Scope,
+): Promise<Record<string, string>> {
+  const inputs = emptyRecord<string>();
+  const declared = new Map([...definition.inputs.keys()].map((name) => [name.toLowerCase(), name]));
+  for (const [name, value] of Object.entries(given)) {
+    inputs[declared.get(name.toLowerCase()) ?? name] = value;
+  }
+  for (const [name, input] of definition.inputs) {
+    if (Object.hasOwn(inputs, name)) continue;
+    inputs[name] = input.default === undefined ? '' : await evaluateText(input.default, scope);
+  }
+  return inputs;
+}
+
+/** The inputs that an action's own file declares. */
+export function declaredInputs({ inputs, runs }: ActionDefinition): ValidInputs {
+  const deprecated = new Map<string, string>();
+  for (const [name, { deprecationMessage }] of inputs) {
+    if (deprecationMessage !== undefined) deprecated.set(name, deprecationMessage);
+  }
+  const names = [...(runs.kind === 'docker' ? OF_CONTAINERS : []), ...inputs.keys()];
+  return { names, deprecated };
+}
 
 /** What a `uses:` step brings along. */
 export type UsesStep = {

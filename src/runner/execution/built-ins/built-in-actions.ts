@@ -1,6 +1,6 @@
 import { AppError } from '../../../shared/app-error.ts';
 import type { BuiltInCall } from './built-in-call.ts';
-import { type BuiltInName, builtInName } from './built-in-names.ts';
+import { type BuiltInName, builtInName } from './built-in-inputs.ts';
 import { runCache, runCacheRestore, runCacheSave } from './cache-action.ts';
 import { runCheckout } from './checkout.ts';
 import { runDownloadArtifact } from './download-artifact.ts';

@@ -2,7 +2,7 @@ import { relative, sep } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import { globFiles } from '../../host/project/glob-files.ts';
 import { mustCacheKey } from '../cache/cache-store.ts';
-import { addPostStep } from '../state/post-steps.ts';
+import { addPostStep } from '../state/job-state.ts';
 import type { StepRun } from '../state/step-run.ts';
 import { inputOf } from '../steps/step-input.ts';
 import { type BuiltInCall, linesOf } from './built-in-call.ts';

@@ -1,14 +1,13 @@
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { copyTree } from '../../host/tools/copy-tree.ts';
 import { goWish } from '../../host/tools/go-tools.ts';
-import { failureOf, runClient } from '../../host/tools/run-client.ts';
+import { copyTree, failureOf, runClient } from '../../host/tools/run-client.ts';
 import { refuseOtherArchitecture } from '../../host/tools/tool-registry.ts';
 import { findOrGet, type ToolAtHand } from '../../host/tools/tool-source.ts';
 import { newestFirst } from '../../host/tools/tool-version.ts';
 import { layForJob } from '../state/job-tool-folders.ts';
-import { processEnvironment } from '../steps/step-env.ts';
 import { inputOf } from '../steps/step-input.ts';
+import { processEnvironment } from '../steps/step-variables.ts';
 import { type BuiltInCall, flagOf, isFrom } from './built-in-call.ts';
 import {
   addBin,

@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { AppError } from '../../../shared/app-error.ts';
-import { copyTree } from '../../host/tools/copy-tree.ts';
+import { copyTree } from '../../host/tools/run-client.ts';
 import type { ToolRegistry } from '../../host/tools/tool-registry.ts';
 import {
   pickVersion,
@@ -13,9 +13,9 @@ import {
 } from '../../host/tools/tool-version.ts';
 import { at } from '../../host/tools/version-files.ts';
 import { layForJob } from '../state/job-tool-folders.ts';
-import { processEnvironment } from '../steps/step-env.ts';
 import { inputOf } from '../steps/step-input.ts';
 import { judgeExit, runStepProcess } from '../steps/step-process.ts';
+import { processEnvironment } from '../steps/step-variables.ts';
 import { mustWorkingFolder } from '../steps/working-folder.ts';
 import { type BuiltInCall, pathOf } from './built-in-call.ts';
 import { mustToolRegistry, readJobFile, reportCache } from './tool-request.ts';

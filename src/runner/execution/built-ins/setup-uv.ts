@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
-import { copyTree } from '../../host/tools/copy-tree.ts';
+import { copyTree } from '../../host/tools/run-client.ts';
 import { findOrGet, type ToolAtHand } from '../../host/tools/tool-source.ts';
 import {
   newestWish,
@@ -9,9 +9,9 @@ import {
   wishFor,
 } from '../../host/tools/tool-version.ts';
 import { layForJob } from '../state/job-tool-folders.ts';
-import { processEnvironment } from '../steps/step-env.ts';
 import { inputOf } from '../steps/step-input.ts';
 import { judgeExit, runStepProcess } from '../steps/step-process.ts';
+import { processEnvironment } from '../steps/step-variables.ts';
 import { type BuiltInCall, flagOf, pathOf } from './built-in-call.ts';
 import { askedVersions, mustToolRegistry, progressOf, reportCache } from './tool-request.ts';
 

@@ -1,5 +1,7 @@
 import type { ActionLibrary, FoundAction } from '../../host/actions/action-library.ts';
-import type { Supervisor } from '../../host/process/supervision.ts';
+import type { StepVariables } from '../../host/process/step-environment.ts';
+import type { Supervision, Supervisor } from '../../host/process/supervision.ts';
+import type { ToolRegistry } from '../../host/tools/tool-registry.ts';
 import type {
   CancelKind,
   JobReport,
@@ -7,21 +9,21 @@ import type {
   Scope,
   StatusView,
 } from '../../model/execution.ts';
+import type { ArtifactStore, ProblemReporter } from '../../model/ports.ts';
 import type { AnnotationLevel, JsonObject, JsonValue } from '../../model/run.ts';
-import type { RunDefaults } from '../../model/workflow.ts';
+import type { ActionDefinition, RunDefaults } from '../../model/workflow.ts';
 import type { RepositoryPlace } from '../../step-output/annotation-places.ts';
 import type { Masker } from '../../step-output/masker.ts';
 import { createMatcherSet } from '../../step-output/matcher-set.ts';
+import type { CacheStore } from '../cache/cache-store.ts';
 import type { BackgroundSteps } from './background-steps.ts';
-import type { ExecutorDependencies } from './dependencies.ts';
 import { hashFilesApart } from './hash-apart.ts';
 import type { JobEnvironment } from './job-environment.ts';
 import { ANNOTATION_CHARACTERS_MAX } from './limits.ts';
-import type { LoadedAction } from './loaded-action.ts';
 import { ProgramFinder } from './program-finder.ts';
 import { runnerVariables } from './runner-context.ts';
 import { LogBudget } from './step-log.ts';
-import type { StepPlan, StageDefinition } from './step-plan.ts';
+import type { StageDefinition, StepPlan } from './step-plan.ts';
 import type { StepRun } from './step-run.ts';
 
 /** Folders of one job, absolute. */
@@ -236,4 +238,51 @@ function jobStatus(frame: StepFrame): string {
 export function frameEnv(frame: StepFrame): Readonly<Record<string, string>> {
   if (frame.depth === 0) return frame.environment.values;
   return { ...frame.environment.values, ...frame.overrides };
+}
+
+/** What the execution of jobs is wired with. */
+export type ExecutorDependencies = {
+  readonly artifacts: ArtifactStore;
+  readonly cache: CacheStore;
+  /** The environment of the runner; only its harmless part reaches a step. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Actions of other repositories. Default: those in `.runner/actions` of the job's project. */
+  readonly actions?: ActionLibrary | undefined;
+  /** What jobs ask for by the setup actions, and the Node of JavaScript actions. Without it only the runner's own node is there. */
+  readonly tools?: ToolRegistry | undefined;
+  /** What steps get of it beside the usual; default: nothing more. */
+  readonly stepVariables?: StepVariables | undefined;
+  /** Gives each job a parent of all its processes. Without it what a job leaves is found by its environment. */
+  readonly supervision?: Supervision | undefined;
+  /** Notified of errors that are the runner's own. */
+  readonly onProblem?: ProblemReporter | undefined;
+  /** Waiting times of the kill escalation, for those who cannot wait 10 s. */
+  readonly killEscalation?:
+    | { readonly interruptMs: number; readonly terminateMs: number }
+    | undefined;
+};
+
+/** An action whose files are on this host. */
+export type LoadedAction = {
+  /** Absolute. */
+  readonly dir: string;
+  readonly definition: ActionDefinition;
+  readonly isLocal: boolean;
+  /** Of remote actions: GITHUB_ACTION_REPOSITORY and GITHUB_ACTION_REF. */
+  readonly repository: string;
+  readonly ref: string;
+  /** The root of the repository that it lies in: what `$/` means within it. */
+  readonly root: string;
+};
+
+/** Leaves a stage to the end of the job, unless the step `key` of the frame left one already. */
+export function addPostStep(
+  frame: StepFrame,
+  key: string,
+  post: { readonly name: string; readonly definition: StageDefinition },
+): void {
+  const { posts } = frame.job;
+  const stateKey = frame.path + key;
+  if (posts.some((other) => other.key === stateKey)) return;
+  posts.push({ ...post, frame, key: stateKey });
 }

@@ -8,8 +8,8 @@ import type { StepFrame } from '../state/job-state.ts';
 import type { StepRun } from '../state/step-run.ts';
 import { createCommandFiles, takeCommandFiles } from './command-files.ts';
 import { resolveShell } from './shells.ts';
-import { processEnvironment } from './step-env.ts';
 import { judgeExit, runStepProcess } from './step-process.ts';
+import { processEnvironment } from './step-variables.ts';
 import { mustWorkingFolder } from './working-folder.ts';
 
 let scriptCounter = 0;

@@ -1,5 +1,7 @@
 import { textOfValue } from '../../language/expression-data.ts';
 import type { JsonObject, JsonValue } from '../../model/run.ts';
+import type { JobEnvironment } from '../state/job-environment.ts';
+import type { JobState } from '../state/job-state.ts';
 
 /** The properties of `github` that steps get as GITHUB_*: the runner's own list (GitHubContext.cs). */
 const GITHUB_NAMES: readonly string[] = [
@@ -67,5 +69,30 @@ export function inputVariables(
   for (const [name, value] of Object.entries(inputs)) {
     variables[`INPUT_${name.replaceAll(' ', '_').toUpperCase()}`] = textOfValue(value);
   }
+  return variables;
+}
+
+/** Where programs are when nobody says. */
+const PATH_DEFAULT = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+/**
+ * All variables of a process: the harmless part of the runner's own, `env`, then what the runner itself
+ * sets, which no `env` can change. `extra` (INPUT_*, STATE_*, command files) goes last.
+ */
+export function processEnvironment(
+  job: JobState,
+  environment: JobEnvironment,
+  env: Readonly<Record<string, string>>,
+  github: JsonObject,
+  extra: Readonly<Record<string, string>>,
+): Record<string, string> {
+  const variables: Record<string, string> = {
+    ...job.baseVariables,
+    ...env,
+    ...job.runnerVariables,
+    ...githubVariables(github),
+    ...extra,
+  };
+  variables['PATH'] = environment.pathInFrontOf(variables['PATH'] ?? PATH_DEFAULT);
   return variables;
 }

@@ -12,7 +12,7 @@ import {
 } from '../../language/action-reference.ts';
 import { remoteOfWorkflow } from '../../language/called-workflow-path.ts';
 import { usesInText } from '../../language/uses-in-document.ts';
-import type { ActionSupply, ActionUses } from '../../model/action-supply.ts';
+import type { ActionSupply, ActionUses } from '../../model/ports.ts';
 import type { NeededAction } from '../../model/run.ts';
 import { systemCode } from '../../storage/file-errors.ts';
 import { ActionLock, type LockedAction } from './action-lock.ts';

@@ -2,10 +2,10 @@ import { mkdir, readdir } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import { createGit } from '../git/run-git.ts';
+import { removeTree } from './copy-tree.ts';
 import { GitSettings } from './git-settings.ts';
 import { narrowRepository } from './narrow-repository.ts';
 import { makeOwnRepository } from './own-repository.ts';
-import { removeTree } from './remove-tree.ts';
 import { findRepository, type Repository } from './repository.ts';
 import { lookAt } from './small-file.ts';
 

@@ -5,9 +5,9 @@ import { basename, join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import type { CommitRepository } from '../../model/storage.ts';
 import { type Git, gitFailure, type GitOptions } from '../git/run-git.ts';
+import { removeTree } from './copy-tree.ts';
 import { type GitSettings, type GitSetting, withoutUser } from './git-settings.ts';
 import { makeOwnRepository } from './own-repository.ts';
-import { removeTree } from './remove-tree.ts';
 import type { Repository } from './repository.ts';
 import { lookAt } from './small-file.ts';
 

@@ -1,10 +1,9 @@
 import { execFile } from 'node:child_process';
-import { mkdir, readdir } from 'node:fs/promises';
+import { chmod, lstat, mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { AppError } from '../../../shared/app-error.ts';
 import { copySmallTree } from '../../../shared/small-tree.ts';
-import { removeTree } from './remove-tree.ts';
 import { lookAt } from './small-file.ts';
 import { copyFiles } from './tree-copy.ts';
 
@@ -94,4 +93,23 @@ function textOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const written = 'stderr' in error ? String(error.stderr) : '';
   return `${error.message}\n${written}`;
+}
+
+/** Deletes a folder with all it holds, also folders that a step made read-only (module caches do). Links are not followed. */
+export async function removeTree(dir: string): Promise<void> {
+  try {
+    await rm(dir, { recursive: true, force: true });
+  } catch {
+    await makeWritable(dir);
+    await rm(dir, { recursive: true, force: true, maxRetries: 3 });
+  }
+}
+
+async function makeWritable(dir: string): Promise<void> {
+  const present = await lstat(dir).catch(() => undefined);
+  if (present?.isDirectory() !== true) return;
+  await chmod(dir, 0o700);
+  for (const entry of await readdir(dir, { withFileTypes: true })) {
+    if (entry.isDirectory()) await makeWritable(join(dir, entry.name));
+  }
 }

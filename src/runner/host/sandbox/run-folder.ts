@@ -6,8 +6,7 @@ import { AppError } from '../../../shared/app-error.ts';
 import { assert } from '../../../shared/assert.ts';
 import { removeSmallTree } from '../../../shared/small-tree.ts';
 import type { Workspace, WorkspaceRequest } from '../../model/storage.ts';
-import { copyTree } from './copy-tree.ts';
-import { removeTree } from './remove-tree.ts';
+import { copyTree, removeTree } from './copy-tree.ts';
 import type { SandboxRoot } from './sandbox-root.ts';
 
 // No job's folder begins with a dot: keys of jobs begin with a letter or `_`.

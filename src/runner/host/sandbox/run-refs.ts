@@ -1,7 +1,7 @@
 import { mkdirSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isRunId } from '../../model/run-id.ts';
+import { isRunId } from '../../model/run.ts';
 import { type Git, gitFailure } from '../git/run-git.ts';
 import { hasRefTables } from './project-refs.ts';
 import type { Repository } from './repository.ts';

@@ -2,8 +2,7 @@ import { cp, mkdir, readdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import type { ProblemReporter } from '../../model/ports.ts';
-import { isRunId } from '../../model/run-id.ts';
-import type { SandboxStrategy, Trigger } from '../../model/run.ts';
+import { isRunId, type SandboxStrategy, type Trigger } from '../../model/run.ts';
 import type {
   CommitRepository,
   EventCommit,
@@ -14,10 +13,10 @@ import type {
 import type { Git } from '../git/run-git.ts';
 import { openCommitRepository } from './commit-repository.ts';
 import { missingObjectsOptions } from './commit-repository.ts';
+import { removeTree } from './copy-tree.ts';
 import { GitSettings } from './git-settings.ts';
 import { makeOwnRepository, type OwnRepository } from './own-repository.ts';
 import { takePushed } from './push-target.ts';
-import { removeTree } from './remove-tree.ts';
 import { findOwnRepository, type Repository } from './repository.ts';
 import { NO_SHA, resolveHead, resolveRef, type ProjectRevision } from './revision.ts';
 import { clearRunFolder, pushTargetIn, RunFolder } from './run-folder.ts';

@@ -5,10 +5,9 @@ import { join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import { type ToolEnvironment, type Installed, installedGos } from './installed-tools.ts';
 import { type ClientEnvironment, type ClientOptions, mustRunClient } from './run-client.ts';
-import { semver } from './semver.ts';
 import { inScratch, type ToolCache } from './tool-cache.ts';
 import type { ToolAtHand, ToolKind } from './tool-source.ts';
-import { newestWish, prereleaseOf, type VersionWish, wishFor } from './tool-version.ts';
+import { newestWish, prereleaseOf, semver, type VersionWish, wishFor } from './tool-version.ts';
 import type { ProbeAnswer, VersionProbe } from './version-probe.ts';
 
 const FIELD = 'go-version';

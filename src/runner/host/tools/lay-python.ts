@@ -13,8 +13,7 @@ import {
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
-import { copyTree } from './copy-tree.ts';
-import { mustRunClient, runClient } from './run-client.ts';
+import { copyTree, mustRunClient, runClient } from './run-client.ts';
 import { isFolder, namesIn } from './tool-cache.ts';
 import type { ToolAtHand } from './tool-source.ts';
 

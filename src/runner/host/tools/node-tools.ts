@@ -3,13 +3,12 @@ import { rm } from 'node:fs/promises';
 import { arch, platform } from 'node:os';
 import { basename, join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
-import { copyTree } from './copy-tree.ts';
 import { type ToolEnvironment, installedNodes, type Installed } from './installed-tools.ts';
 import type { NpmClient, ToolPlace } from './npm-client.ts';
-import { semver } from './semver.ts';
+import { copyTree } from './run-client.ts';
 import { inScratch, isFolder, type ToolCache } from './tool-cache.ts';
 import type { ToolAtHand, ToolKind, ToolProgress } from './tool-source.ts';
-import { pickVersion, wishFor } from './tool-version.ts';
+import { pickVersion, semver, wishFor } from './tool-version.ts';
 import type { ProbeAnswer, VersionProbe } from './version-probe.ts';
 
 /** What the npm of each line of Node is older than; later lines have that of the last. */

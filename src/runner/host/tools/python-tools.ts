@@ -4,10 +4,9 @@ import { join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import { type ToolEnvironment, type Installed, installedPythons } from './installed-tools.ts';
 import { type ClientEnvironment, type ClientOptions, mustRunClient } from './run-client.ts';
-import { semver } from './semver.ts';
 import { inScratch, isFolder, namesIn, type ToolCache } from './tool-cache.ts';
 import { findOrGet, type ToolAtHand, type ToolKind } from './tool-source.ts';
-import { prereleaseOf, wishFor } from './tool-version.ts';
+import { prereleaseOf, semver, wishFor } from './tool-version.ts';
 import type { UvTools } from './uv-tools.ts';
 import type { ProbeAnswer, VersionProbe } from './version-probe.ts';
 

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
-import { accessSync, constants, statSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { accessSync, constants, mkdirSync, statSync } from 'node:fs';
+import { cp } from 'node:fs/promises';
+import { delimiter, dirname, join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import { baseEnvironment } from '../process/step-environment.ts';
 
@@ -172,4 +173,21 @@ export function isProgram(path: string): boolean {
     // Not there, or not ours to run.
     return false;
   }
+}
+
+const PATH = '/usr/local/bin:/usr/bin:/bin';
+
+/**
+ * Copies a file or folder to `to`, which is not there yet: as a clone where the file system can, never as
+ * another name of the same file. Links stay links. Errors: UPSTREAM_ERROR, those of the file system.
+ */
+export async function copyTree(from: string, to: string): Promise<void> {
+  mkdirSync(dirname(to), { recursive: true });
+  if (process.platform !== 'linux') {
+    const mode = constants.COPYFILE_FICLONE;
+    await cp(from, to, { recursive: true, verbatimSymlinks: true, mode });
+    return;
+  }
+  const args = ['-R', '-P', '--preserve=mode,timestamps', '--reflink=auto', '-T', '--', from, to];
+  await mustRunClient('cp', args, { cwd: '/', env: { PATH } });
 }

@@ -1,7 +1,6 @@
 import { AppError } from '../../../shared/app-error.ts';
 import type { Installed } from './installed-tools.ts';
-import { semver } from './semver.ts';
-import { newestFirst, pickVersion, type VersionWish } from './tool-version.ts';
+import { newestFirst, pickVersion, semver, type VersionWish } from './tool-version.ts';
 import type { ProbeAnswer } from './version-probe.ts';
 
 /** Programs that do not run are named up to this number. */

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import { type ToolEnvironment, type Installed, installedUvs } from './installed-tools.ts';
 import type { PipClient } from './pip-client.ts';
-import { semver } from './semver.ts';
 import { inScratch, type ToolCache } from './tool-cache.ts';
 import type { ToolAtHand, ToolKind } from './tool-source.ts';
+import { semver } from './tool-version.ts';
 import type { ProbeAnswer, VersionProbe } from './version-probe.ts';
 
 export type UvToolsParts = {

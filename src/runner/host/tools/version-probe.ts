@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { type ClientEnvironment, failureOf, runClient } from './run-client.ts';
-import { semver } from './semver.ts';
+import { semver } from './tool-version.ts';
 
 const TIMEOUT_MS = 20_000;
 const OUTPUT_CHARACTERS_MAX = 100;

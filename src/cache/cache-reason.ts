@@ -1,2 +1,0 @@
-/** Why an index cannot hold its shard. */
-export type CacheReason = 'SHARD_TOO_LARGE';

@@ -1,2 +1,0 @@
-/** The operator's settings; never on a wire. */
-export type ConfigReason = 'CONFIG_INVALID';
