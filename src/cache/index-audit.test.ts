@@ -402,6 +402,24 @@ const UNNOTICED: readonly (readonly [
     },
   ],
   [
+    'an object with many relations, and one of another object behind them',
+    'nodes',
+    (index) => {
+      const { adjacency, dictionary } = index.parts;
+      const records = dictionary.records.pages[0] as Uint32Array;
+      const link = entityOf(index, 'wide') + RECORD_LINK;
+      records[link] = adjacency.lists.push(records[link] ?? 0, nodeOf(index, 'a'));
+    },
+  ],
+  [
+    'a node that names an object with many relations as its own',
+    'nodes',
+    (index) => {
+      const node = nodeOf(index, 'b');
+      index.parts.nodes.setField(node, NODE_ENTITY, entityOf(index, 'wide'));
+    },
+  ],
+  [
     'a name that leads to the id of another',
     'tuples',
     (index) => {

@@ -79,7 +79,7 @@ export type CarriedChange = {
   readonly forkId: string;
   /** Of the project's settings when it was committed. */
   readonly settingsVersion: number;
-  /** As packed in `tuple_change.changes` (packed-changes.ts). */
+  /** As packed in `tuple_change.changes`. */
   readonly changes: string;
 };
 
@@ -101,7 +101,7 @@ export type CarriedChanges = ShardKey & {
   readonly changes: readonly CarriedChange[];
 };
 
-/** Committed changes of one revision, as packed in `tuple_change.changes` (packed-changes.ts). */
+/** Committed changes of one revision, as packed in `tuple_change.changes`. */
 export type CommittedChange = ShardKey & {
   readonly epoch: number;
   readonly revision: number;
