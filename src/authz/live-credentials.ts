@@ -1,7 +1,7 @@
 import type { Environment } from '../config/load-options.ts';
 import { type Config, OPTIONS } from '../config/options.ts';
 import { SecretFileWatch, secretPathOf, type WatchedSecret } from '../config/secret-file-watch.ts';
-import { secretFingerprint } from '../config/secret-fingerprint.ts';
+import { secretFingerprint } from '../config/secret-file.ts';
 import { parseCallersFile } from '../gateway/callers/callers-file.ts';
 import { Callers } from '../gateway/callers/callers.ts';
 import type { Credentials, OpenService } from '../gateway/rpc/authorization.ts';

@@ -1,5 +1,5 @@
 import type { Config } from '../config/options.ts';
-import { secretFingerprint } from '../config/secret-fingerprint.ts';
+import { secretFingerprint } from '../config/secret-file.ts';
 import type { BackgroundLoops } from '../observability/background-loops.ts';
 import type { EventLog } from '../observability/logger.ts';
 import { ActivationJob } from '../services/models/activation-job.ts';

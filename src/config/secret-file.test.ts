@@ -1,3 +1,4 @@
+import { createHash, randomBytes } from 'node:crypto';
 import { chmodSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -5,6 +6,7 @@ import { afterAll, expect, test } from 'vitest';
 import { AppError } from '../shared/app-error.ts';
 import { loadOptions, redactedOptions, secretValuesOf, secretVariablesIn } from './load-options.ts';
 import { secretListOption, textOption } from './option.ts';
+import { secretFingerprint } from './secret-file.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'secret-file-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -85,4 +87,27 @@ test('values are listed and hidden; variables that hold them are told', () => {
   expect(secretValuesOf(TABLE, values)).toEqual(['hush', 'one', 'two']);
   expect(JSON.stringify(redactedOptions(TABLE, values))).not.toMatch(/hush|one|two/);
   expect(secretVariablesIn(TABLE, env)).toEqual(['X_TOKEN']);
+});
+
+const key = randomBytes(32);
+
+test('a set has one fingerprint, whatever the order; other sets, names and keys have others', () => {
+  const print = secretFingerprint(key, 'tokens', ['a', 'b']);
+  expect(print).toMatch(/^[0-9a-f]{12}$/);
+  expect(secretFingerprint(key, 'tokens', ['b', 'a', 'b'])).toBe(print);
+  const others = [
+    secretFingerprint(key, 'tokens', ['a']),
+    secretFingerprint(key, 'tokens', ['a', 'b', 'c']),
+    secretFingerprint(key, 'tokens', ['a,b']),
+    secretFingerprint(key, 'other', ['a', 'b']),
+    secretFingerprint(randomBytes(32), 'tokens', ['a', 'b']),
+  ];
+  expect(new Set([print, ...others]).size).toBe(6);
+});
+
+test('who knows the token but not the key cannot recognize it', () => {
+  const print = secretFingerprint(key, 'tokens', ['hush']);
+  for (const text of ['hush', '["tokens","hush"]', 'tokenshush']) {
+    expect(createHash('sha256').update(text).digest('hex')).not.toContain(print);
+  }
 });

@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { AppError } from '../shared/app-error.ts';
@@ -70,4 +71,27 @@ function readProblem(error: unknown): AppError {
 
 function problem(text: string): AppError {
   return new AppError<SharedReason>('CONFIG_INVALID', `the file that it names ${text}`);
+}
+
+const LABEL = 'gatehouse credential fingerprint';
+/** 48 bits: enough to distinguish sets, too few to be the secret of anything. */
+const HEX_DIGITS = 12;
+
+/**
+ * A short text that is the same wherever the same secrets are in force, in whatever order, for metrics and
+ * logs, which more people read than may know a secret.
+ *
+ * It is keyed (HMAC-SHA-256, RFC 2104) with what those readers do not have: a plain hash of a token that a person made
+ * up can be guessed back by trying words. The key is derived from `key` for this use alone, so that a
+ * fingerprint says nothing of what else `key` authenticates; `name` keeps two settings apart that hold
+ * the same secret.
+ */
+export function secretFingerprint(
+  key: Uint8Array | string,
+  name: string,
+  secrets: readonly string[],
+): string {
+  const ownKey = createHmac('sha256', key).update(LABEL).digest();
+  const content = JSON.stringify([name, ...[...new Set(secrets)].toSorted()]);
+  return createHmac('sha256', ownKey).update(content).digest('hex').slice(0, HEX_DIGITS);
 }

@@ -6,13 +6,12 @@ import {
   subjectToColumns,
 } from '../model/relation-tuple.ts';
 import { assert } from '../shared/assert.ts';
+import { plainArray, textArray } from '../store/array-literals.ts';
 import {
   WRITE_GROUP_ARGUMENTS,
   type WriteGroupArguments,
   type WriteGroupHints,
   type WriteGroupRow,
-  plainArray,
-  textArray,
 } from '../store/sql/write-group.ts';
 import type { WriteMeta } from './ports.ts';
 import { NUMBER_OF_MODE, type UpdateMode } from './update-modes.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Environment } from '../../config/load-options.ts';
 import { secretFileOf, SecretFileWatch } from '../../config/secret-file-watch.ts';
-import { secretFingerprint } from '../../config/secret-fingerprint.ts';
+import { secretFingerprint } from '../../config/secret-file.ts';
 import { type Authenticator, createAuthenticator } from '../../http/service-tokens.ts';
 import { type CredentialMetrics, CredentialReport } from '../../observability/credential-report.ts';
 import type { EventLog } from '../../observability/logger.ts';

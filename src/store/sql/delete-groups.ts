@@ -1,6 +1,6 @@
 import type { ClientBase } from 'pg';
 import type { ShardKey } from '../../model/relation-tuple.ts';
-import { textArray } from './write-group.ts';
+import { textArray } from '../array-literals.ts';
 
 /**
  * Deletes groups with their enrollments, also those of the groups as members elsewhere. Their tuples

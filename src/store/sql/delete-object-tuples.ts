@@ -1,5 +1,5 @@
 import type { ClientBase } from 'pg';
-import { textArray } from './write-group.ts';
+import { textArray } from '../array-literals.ts';
 
 /** An object of a shard, by namespace and id. */
 export type ObjectKey = { readonly namespace: string; readonly objectId: string };

@@ -1,5 +1,5 @@
 import type { ClientBase } from 'pg';
-import { textArray } from './write-group.ts';
+import { textArray } from '../array-literals.ts';
 
 export type DeleteWhere = {
   /** As of writeGroup. */

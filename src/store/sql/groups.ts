@@ -1,6 +1,6 @@
 import type { ClientBase } from 'pg';
 import type { ShardKey } from '../../model/relation-tuple.ts';
-import { textArray } from './write-group.ts';
+import { textArray } from '../array-literals.ts';
 
 /** Columns of `user_group` as the statements here give them. */
 export type GroupRow = {

@@ -1,5 +1,5 @@
 import type { ClientBase } from 'pg';
-import { textArray } from './write-group.ts';
+import { textArray } from '../array-literals.ts';
 
 /**
  * Locks the rows of these shards, sorted by the caller, until the transaction ends, which may then write

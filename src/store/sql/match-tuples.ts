@@ -1,7 +1,7 @@
 import type { ClientBase } from 'pg';
 import { SEAT_NAMESPACE } from '../../model/names.ts';
 import type { ShardKey, SubjectColumns } from '../../model/relation-tuple.ts';
-import { textArray } from './write-group.ts';
+import { textArray } from '../array-literals.ts';
 
 /** Tuples whose fields equal those that are not null. */
 export type TupleMatch = {

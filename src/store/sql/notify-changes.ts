@@ -1,6 +1,6 @@
 import type { ClientBase, Pool } from 'pg';
+import { textArray } from '../array-literals.ts';
 import { CHANGE_CHANNEL } from '../change-feed.ts';
-import { textArray } from './write-group.ts';
 
 /**
  * Notifies the listeners of all instances, each payload by itself, in one transaction. Whoever notifies holds a lock of

@@ -1,5 +1,5 @@
 import type { ClientBase } from 'pg';
-import { plainArray, textArray } from './write-group.ts';
+import { plainArray, textArray } from '../array-literals.ts';
 
 /** What is known of a shard while the index is asked; epoch 0: nothing. */
 export type IndexAsk = {

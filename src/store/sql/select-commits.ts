@@ -1,5 +1,5 @@
 import type { ClientBase } from 'pg';
-import { plainArray } from './write-group.ts';
+import { plainArray } from '../array-literals.ts';
 
 export type CommitRow = {
   readonly projectId: string;

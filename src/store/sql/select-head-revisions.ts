@@ -1,6 +1,6 @@
 import type { ClientBase, Pool } from 'pg';
+import { textArray } from '../array-literals.ts';
 import { PROMPT_READ_TIMEOUT_MS } from '../pool.ts';
-import { textArray } from './write-group.ts';
 
 export type HeadRevisionRow = {
   readonly projectId: string;

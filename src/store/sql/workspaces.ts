@@ -1,7 +1,7 @@
 import type { ClientBase, Pool } from 'pg';
 import type { ShardKey } from '../../model/relation-tuple.ts';
+import { textArray } from '../array-literals.ts';
 import type { ListQuery } from './memberships.ts';
-import { textArray } from './write-group.ts';
 
 export type WorkspaceRow = {
   readonly id: string;
