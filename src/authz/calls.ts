@@ -65,9 +65,9 @@ export function createCalls(
   parts: CallParts,
 ): CallOptions {
   const { workers: shards, services, credentials, ledger } = parts;
-  const { projects, positions, index, tuples } = services;
+  const { projects, settingsSource, positions, index, tuples } = services;
   const isAlone = (): boolean => services.isAlone();
-  const scopes = new ReadScopes({ projects, positions, index, isAlone });
+  const scopes = new ReadScopes({ settingsSource, positions, index, isAlone });
   const meter = new DecisionMeter(metrics);
   const timeoutMsMax = config.requestTimeoutMs;
   const batchItemsMax = config.maxBatchItems;
@@ -103,7 +103,7 @@ export function createCalls(
       rules: services.rules,
       versions: services.namedVersions,
     }),
-    budget: createBudgets(config, { ledger, projects, shards, scopes }),
+    budget: createBudgets(config, { ledger, projects, settingsSource, shards, scopes }),
     tuple: createTupleHandlers({ ...services, timeoutMsMax }),
     tupleRoutes: {
       ...services,
@@ -137,7 +137,7 @@ function reportFailure(
 
 function createBudgets(
   config: Config,
-  parts: Pick<BudgetOptions, 'ledger' | 'projects' | 'shards' | 'scopes'>,
+  parts: Pick<BudgetOptions, 'ledger' | 'projects' | 'settingsSource' | 'shards' | 'scopes'>,
 ): CallOptions['budget'] {
   return createBudgetService({
     ...parts,

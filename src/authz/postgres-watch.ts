@@ -29,7 +29,7 @@ export class PostgresWatch {
       // The registration was one of the history before: from memory alone nothing is answered any more.
       membership.refused(membership.instanceId ?? null);
       services.headRevisions.forgetAll();
-      services.projects.forgetAll();
+      services.settingsSource.forgetAll();
       services.namedVersions.forgetAll();
       workers.hint(null, 0);
     });
@@ -38,7 +38,7 @@ export class PostgresWatch {
         // Others have written until now. Commits of ours that are under way may be seen before we know.
         services.writer.hideOpenCommits();
         services.headRevisions.forgetAll();
-        services.projects.forgetAll();
+        services.settingsSource.forgetAll();
         services.namedVersions.forgetAll();
       },
       onChange: () => {

@@ -8,6 +8,7 @@ import { NamedVersions } from '../services/models/named-versions.ts';
 import { ACTIVATION_ROWS, StagedModels } from '../services/models/staged-models.ts';
 import type { AuditSink, ModelDistributor } from '../services/ports.ts';
 import { ProjectService } from '../services/project-service.ts';
+import { SettingsSource } from '../services/settings-source.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { SharedWork } from '../store/shared-work.ts';
 import type { Database } from './database.ts';
@@ -25,6 +26,8 @@ const PROJECTS_MAX = 10_000;
 /** Projects, and how their models come into force. */
 export type ProjectServices = {
   readonly projects: ProjectService;
+  /** The settings of projects, by which calls are answered. */
+  readonly settingsSource: SettingsSource;
   readonly models: StagedModels;
   /** The versions of projects' models. */
   readonly modelHistory: ModelHistory;
@@ -53,8 +56,27 @@ export function createProjectServices(
 ): ProjectServices {
   const { config, database, clock, shards, metrics, audit, log, loops } = options;
   const { pool } = database;
+  const settingsSource = new SettingsSource({
+    pool,
+    admission: database.membership,
+    clock,
+    region: config.region,
+    defaultProjectId: config.defaultProjectId,
+    readBudgetDefault: config.maxCheckReads,
+    ttlMs: config.projectTtlSeconds * 1000,
+    cacheMax: PROJECTS_MAX,
+    distributor: shards,
+    onUnsoundModel: (projectId, { path, message }) => {
+      metrics.models.unsound.add();
+      log('warn', 'stored_model_unsound', { project_id: projectId, path, problem: message });
+    },
+    onRegionRefused: () => metrics.regionRefused.inc(),
+    onOld: () => metrics.readIndex.settingsReloaded(),
+    isAlone,
+  });
   const models = new StagedModels({
     pool,
+    settingsSource,
     projects: () => projects,
     onPending: () => activations.kick(),
     waitMaxMs: ACTIVATION_WAIT_MS,
@@ -63,22 +85,11 @@ export function createProjectServices(
     pool,
     admission: database.membership,
     clock,
-    region: config.region,
     defaultProjectId: config.defaultProjectId,
-    readBudgetDefault: config.maxCheckReads,
     readBudgetMin: READ_BUDGET_MIN,
-    ttlMs: config.projectTtlSeconds * 1000,
-    cacheMax: PROJECTS_MAX,
     listMax: PROJECTS_MAX,
-    distributor: shards,
     models,
-    onUnsoundModel: (projectId, { path, message }) => {
-      metrics.models.unsound.add();
-      log('warn', 'stored_model_unsound', { project_id: projectId, path, problem: message });
-    },
-    onRegionRefused: () => metrics.regionRefused.inc(),
-    onOld: () => metrics.readIndex.settingsReloaded(),
-    isAlone,
+    settingsSource,
     audit,
   });
   const activations = new ActivationJob({
@@ -91,13 +102,13 @@ export function createProjectServices(
     metrics: metrics.models,
     report: loops.loop('activation'),
   });
-  const modelHistory = new ModelHistory({ pool, projects, models });
+  const modelHistory = new ModelHistory({ pool, projects, settingsSource, models });
   const operatorName = (secret: string): string => operatorNameOf(database, secret);
   const namedVersions = new NamedVersions({ pool, distributor: shards });
   const modelOf = (projectId: string, version: number): string | undefined =>
-    projects.modelOf(projectId, version) ?? namedVersions.modelOf(projectId, version);
+    settingsSource.modelOf(projectId, version) ?? namedVersions.modelOf(projectId, version);
   const history = { modelHistory, namedVersions, modelOf };
-  return { projects, models, ...history, activations, operatorName };
+  return { projects, settingsSource, models, ...history, activations, operatorName };
 }
 
 /** The fingerprint is that of the metric, where one secret is in force; keyed, so that it betrays nothing of it. */

@@ -8,9 +8,9 @@ import { ExpiredTuplePurge } from '../services/expired-tuple-purge.ts';
 import { HeadRevisions } from '../services/head-revisions.ts';
 import { OpenFgaStores } from '../services/openfga/openfga-stores.ts';
 import type { AuditSink, ChangeHints } from '../services/ports.ts';
-import type { ProjectService } from '../services/project-service.ts';
 import { ReadIndex } from '../services/read-index.ts';
 import { ReadPositions } from '../services/read-positions.ts';
+import type { SettingsSource } from '../services/settings-source.ts';
 import { TupleService } from '../services/tuple-service.ts';
 import { TupleWriter, type TupleWriterOptions } from '../services/tuple-writer.ts';
 import type { TupleWrites } from '../services/tuple-writes.ts';
@@ -130,19 +130,19 @@ export function createServices(options: ServicesOptions): Services {
     log: options.log,
   });
   const ofProjects = createProjectServices(options, isAlone, shared);
-  const { projects } = ofProjects;
-  const { index, stopIndex } = createIndex(options, { clock, headRevisions, projects });
+  const { projects, settingsSource } = ofProjects;
+  const { index, stopIndex } = createIndex(options, { clock, headRevisions, settingsSource });
   const positions = new ReadPositions({ codec, headRevisions, index });
   const notifier = createNotifier(options);
-  const rules = new SettingsRules(projects);
+  const rules = new SettingsRules(settingsSource);
   const hub = new WatchHub();
   const hints = hintsTo(notifier, hub);
-  const writer = createWriter(options, { clock, ids, headRevisions, hints, projects, rules });
+  const writer = createWriter(options, { clock, ids, headRevisions, hints, settingsSource, rules });
   const writes = new MeasuredWriter(writer, metrics.writeDuration);
   const tuples = new TupleService({
     pool,
     clock,
-    projects,
+    settingsSource,
     codec,
     headRevisions,
     positions,
@@ -155,7 +155,7 @@ export function createServices(options: ServicesOptions): Services {
     exportGrantsMax: EXPORT_GRANTS_MAX,
   });
   const purge = createPurge(options, writes, ids, shared);
-  const parts = { pool, clock, ids, projects, headRevisions, index, isAlone, writer: writes };
+  const parts = { pool, clock, ids, settingsSource, headRevisions, index, isAlone, writer: writes };
   const management = createManagement(config, parts);
   const reads = { headRevisions, index, positions, rules, isAlone, stopIndex };
   const bulk = createBulk(config, {
@@ -179,17 +179,17 @@ export function createServices(options: ServicesOptions): Services {
     streamsMax: config.watchStreams,
     metrics: metrics.watch,
   });
-  const openFgaStores = createOpenFgaStores(options, projects);
+  const openFgaStores = createOpenFgaStores(options, { projects, settingsSource });
   const writing = { writer, notifier, tuples, purge, shared, openFgaStores };
   return { ...reads, ...ofProjects, ...writing, ...management, ...bulk, ...watch };
 }
 
 function createOpenFgaStores(
   { database, clock }: ServicesOptions,
-  projects: ProjectService,
+  parts: Pick<ProjectServices, 'projects' | 'settingsSource'>,
 ): OpenFgaStores {
   const { pool, membership: admission, deployment } = database;
-  return new OpenFgaStores({ pool, admission, clock, projects, tokenKey: deployment.tokenKey });
+  return new OpenFgaStores({ pool, admission, clock, ...parts, tokenKey: deployment.tokenKey });
 }
 
 function createIndex(
@@ -197,10 +197,10 @@ function createIndex(
   parts: {
     readonly clock: Clock;
     readonly headRevisions: HeadRevisions;
-    readonly projects: ProjectService;
+    readonly settingsSource: SettingsSource;
   },
 ): Pick<Services, 'index' | 'stopIndex'> {
-  const { clock, headRevisions, projects } = parts;
+  const { clock, headRevisions, settingsSource } = parts;
   const links = startIndexLinks(
     database.target,
     database.history.check,
@@ -211,7 +211,7 @@ function createIndex(
     clock,
     headRevisions,
     connections: links.connections,
-    settingsVersionOf: (projectId) => projects.versionOf(projectId),
+    settingsVersionOf: (projectId) => settingsSource.versionOf(projectId),
     carry: (carried) => shards.applyCarried(carried),
     // As many as the workers together would take.
     waitersMax: config.workers * config.workerQueueMax,
@@ -235,10 +235,10 @@ function createIndex(
 function createWriter(
   { config, database, shards, metrics, audit }: ServicesOptions,
   {
-    projects,
+    settingsSource,
     ...parts
   }: Pick<TupleWriterOptions, 'clock' | 'ids' | 'headRevisions' | 'hints' | 'rules'> & {
-    readonly projects: ProjectService;
+    readonly settingsSource: SettingsSource;
   },
 ): TupleWriter {
   return new TupleWriter({
@@ -250,7 +250,7 @@ function createWriter(
         metrics.commits.inc(changes.length);
         // Committed under newer settings than are known here: they count from now on.
         for (const change of changes) {
-          projects.mustBeAtLeast(change.projectId, change.settingsVersion);
+          settingsSource.mustBeAtLeast(change.projectId, change.settingsVersion);
         }
         database.history.committed(changes);
         shards.applyCommitted(changes);

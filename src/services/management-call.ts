@@ -1,10 +1,10 @@
 import { checkTenantId, checkUserId } from '../model/names.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import type { WriteMeta } from './ports.ts';
-import type { ProjectService } from './project-service.ts';
 import type { ProjectSettings } from './project-settings.ts';
 import type { ReadIndex } from './read-index.ts';
 import { lookAt } from './settings-look.ts';
+import type { SettingsSource } from './settings-source.ts';
 
 /** What every request of WorkspaceService and GroupService carries, and who called. */
 export type ManagementCall = {
@@ -23,7 +23,7 @@ export function checkManagementCall(call: ManagementCall): void {
 
 /** What says whether a call may work in its project. */
 export type ShardOpening = {
-  readonly projects: ProjectService;
+  readonly settingsSource: SettingsSource;
   readonly index: Pick<ReadIndex, 'load'>;
   /** Whether no other instance can have changed the project meanwhile. */
   readonly isAlone: () => boolean;
@@ -39,16 +39,16 @@ export async function openShard(
   opening: ShardOpening,
   { projectId, tenantId }: Pick<ManagementCall, 'projectId' | 'tenantId'>,
 ): Promise<ShardKey> {
-  const { projects } = opening;
-  const shard = { projectId: projects.resolveId(projectId), tenantId };
-  projects.guard(await settingsFor(opening, shard), 'data');
+  const { settingsSource } = opening;
+  const shard = { projectId: settingsSource.resolveId(projectId), tenantId };
+  settingsSource.guard(await settingsFor(opening, shard), 'data');
   return shard;
 }
 
 async function settingsFor(
-  { projects, index, isAlone }: ShardOpening,
+  { settingsSource, index, isAlone }: ShardOpening,
   { projectId, tenantId }: ShardKey,
 ): Promise<ProjectSettings> {
-  if (isAlone()) return await projects.settings(projectId);
-  return (await lookAt({ projects, index }, projectId, tenantId)).settings;
+  if (isAlone()) return await settingsSource.settings(projectId);
+  return (await lookAt({ settingsSource, index }, projectId, tenantId)).settings;
 }

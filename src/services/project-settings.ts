@@ -98,6 +98,13 @@ export function refusalOf(settings: ProjectSettings, mode: GuardMode): AppError 
   );
 }
 
+/** PROJECT_UNKNOWN that names the id. */
+export function projectUnknown(id: string): AppError {
+  return new AppError<AuthzReason>('PROJECT_UNKNOWN', `project ${id} does not exist`, {
+    project_id: id,
+  });
+}
+
 /** A project as its row has it. */
 export function projectFromRow(row: ProjectRow): Project {
   return {

@@ -34,7 +34,7 @@ const UNAVAILABLE_RETRY_MS = 1_000;
 /** How long it counts as away after that: longer than it takes to find out again. */
 const AWAY_MS = 30_000;
 
-/** The settings of projects as they are known here, and how long they are believed (P2 and P4 of ProjectService). */
+/** The settings of projects as they are known here, and how long they are believed (P2 and P4 of SettingsSource). */
 export class SettingsCache {
   readonly #clock: Clock;
   readonly #ttlMs: number;
@@ -74,7 +74,7 @@ export class SettingsCache {
     return this.#entries.get(id)?.settings;
   }
 
-  /** The known settings if somebody who asked at `askedMs` read `version`: see ProjectService.confirm. Hot. */
+  /** The known settings if somebody who asked at `askedMs` read `version`: see SettingsSource.confirm. Hot. */
   confirm(id: string, version: number | null, askedMs: number): ProjectSettings | undefined {
     const entry = this.#entries.get(id);
     if (entry === undefined || version === null || isOld(entry)) return undefined;

@@ -1,10 +1,10 @@
 import type { HeadRevision } from './head-revisions.ts';
-import type { ProjectService } from './project-service.ts';
 import type { ProjectSettings } from './project-settings.ts';
 import type { ReadIndex } from './read-index.ts';
+import type { SettingsSource } from './settings-source.ts';
 
 export type SettingsLook = {
-  readonly projects: Pick<ProjectService, 'known' | 'load' | 'confirm' | 'atLeast'>;
+  readonly settingsSource: Pick<SettingsSource, 'known' | 'load' | 'confirm' | 'atLeast'>;
   readonly index: Pick<ReadIndex, 'load'>;
 };
 
@@ -13,14 +13,14 @@ export type SettingsLook = {
  * call, or newer. Errors: FIELD_INVALID, PROJECT_UNKNOWN; those of `ReadIndex.load`. Cost: a share of a query of the read index.
  */
 export async function lookAt(
-  { projects, index }: SettingsLook,
+  { settingsSource, index }: SettingsLook,
   projectId: string,
   tenantId: string,
   deadlineMs?: number,
   signal?: AbortSignal,
 ): Promise<{ readonly settings: ProjectSettings; readonly headRevision: HeadRevision }> {
   // Refuses what can be no project before the database is asked where its shard stands.
-  const known = projects.known(projectId) ?? (await projects.load(projectId));
+  const known = settingsSource.known(projectId) ?? (await settingsSource.load(projectId));
   const id = known.projectId;
   const { headRevision, settingsVersion, askedMs } = await index.load(
     id,
@@ -29,7 +29,7 @@ export async function lookAt(
     signal,
   );
   const settings =
-    projects.confirm(id, settingsVersion, askedMs) ??
-    (await projects.atLeast(id, settingsVersion ?? 0));
+    settingsSource.confirm(id, settingsVersion, askedMs) ??
+    (await settingsSource.atLeast(id, settingsVersion ?? 0));
   return { settings, headRevision };
 }

@@ -33,9 +33,9 @@ import {
 } from '../store/sql/select-tuples.ts';
 import { inTransaction } from '../store/transaction.ts';
 import type { HeadRevisions } from './head-revisions.ts';
-import type { ProjectService } from './project-service.ts';
 import { type ProjectSettings, refusalOf } from './project-settings.ts';
 import type { ReadPositions } from './read-positions.ts';
+import type { SettingsSource } from './settings-source.ts';
 import type {
   DeprovisionRequest,
   ExportRequest,
@@ -49,7 +49,7 @@ import type { WriteRules } from './write-rules.ts';
 export type TupleServiceOptions = {
   readonly pool: Pool;
   readonly clock: Clock;
-  readonly projects: ProjectService;
+  readonly settingsSource: SettingsSource;
   readonly codec: TokenCodec;
   readonly headRevisions: HeadRevisions;
   readonly positions: ReadPositions;
@@ -85,12 +85,15 @@ export class TupleService {
    * BATCH_TOO_LARGE, those of the project and of TupleWrites.write.
    */
   async write(request: WriteRequest): Promise<string> {
-    const { projects, writer, codec, updatesMax } = this.#options;
+    const { settingsSource, writer, codec, updatesMax } = this.#options;
     checkTenantId('tenant_id', request.tenantId);
-    const projectId = projects.resolveId(request.projectId);
+    const projectId = settingsSource.resolveId(request.projectId);
     const shard = { projectId, tenantId: request.tenantId };
     const updates = await checkUpdatesInSlices(request.updates, shard, updatesMax);
-    projects.guard(projects.peek(projectId) ?? (await projects.load(projectId)), 'data');
+    settingsSource.guard(
+      settingsSource.peek(projectId) ?? (await settingsSource.load(projectId)),
+      'data',
+    );
     const { epoch, revision } = await writer.write(shard, updates, request.meta);
     this.#countUndecidable(projectId, updates);
     return codec.encode(shard, epoch, revision);
@@ -112,9 +115,9 @@ export class TupleService {
    * snapshot. Errors: FIELD_*, TOKEN_INVALID, RESULT_TOO_LARGE, STORE_UNAVAILABLE, the project's.
    */
   async read(request: ReadRequest): Promise<readonly RelationTuple[]> {
-    const { projects, positions, headRevisions, readTuplesMax, pool } = this.#options;
+    const { settingsSource, positions, headRevisions, readTuplesMax, pool } = this.#options;
     checkTenantId('tenant_id', request.tenantId);
-    const projectId = projects.resolveId(request.projectId);
+    const projectId = settingsSource.resolveId(request.projectId);
     const filter = checkFilter(request, projectId);
     const settings = await this.#settingsForRead(projectId);
     const shard = { projectId, tenantId: request.tenantId };
@@ -125,7 +128,7 @@ export class TupleService {
     headRevisions.raise(projectId, shard.tenantId, first.epoch, first.revision);
     if (first.settingsVersion > settings.version) {
       // Changed by another instance: as the rows are shown, so are the settings in force.
-      projects.guard(await projects.atLeast(projectId, first.settingsVersion), 'data');
+      settingsSource.guard(await settingsSource.atLeast(projectId, first.settingsVersion), 'data');
     }
     checkRead(positions, shard, token, first);
     if (first.rows.length <= PAGE_ROWS) return first.rows.map(tupleFromRow);
@@ -141,10 +144,10 @@ export class TupleService {
    * transaction, with a revision for every `deletesPerRevisionMax` of a tenant, and returns how many. Errors: FIELD_*, REGION_REFUSED, those of TupleWrites.
    */
   async deprovisionUser(request: DeprovisionRequest): Promise<number> {
-    const { projects, writer, pool, deletesPerRevisionMax: rowsMax } = this.#options;
+    const { settingsSource, writer, pool, deletesPerRevisionMax: rowsMax } = this.#options;
     checkUserId('user_id', request.userId);
-    const projectId = projects.resolveId(request.projectId);
-    projects.guard(await projects.settings(projectId), 'subject-rights');
+    const projectId = settingsSource.resolveId(request.projectId);
+    settingsSource.guard(await settingsSource.settings(projectId), 'subject-rights');
     const tenantIds = await selectSubjectTenants(pool, projectId, request.userId).catch(
       rethrowStoreError,
     );
@@ -169,10 +172,10 @@ export class TupleService {
    * Errors: FIELD_*, REGION_REFUSED, RESULT_TOO_LARGE, STORE_UNAVAILABLE.
    */
   async exportSubjectGrants(request: ExportRequest): Promise<readonly SubjectGrant[]> {
-    const { projects, pool, clock, headRevisions, exportGrantsMax } = this.#options;
+    const { settingsSource, pool, clock, headRevisions, exportGrantsMax } = this.#options;
     checkUserId('user_id', request.userId);
-    const projectId = projects.resolveId(request.projectId);
-    projects.guard(await projects.settings(projectId), 'subject-rights');
+    const projectId = settingsSource.resolveId(request.projectId);
+    settingsSource.guard(await settingsSource.settings(projectId), 'subject-rights');
     const nowUs = BigInt(Math.floor(clock.nowMs() * 1000));
     const { rows, positions } = await inTransaction(
       pool,
@@ -207,11 +210,11 @@ export class TupleService {
 
   /** Those that let the project be read. What is known to refuse may have changed elsewhere. */
   async #settingsForRead(projectId: string): Promise<ProjectSettings> {
-    const { projects } = this.#options;
-    const known = await projects.settings(projectId);
+    const { settingsSource } = this.#options;
+    const known = await settingsSource.settings(projectId);
     const settings =
-      refusalOf(known, 'data') === undefined ? known : await projects.atLeast(projectId, 0);
-    projects.guard(settings, 'data');
+      refusalOf(known, 'data') === undefined ? known : await settingsSource.atLeast(projectId, 0);
+    settingsSource.guard(settings, 'data');
     return settings;
   }
 

@@ -6,8 +6,8 @@ import { parseModel } from '../model/namespace-model.ts';
 import type { AuthzReason } from '../model/reasons.ts';
 import type { RelationTuple, ShardKey, TupleChange } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
-import type { ProjectService } from './project-service.ts';
 import type { ProjectSettings } from './project-settings.ts';
+import type { SettingsSource } from './settings-source.ts';
 
 /** What tuples of a project must fit: the model in force, and the one that is pending. */
 export type ProjectRules = {
@@ -28,7 +28,7 @@ export type ProjectRules = {
  *    anew first. [src/services/models/staged-models.pg.test.ts]
  */
 export interface WriteRules {
-  /** Those of a project, loaded where they are not known. Errors: those of ProjectService.load. */
+  /** Those of a project, loaded where they are not known. Errors: those of SettingsSource.load. */
   of(projectId: string): Promise<ProjectRules>;
   /** As `of`, without waiting; undefined where nothing is known. */
   peek(projectId: string): ProjectRules | undefined;
@@ -43,24 +43,24 @@ const PARSED_MAX = 1_000;
 
 /** The rules that the settings of projects bring along. */
 export class SettingsRules implements WriteRules {
-  readonly #projects: ProjectService;
+  readonly #settingsSource: SettingsSource;
   readonly #parsed = new LRUCache<string, ProjectRules>({ max: PARSED_MAX });
 
-  constructor(projects: ProjectService) {
-    this.#projects = projects;
+  constructor(settingsSource: SettingsSource) {
+    this.#settingsSource = settingsSource;
   }
 
   async of(projectId: string): Promise<ProjectRules> {
-    return this.peek(projectId) ?? (await this.#loaded(this.#projects.load(projectId)));
+    return this.peek(projectId) ?? (await this.#loaded(this.#settingsSource.load(projectId)));
   }
 
   peek(projectId: string): ProjectRules | undefined {
-    const settings = this.#projects.known(projectId);
+    const settings = this.#settingsSource.known(projectId);
     return settings === undefined ? undefined : this.#rulesOf(settings);
   }
 
   async fresh(projectId: string): Promise<ProjectRules> {
-    return await this.#loaded(this.#projects.atLeast(projectId, 0));
+    return await this.#loaded(this.#settingsSource.atLeast(projectId, 0));
   }
 
   /** A project that is not there asks for nothing; whether one may write to it is said elsewhere. */

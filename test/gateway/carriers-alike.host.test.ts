@@ -135,7 +135,7 @@ const { headRevisions: heads, index } = indexOver(
 );
 const codec = new TokenCodec({ key: Buffer.alloc(32, 1), rememberMax: 100 });
 const scopes = new ReadScopes({
-  projects: {
+  settingsSource: {
     peek: () => SETTINGS,
     known: () => SETTINGS,
     load: () => Promise.resolve(SETTINGS),

@@ -51,7 +51,7 @@ async function serve(answers: readonly RawAnswer[] = [{ kind: 'allowed' }]) {
   const reloads: number[] = [];
   const known: { settings: ProjectSettings | undefined } = { settings: SETTINGS };
   const scopes = new ReadScopes({
-    projects: {
+    settingsSource: {
       peek: () => known.settings,
       known: () => known.settings,
       load: () => Promise.resolve(SETTINGS),

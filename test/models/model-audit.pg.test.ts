@@ -3,6 +3,7 @@ import type { AuditRecord } from '../../src/authz/audit-log.ts';
 import { createAuditSink } from '../../src/authz/audit-sink.ts';
 import { ModelHistory } from '../../src/services/models/model-history.ts';
 import { ProjectService } from '../../src/services/project-service.ts';
+import { SettingsSource } from '../../src/services/settings-source.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 import { docModel } from '../support/model-calls.ts';
 import { createTestDatabase } from '../support/postgres.ts';
@@ -17,27 +18,34 @@ test('who wrote, forced or brought back which model stands in the audit log, onc
   onTestFinished(() => database.drop());
   const { pool } = database;
   const records: AuditRecord[] = [];
-  const models = stagedModels(pool, () => projects);
-  const projects = new ProjectService({
+  const settingsSource = new SettingsSource({
     pool,
     admission: NO_INSTANCES,
     clock: systemClock,
     region: '',
     defaultProjectId: 'default',
     readBudgetDefault: 10_000,
-    readBudgetMin: 100,
     ttlMs: 1_000,
     cacheMax: 10,
-    listMax: 10,
     distributor: { setModel: () => Promise.resolve() },
-    models,
     onUnsoundModel: () => undefined,
     onRegionRefused: () => undefined,
     onOld: () => undefined,
     isAlone: () => true,
+  });
+  const models = stagedModels(pool, settingsSource, () => projects);
+  const projects = new ProjectService({
+    pool,
+    admission: NO_INSTANCES,
+    clock: systemClock,
+    defaultProjectId: 'default',
+    readBudgetMin: 100,
+    listMax: 10,
+    models,
+    settingsSource,
     audit: createAuditSink({ write: (record) => void records.push(record) }),
   });
-  const history = new ModelHistory({ pool, projects, models });
+  const history = new ModelHistory({ pool, projects, settingsSource, models });
   const fresh = { id: 'p', name: 'p', modelJson: PLAIN, dataRegion: '', maxCheckReads: 0 };
   await projects.create(fresh, 'r1', 'operator:a');
   const call = {

@@ -8,6 +8,7 @@ import type { AdminAudit, TupleAudit } from '../../src/services/ports.ts';
 import { ProjectService } from '../../src/services/project-service.ts';
 import type { ReadIndex } from '../../src/services/read-index.ts';
 import { ReadPositions } from '../../src/services/read-positions.ts';
+import { SettingsSource } from '../../src/services/settings-source.ts';
 import { TupleService } from '../../src/services/tuple-service.ts';
 import { TupleWriter, type TupleWriterOptions } from '../../src/services/tuple-writer.ts';
 import { SettingsRules } from '../../src/services/write-rules.ts';
@@ -37,6 +38,7 @@ export type TestServices = Management & {
   readonly index: ReadIndex;
   readonly positions: ReadPositions;
   readonly projects: ProjectService;
+  readonly settingsSource: SettingsSource;
   readonly writer: TupleWriter;
   readonly tuples: TupleService;
   close(): Promise<void>;
@@ -72,8 +74,29 @@ export async function createTestServices(
   const undecidable: string[] = [];
   const ended: TestServices['ended'] = [];
   const activationErrors: unknown[] = [];
+  const settingsSource = new SettingsSource({
+    pool,
+    admission: NO_INSTANCES,
+    clock,
+    region: 'eu',
+    defaultProjectId: 'default',
+    readBudgetDefault: 10_000,
+    ttlMs: 30_000,
+    cacheMax: 100,
+    distributor: {
+      setModel: async (projectId, version, json) => {
+        await Promise.resolve();
+        models.push([projectId, version, json]);
+      },
+    },
+    onUnsoundModel: (projectId, { path }) => void unsound.push([projectId, path]),
+    onRegionRefused: () => (regionRefusals.count += 1),
+    onOld: () => undefined,
+    isAlone: () => true,
+  });
   const staged = new StagedModels({
     pool,
+    settingsSource,
     projects: () => projects,
     onPending: () => activations.kick(),
     waitMaxMs: overrides.activationWaitMs ?? 10_000,
@@ -82,25 +105,12 @@ export async function createTestServices(
     pool,
     admission: NO_INSTANCES,
     clock,
-    region: 'eu',
     defaultProjectId: 'default',
-    readBudgetDefault: 10_000,
     readBudgetMin: 100,
-    ttlMs: 30_000,
-    cacheMax: 100,
     listMax: 1_000,
-    distributor: {
-      setModel: async (projectId, version, json) => {
-        await Promise.resolve();
-        models.push([projectId, version, json]);
-      },
-    },
     models: staged,
+    settingsSource,
     audit,
-    onUnsoundModel: (projectId, { path }) => void unsound.push([projectId, path]),
-    onRegionRefused: () => (regionRefusals.count += 1),
-    onOld: () => undefined,
-    isAlone: () => true,
   });
   const shared = new SharedWork({ target: database.target });
   const activations = new ActivationJob({
@@ -113,7 +123,7 @@ export async function createTestServices(
     metrics: { scanned: () => undefined, ended: (outcome) => void ended.push(outcome) },
     report: { succeeded: () => undefined, failed: (error) => void activationErrors.push(error) },
   });
-  const rules = new SettingsRules(projects);
+  const rules = new SettingsRules(settingsSource);
   const ids = new IdSource(clock);
   const writer = new TupleWriter({
     pool,
@@ -138,7 +148,7 @@ export async function createTestServices(
   const tuples = new TupleService({
     pool,
     clock,
-    projects,
+    settingsSource,
     codec,
     headRevisions,
     positions,
@@ -150,7 +160,16 @@ export async function createTestServices(
     deletesPerRevisionMax: 3,
     exportGrantsMax: 1_000,
   });
-  const parts = { pool, clock, ids, projects, headRevisions, index, isAlone: () => true, writer };
+  const parts = {
+    pool,
+    clock,
+    ids,
+    settingsSource,
+    headRevisions,
+    index,
+    isAlone: () => true,
+    writer,
+  };
   await projects.provisionDefault();
   return {
     committed,
@@ -169,6 +188,7 @@ export async function createTestServices(
     index,
     positions,
     projects,
+    settingsSource,
     writer,
     tuples,
     ...createManagement({ invitationTtlHours: overrides.invitationTtlHours ?? 168 }, parts),

@@ -15,6 +15,7 @@ import { fieldError } from '../../model/reasons.ts';
 import type { Subject } from '../../model/relation-tuple.ts';
 import type { ShardClient } from '../../protocol/shard-client.ts';
 import type { ProjectService } from '../../services/project-service.ts';
+import type { SettingsSource } from '../../services/settings-source.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { type CallDefaults, readTimeOf, originOf } from '../connect/call-context.ts';
 import type { ReadScopes } from '../reads/read-scopes.ts';
@@ -22,7 +23,8 @@ import { type ReadLedger, type ReadUsage, readsAt, type RememberedRefusal } from
 
 export type BudgetOptions = CallDefaults & {
   readonly ledger: ReadLedger;
-  readonly projects: Pick<ProjectService, 'get' | 'resolveId'>;
+  readonly projects: Pick<ProjectService, 'get'>;
+  readonly settingsSource: Pick<SettingsSource, 'resolveId'>;
   readonly shards: Pick<ShardClient, 'ask'>;
   readonly scopes: Pick<ReadScopes, 'decide'>;
   readonly readBudgetDefault: number;
@@ -38,11 +40,11 @@ const CEILING_MAX = 10_000_000;
 
 /** The handlers of BudgetService. The operator secret was checked before (authorization.ts). */
 export function createBudgetService(options: BudgetOptions): ServiceImpl<typeof BudgetService> {
-  const { ledger, projects, readBudgetDefault, readBudgetMin } = options;
+  const { ledger, projects, settingsSource, readBudgetDefault, readBudgetMin } = options;
   return {
     async getReadBudget(request) {
       assertNoUnknownFields(request);
-      const project = await projects.get(projects.resolveId(request.projectId));
+      const project = await projects.get(settingsSource.resolveId(request.projectId));
       const { id: projectId, maxCheckReads } = project;
       const usage = ledger.usageOf(projectId);
       const isOwn = maxCheckReads > 0;
@@ -77,7 +79,7 @@ export function createBudgetService(options: BudgetOptions): ServiceImpl<typeof 
 
     async measureRefusedQuestions(request, context) {
       assertNoUnknownFields(request);
-      const project = await projects.get(projects.resolveId(request.projectId));
+      const project = await projects.get(settingsSource.resolveId(request.projectId));
       const budget = project.maxCheckReads > 0 ? project.maxCheckReads : readBudgetDefault;
       if (request.ceiling < 0 || request.ceiling > CEILING_MAX) {
         throw fieldError('ceiling', `must be from 0 to ${CEILING_MAX}`);

@@ -3,17 +3,17 @@ import type { ShardKey } from '../../model/relation-tuple.ts';
 import type { Revision } from '../../protocol/queries.ts';
 import type { CallOrigin, Cancellable, ReadScope } from '../../protocol/shard-client.ts';
 import type { HeadRevision } from '../../services/head-revisions.ts';
-import type { ProjectService } from '../../services/project-service.ts';
 import type { ProjectSettings } from '../../services/project-settings.ts';
 import type { ReadIndex } from '../../services/read-index.ts';
 import type { ReadPositions } from '../../services/read-positions.ts';
 import { lookAt } from '../../services/settings-look.ts';
+import type { SettingsSource } from '../../services/settings-source.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { ParkedRead, type ParkedCall } from './parked-read.ts';
 
 export type ReadScopesOptions = {
-  readonly projects: Pick<
-    ProjectService,
+  readonly settingsSource: Pick<
+    SettingsSource,
     | 'peek'
     | 'known'
     | 'load'
@@ -78,7 +78,7 @@ export class ReadScopes {
 
   /** The project that `projectId` of a request names. */
   projectIdOf(projectId: string): string {
-    return this.#options.projects.resolveId(projectId);
+    return this.#options.settingsSource.resolveId(projectId);
   }
 
   /** The revision of a shard that a consistency token names. Errors: TOKEN_INVALID. */
@@ -105,7 +105,7 @@ export class ReadScopes {
   ): ReadScope | undefined {
     const isAlone = this.#options.isAlone();
     if (!isAlone && token === '') return undefined;
-    const settings = this.#options.projects.peek(projectId);
+    const settings = this.#options.settingsSource.peek(projectId);
     if (settings === undefined || settings.suspended || !settings.regionServed) return undefined;
     const shard = { projectId: settings.projectId, tenantId };
     try {
@@ -126,9 +126,9 @@ export class ReadScopes {
    * inside the call. null: only the general path can say what becomes of it.
    */
   park(request: ScopeRequest, call: ParkedCall): Cancellable | null {
-    const { projects, positions, index, isAlone } = this.#options;
+    const { settingsSource, positions, index, isAlone } = this.#options;
     if (isAlone()) return this.#parkAlone(request, call);
-    const settings = projects.known(request.projectId);
+    const settings = settingsSource.known(request.projectId);
     if (settings === undefined) return null;
     const { tenantId, token, deadlineMs, isDeadlineStated = false, origin } = request;
     const shard = { projectId: settings.projectId, tenantId };
@@ -150,9 +150,9 @@ export class ReadScopes {
       );
     };
     const read = new ParkedRead(call, deadlineMs, (headRevision, version, askedMs) => {
-      const confirmed = projects.confirm(shard.projectId, version, askedMs);
+      const confirmed = settingsSource.confirm(shard.projectId, version, askedMs);
       if (confirmed !== undefined) return scopeFor(confirmed, headRevision);
-      return projects
+      return settingsSource
         .atLeast(shard.projectId, version ?? 0)
         .then((newer) => scopeFor(newer, headRevision));
     });
@@ -162,9 +162,9 @@ export class ReadScopes {
 
   /** The first read of a tenant: only its head is not known. Nobody else changes the settings meanwhile. */
   #parkAlone(request: ScopeRequest, call: ParkedCall): Cancellable | null {
-    const { projects, index } = this.#options;
+    const { settingsSource, index } = this.#options;
     const { tenantId, token, deadlineMs, isDeadlineStated = false, origin } = request;
-    const settings = projects.peek(request.projectId);
+    const settings = settingsSource.peek(request.projectId);
     if (settings === undefined || settings.suspended || !settings.regionServed) return null;
     if (token !== '') return null;
     const read = new ParkedRead(call, deadlineMs, (headRevision) =>
@@ -179,9 +179,9 @@ export class ReadScopes {
    * says why not. Never rejects.
    */
   settled(projectId: string, tenantId: string, token: string): Promise<unknown> {
-    const { projects, positions } = this.#options;
+    const { settingsSource, positions } = this.#options;
     const load = async (): Promise<void> => {
-      const settings = await projects.settings(projectId);
+      const settings = await settingsSource.settings(projectId);
       await positions.resolve({ projectId: settings.projectId, tenantId }, token);
     };
     return load().catch(ignoreLoadError);
@@ -213,7 +213,7 @@ export class ReadScopes {
   isMoved(projectId: string, error: unknown): boolean {
     if (!(error instanceof AppError)) return false;
     if (error.reason === 'SETTINGS_OLD') {
-      this.#options.projects.mustBeAtLeast(projectId, Number(error.metadata['version']));
+      this.#options.settingsSource.mustBeAtLeast(projectId, Number(error.metadata['version']));
       return true;
     }
     return error.reason === 'SHARD_BEHIND';
@@ -226,10 +226,10 @@ export class ReadScopes {
     mayHold: boolean,
   ): Promise<ReadScope> {
     const { projectId, tenantId, token, deadlineMs, isDeadlineStated = false, origin } = request;
-    const { projects, positions, index, isAlone } = this.#options;
+    const { settingsSource, positions, index, isAlone } = this.#options;
     if (isAlone()) {
-      const settings = await projects.settings(projectId);
-      projects.guard(settings, 'data');
+      const settings = await settingsSource.settings(projectId);
+      settingsSource.guard(settings, 'data');
       const shard = { projectId: settings.projectId, tenantId };
       const headRevision = await positions.resolve(shard, token);
       return scopeOf(settings, tenantId, headRevision, '', deadlineMs, isDeadlineStated, origin);
@@ -239,9 +239,9 @@ export class ReadScopes {
         ? undefined
         : this.peek(projectId, tenantId, token, deadlineMs, isDeadlineStated, origin);
     if (scope !== undefined) return scope;
-    const look = await lookAt({ projects, index }, projectId, tenantId, deadlineMs, signal);
+    const look = await lookAt({ settingsSource, index }, projectId, tenantId, deadlineMs, signal);
     const { settings, headRevision } = look;
-    projects.guard(settings, 'data');
+    settingsSource.guard(settings, 'data');
     positions.checkToken({ projectId: settings.projectId, tenantId }, token, headRevision);
     return scopeOf(
       settings,

@@ -78,11 +78,11 @@ export class GuardedWrites {
    * precondition or a key a transaction of its own, five round trips.
    */
   async write(request: GuardedWriteRequest): Promise<GuardedWriteResult> {
-    const { writer, codec, projects } = this.#parts;
+    const { writer, codec, settingsSource } = this.#parts;
     const { tenantId, idempotencyKey: key, meta } = request;
     checkTenantId('tenant_id', tenantId);
     checkLimits(request);
-    const address = { projectId: projects.resolveId(request.projectId), tenantId };
+    const address = { projectId: settingsSource.resolveId(request.projectId), tenantId };
     const updates = await checkUpdatesInSlices(request.updates, address, this.#updatesMax);
     const modes = checkModes(request.modes, updates);
     const preconditions = this.#preconditions(address, request.preconditions);

@@ -60,11 +60,11 @@ export class TupleDelete {
    * deleted), those of the project and of TupleWrites: then some chunks may have been deleted, and the same call goes on.
    */
   async delete(request: DeleteTuplesRequest): Promise<DeleteTuplesResult> {
-    const { pool, codec, places, headRevisions, metrics, projects } = this.#parts;
+    const { pool, codec, places, headRevisions, metrics, settingsSource } = this.#parts;
     const { tenantId, unchangedSince } = request;
     checkTenantId('tenant_id', tenantId);
     const match = checkRequest(request);
-    const address = { projectId: projects.resolveId(request.projectId), tenantId };
+    const address = { projectId: settingsSource.resolveId(request.projectId), tenantId };
     const field = 'unchanged_since';
     const since = unchangedSince === '' ? undefined : codec.decode(address, unchangedSince, field);
     const shard = await openShard(this.#parts, request);

@@ -46,8 +46,8 @@ function write(id: string, namespace: string, by: TestServices, op: 'insert' | '
 
 /** By whom it is not awaited that the model is in force. */
 async function put(projectId: string, modelJson: string, force = false) {
-  const { projects, staged: models } = services;
-  const history = new ModelHistory({ pool: database.pool, projects, models });
+  const { projects, settingsSource, staged: models } = services;
+  const history = new ModelHistory({ pool: database.pool, projects, settingsSource, models });
   const request = { projectId, modelJson, modelGate: '', expectedVersion: null, comment: '' };
   return await history.write({ ...request, force, author, deadlineMs: Infinity });
 }

@@ -20,6 +20,7 @@ import {
   writtenModel,
 } from '../model-writes.ts';
 import type { ProjectService } from '../project-service.ts';
+import type { SettingsSource } from '../settings-source.ts';
 import { type ModelVersion, modelVersionFromRow, versionUnknown } from './model-version.ts';
 
 const TOKEN = /^v1:([1-9][0-9]{0,15}):(.*)$/s;
@@ -41,6 +42,7 @@ function versionOfPageToken(projectId: string, token: string): number {
 export type ModelHistoryOptions = {
   readonly pool: Pool;
   readonly projects: ProjectService;
+  readonly settingsSource: Pick<SettingsSource, 'resolveId'>;
   readonly models: ModelWrites;
 };
 
@@ -93,7 +95,7 @@ export class ModelHistory {
 
   /** The project that `projectId` of a request names. */
   idOf(projectId: string): string {
-    return this.#options.projects.resolveId(projectId);
+    return this.#options.settingsSource.resolveId(projectId);
   }
 
   /** One version; 0 is the one in force. Errors: MODEL_VERSION_UNKNOWN. */
@@ -115,7 +117,7 @@ export class ModelHistory {
     if (!Number.isInteger(pageSize) || pageSize < 0 || pageSize > PAGE_SIZE_MAX) {
       throw fieldError('page_size', `must lie between 0 and ${PAGE_SIZE_MAX}`);
     }
-    const before = versionOfPageToken(this.#options.projects.resolveId(projectId), pageToken);
+    const before = versionOfPageToken(this.#options.settingsSource.resolveId(projectId), pageToken);
     const id = await this.#known(projectId);
     const size = pageSize === 0 ? PAGE_SIZE : pageSize;
     const rows = await this.#ask(selectModelVersions(this.#options.pool, id, before, size + 1));
@@ -180,8 +182,8 @@ export class ModelHistory {
     const write: ModelWrite = { ...texts, author, comment, force };
     checkComment(write.comment);
     checkVersion('expected_version', expectedVersion ?? 0);
-    const { projects, models } = this.#options;
-    const id = projects.resolveId(projectId);
+    const { projects, settingsSource, models } = this.#options;
+    const id = settingsSource.resolveId(projectId);
     const { value: put } = await projects.change(
       id,
       async (client, before) => {
@@ -201,8 +203,8 @@ export class ModelHistory {
 
   /** The id of a project that exists. */
   async #known(projectId: string): Promise<string> {
-    const { projects } = this.#options;
-    const { id } = await projects.get(projects.resolveId(projectId));
+    const { projects, settingsSource } = this.#options;
+    const { id } = await projects.get(settingsSource.resolveId(projectId));
     return id;
   }
 

@@ -96,7 +96,7 @@ async function put(id: string, modelJson: string, force = false, by = services) 
     },
     () => undefined,
   );
-  await by.projects.load(id);
+  await by.settingsSource.load(id);
   return value;
 }
 
@@ -439,7 +439,7 @@ test('stored models load as they are, and somebody is told', async () => {
     'update project set model_json = $2, version = version + 1 where id = $1',
     [id, typo],
   );
-  expect((await other.projects.load(id)).modelJson).toBe(typo);
+  expect((await other.settingsSource.load(id)).modelJson).toBe(typo);
   expect(other.unsound).toEqual([[id, '$.namespaces.doc.relations.a.computed']]);
 });
 

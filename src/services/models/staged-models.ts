@@ -38,11 +38,13 @@ import {
   writtenModel,
 } from '../model-writes.ts';
 import type { ProjectService } from '../project-service.ts';
+import type { SettingsSource } from '../settings-source.ts';
 import { examine, type Finding, NOTHING_FOUND } from './examine-tuples.ts';
 
 export type StagedModelsOptions = {
   readonly pool: Pool;
-  /** Asked when a model is settled: it is made with this. */
+  readonly settingsSource: SettingsSource;
+  /** Asked when a call changes or reads a project: it is made with this. */
   readonly projects: () => ProjectService;
   /** A version has become pending: the job that looks at its tuples may begin at once. */
   readonly onPending: (projectId: string) => void;
@@ -98,13 +100,13 @@ export class StagedModels implements ModelWrites {
     deadlineMs: number,
     signal?: AbortSignal,
   ): Promise<ModelActivation> {
-    const { projects, onPending, waitMaxMs } = this.#options;
+    const { settingsSource, onPending, waitMaxMs } = this.#options;
     const untilMs = Math.min(deadlineMs - ANSWER_MS, nowMs() + waitMaxMs);
     for (let pauseMs = LOOK_MS; ; pauseMs = Math.min(pauseMs * 2, LOOK_MS_MAX)) {
       const activation = await this.#activation(projectId, version);
       if (activation.state !== 'pending') {
         // Wherever it was ended: the answer must not come before it is in force here.
-        await projects().atLeast(projectId, 0);
+        await settingsSource.atLeast(projectId, 0);
         return activation;
       }
       if (nowMs() >= untilMs || signal?.aborted === true) return activation;
@@ -116,7 +118,7 @@ export class StagedModels implements ModelWrites {
   /**
    * What would become of a model if it were written now, as `settled` would say it; `pending` where that is not known
    * by the deadline, or the project's tuples are not looked at here. Nothing is changed, and nothing is kept from
-   * being written meanwhile. Errors: those of `ProjectService.settings`, STORE_UNAVAILABLE.
+   * being written meanwhile. Errors: those of `SettingsSource.settings`, STORE_UNAVAILABLE.
    */
   async rehearse(
     projectId: string,
@@ -124,8 +126,8 @@ export class StagedModels implements ModelWrites {
     deadlineMs: number,
     signal: AbortSignal,
   ): Promise<ModelActivation> {
-    const { pool, waitMaxMs, projects } = this.#options;
-    const settings = await projects().settings(projectId);
+    const { pool, waitMaxMs, projects, settingsSource } = this.#options;
+    const settings = await settingsSource.settings(projectId);
     const model = parseModel(modelJson);
     // As it is now: the settings may be older.
     const inForce = parseModel((await projects().get(settings.projectId)).modelJson);
@@ -157,9 +159,9 @@ export class StagedModels implements ModelWrites {
     }
   }
 
-  /** Where the newest version of a project stands. Errors: those of `ProjectService.settings`. */
+  /** Where the newest version of a project stands. Errors: those of `SettingsSource.settings`. */
   async activation(projectId: string): Promise<ModelActivation> {
-    const settings = await this.#options.projects().settings(projectId);
+    const settings = await this.#options.settingsSource.settings(projectId);
     return await this.#activation(settings.projectId, 0);
   }
 
@@ -169,7 +171,7 @@ export class StagedModels implements ModelWrites {
    */
   async cancel(projectId: string, author: ModelAuthor): Promise<ModelActivation> {
     const projects = this.#options.projects();
-    const { projectId: id } = await projects.settings(projectId);
+    const { projectId: id } = await this.#options.settingsSource.settings(projectId);
     const { value } = await projects.change(
       id,
       async (client, before) => {
@@ -207,7 +209,7 @@ export class StagedModels implements ModelWrites {
     );
     const activation = activationFromRow(row);
     // Tuples of a project that is pinned elsewhere are not shown here.
-    const isServed = this.#options.projects().known(projectId)?.regionServed !== false;
+    const isServed = this.#options.settingsSource.known(projectId)?.regionServed !== false;
     return isServed ? activation : { ...activation, examples: [] };
   }
 }

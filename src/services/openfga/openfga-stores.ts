@@ -19,6 +19,7 @@ import {
 import type { WriteAdmission } from '../ports.ts';
 import type { ProjectService } from '../project-service.ts';
 import { PROJECT_SUSPENDED } from '../rules/project.ts';
+import type { SettingsSource } from '../settings-source.ts';
 import { SignedCursors } from '../signed-cursor.ts';
 
 const DIGITS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
@@ -44,7 +45,8 @@ export type OpenFgaStoresOptions = {
   readonly pool: Pool;
   readonly admission: WriteAdmission;
   readonly clock: Clock;
-  readonly projects: Pick<ProjectService, 'create' | 'update' | 'settings' | 'guard'>;
+  readonly projects: Pick<ProjectService, 'create' | 'update'>;
+  readonly settingsSource: Pick<SettingsSource, 'settings' | 'guard'>;
   /** `deployment.token_key`. */
   readonly tokenKey: Uint8Array;
 };
@@ -178,8 +180,8 @@ export class OpenFgaStores {
     after: readonly string[] | null,
     countMax: number,
   ): Promise<readonly OpenFgaTupleRow[]> {
-    const { projects, pool } = this.#options;
-    projects.guard(await projects.settings(filter.projectId), 'data');
+    const { settingsSource, pool } = this.#options;
+    settingsSource.guard(await settingsSource.settings(filter.projectId), 'data');
     return await this.#ask(selectOpenFgaTuples(pool, filter, after, countMax));
   }
 
