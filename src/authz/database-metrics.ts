@@ -3,7 +3,7 @@ import type { NotifierCounts } from '../services/change-notifier.ts';
 import type { DatabaseTime } from '../shared/database-clock.ts';
 import { entriesOf, recordOf } from '../shared/record.ts';
 import type { FeedCounts } from '../store/change-feed.ts';
-import type { Membership } from '../store/membership.ts';
+import type { InstanceLease } from '../store/instance-lease.ts';
 import { PG_REFUSALS } from '../store/pg-errors.ts';
 import type { StoreRefusals } from '../store/store-refusals.ts';
 import { DURATION_BOUNDS_SECONDS } from './decision-metrics.ts';
@@ -160,13 +160,13 @@ function membershipMetrics(store: MetricStore) {
     ),
   };
   return {
-    show: (membership: Membership, refusals: StoreRefusals): void => {
+    show: (lease: InstanceLease, refusals: StoreRefusals): void => {
       for (const [reason, count] of refusals.counts) refusalsOf[reason].raiseTo(count);
-      isAlone.set(membership.isAlone() ? 1 : 0);
-      mayWrite.set(membership.mayCommit ? 1 : 0);
-      members.set(membership.instanceId === undefined ? 0 : membership.others + 1);
-      claimLeft.set(membership.claimLeftMs / 1000);
-      for (const [name, cell] of entriesOf(counters)) cell.raiseTo(membership.counts[name]);
+      isAlone.set(lease.isAlone() ? 1 : 0);
+      mayWrite.set(lease.mayCommit ? 1 : 0);
+      members.set(lease.instanceId === undefined ? 0 : lease.others + 1);
+      claimLeft.set(lease.claimLeftMs / 1000);
+      for (const [name, cell] of entriesOf(counters)) cell.raiseTo(lease.counts[name]);
     },
   };
 }

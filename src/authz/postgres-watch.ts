@@ -27,7 +27,7 @@ export class PostgresWatch {
     this.#index = services.index;
     history.watch(() => {
       // The registration was one of the history before: from memory alone nothing is answered any more.
-      membership.refused(membership.instanceId ?? null);
+      membership.refused(membership.lease.instanceId ?? null);
       services.headRevisions.forgetAll();
       services.settingsSource.forgetAll();
       services.namedVersions.forgetAll();
@@ -57,7 +57,7 @@ export class PostgresWatch {
     if (membership === undefined) return;
     // Where the server hangs, what is not in memory waits for it in vain, and writes do.
     // Beside others a read without a token is answered only where the read index is.
-    const canRead = membership.isAlone() || this.#index?.isAway !== true;
+    const canRead = membership.lease.isAlone() || this.#index?.isAway !== true;
     const isThere = membership.isConnected && !membership.isSilent && canRead;
     const refusal = this.#refusals?.current;
     if (isThere) this.#readiness.setPostgres(refusal === undefined ? 'up' : 'degraded', refusal);
@@ -70,6 +70,6 @@ export class PostgresWatch {
    */
   #decides(membership: Membership): boolean {
     if (membership.isSilent) return false;
-    return membership.isAlone() || this.#index?.isServing === true;
+    return membership.lease.isAlone() || this.#index?.isServing === true;
   }
 }

@@ -360,7 +360,7 @@ function collect(
   metrics.poolIdle.set(pool.idleCount);
   metrics.poolWaiting.set(pool.waitingCount);
   metrics.writeQueueDepth.set(services.writer.depth);
-  metrics.membership.show(database.membership, database.refusals);
+  metrics.membership.show(database.membership.lease, database.refusals);
   metrics.readIndex.waiting.set(services.index.waitingCount);
   metrics.ready.set(readiness.isReady ? 1 : 0);
   metrics.clock.show(time);

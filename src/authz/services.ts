@@ -122,7 +122,7 @@ export function createServices(options: ServicesOptions): Services {
     key: database.deployment.tokenKey,
     rememberMax: TOKENS_REMEMBERED_MAX,
   });
-  const isAlone = options.isAlone ?? ((): boolean => database.membership.isAlone());
+  const isAlone = options.isAlone ?? ((): boolean => database.membership.lease.isAlone());
   const headRevisions = new HeadRevisions({ entriesMax: headRevisionsMax(config.indexBytes) });
   const shared = new SharedWork({
     target: database.target,

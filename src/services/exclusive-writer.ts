@@ -3,7 +3,7 @@ import type { AuthzReason } from '../model/reasons.ts';
 import type { ShardKey, TupleChange } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
 import type { IdSource } from '../shared/ids.ts';
-import { LEASE_MS } from '../store/membership.ts';
+import { LEASE_MS } from '../store/instance-lease.ts';
 import {
   isEndedIdle,
   isFenced,

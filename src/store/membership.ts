@@ -1,58 +1,19 @@
-import { randomUUID } from 'node:crypto';
-import { hostname } from 'node:os';
 import type { Client } from 'pg';
 import { AppError } from '../shared/app-error.ts';
 import type { SharedReason } from '../shared/reasons.ts';
-import {
-  type Registration,
-  acknowledgeShared,
-  becomeAlone,
-  leaveInstances,
-  registerInstance,
-  renewInstance,
-} from './instance-rows.ts';
+import { InstanceLease, LEASE_MS, type MemberMode, type RenewalTimes } from './instance-lease.ts';
+import { leaveInstances } from './instance-rows.ts';
 import { connectMember } from './member-connection.ts';
-import {
-  acknowledged,
-  becameAlone,
-  ended,
-  isAloneAt,
-  type MemberState,
-  type NextStatement,
-  nextStatement,
-  NOBODY,
-  Pause,
-  registered,
-  registering,
-  renewed,
-} from './member-state.ts';
-import { isRetryable, isSilence, refusalIn, storeError } from './pg-errors.ts';
+import { Pause } from './member-state.ts';
+import { isSilence, refusalIn, storeError } from './pg-errors.ts';
 import type { PostgresTarget } from './pool.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
 
-/** How long a registration lasts that nobody renews, in ms. */
-export const LEASE_MS = 3_000;
-/** Renewals in the time of a lease. */
-const RENEWALS = 3;
 const RETRY_MS = 200;
 /** How long a start tries while nothing is heard of the server. */
 const START_WAIT_MS = 15_000;
 /** Of a lease: a server that hangs is noticed before the lease ends. */
 const ANSWER_SHARE = 2 / 3;
-/** So that a lease that is waited for has surely ended when it is looked at. */
-const WAIT_SLACK_MS = 5;
-
-/** `joining`: may not write yet. `none`: without a registration. */
-export type MemberMode = 'none' | 'joining' | 'shared' | 'alone';
-
-/** A renewal as far as clocks go: the database's clock was `databaseUs` between the two moments. */
-export type RenewalTimes = {
-  /** On the monotonic clock, ms. */
-  readonly sentMs: number;
-  readonly answeredMs: number;
-  /** Microseconds since 1970. */
-  readonly databaseUs: bigint;
-};
 
 export type MembershipEvents = {
   /** About to answer from memory: what is known of shards is to be forgotten. Must not throw. */
@@ -81,40 +42,26 @@ export type MembershipOptions = {
   readonly log?: StoreLog | undefined;
 };
 
-/** What has happened since the start. */
-export type MembershipCounts = {
-  readonly renewals: number;
-  /** Registrations of this process that ended without its doing. */
-  readonly losses: number;
-  /** Rows of others that this process removed after their leases. */
-  readonly fences: number;
-  /** Write statements that were refused for their registration. */
-  readonly refusals: number;
-};
-
 /**
- * This process as one of the instances on its database: registers, renews, and knows whether it is alone
- * (member-state.ts has the rules). Holds a connection of its own, on which one statement is under way at
- * most; a lost connection is made again for as long as it takes, and ends nothing by itself.
+ * This process as one of the instances on its database: keeps its lease, and lets writes in by it. Holds a
+ * connection of its own, on which one statement is under way at most; a lost connection is made again for
+ * as long as it takes, and ends nothing by itself.
  */
 export class Membership {
+  /** What may be done without asking the others. */
+  readonly lease: InstanceLease;
   readonly #options: MembershipOptions;
   readonly #leaseMs: number;
   readonly #nowMs: () => number;
   readonly #log: StoreLog;
   readonly #waiting = new Set<PromiseWithResolvers<void>>();
   #events: MembershipEvents;
-  #state: MemberState = NOBODY;
   #client: Client | undefined;
   #isSilent = false;
   #isLeaving = false;
   #running: Promise<void> = Promise.resolve();
-  #renewAtMs = 0;
-  /** Before, it does not try to become alone. */
-  #patientUntilMs = 0;
   readonly #pause = new Pause();
   #mode: MemberMode = 'none';
-  #counts = { renewals: 0, losses: 0, fences: 0, refusals: 0 };
 
   constructor(options: MembershipOptions) {
     this.#options = options;
@@ -122,56 +69,23 @@ export class Membership {
     this.#nowMs = options.nowMs ?? (() => performance.now());
     this.#log = options.log ?? silentLog;
     this.#events = options.events ?? {};
+    this.lease = new InstanceLease({
+      region: options.region,
+      isExclusive: options.isExclusive,
+      leaseMs: this.#leaseMs,
+      nowMs: this.#nowMs,
+      onBecomingAlone: () => this.#events.onBecomingAlone?.(),
+      onRenewed: (times) => this.#events.onRenewed?.(times),
+      log: this.#log,
+    });
   }
 
-  /** Of the present registration; undefined: there is none. Changes with each registration. */
-  get instanceId(): string | undefined {
-    return this.#state.id;
-  }
-
-  /**
-   * Whether no other instance can have written since what this one knows. Cost: one clock reading. Ask it
-   * after the request was read, never before.
-   */
-  isAlone(): boolean {
-    const { isAlone } = this.#state;
-    return isAlone && (this.#options.isExclusive || isAloneAt(this.#state, this.#nowMs()));
-  }
-
-  /** The id to send writes under; undefined: nothing may be sent now. */
   get writeId(): string | undefined {
-    return this.#state.mayWrite ? this.#state.id : undefined;
+    return this.lease.writeId;
   }
 
-  /** Whether writes may be sent. */
-  get mayCommit(): boolean {
-    return this.writeId !== undefined;
-  }
-
-  /** Whether others may read from the database what this instance, alone, does not know to be committed. */
   get isOvertaken(): boolean {
-    return this.#state.isAlone && !this.#options.isExclusive;
-  }
-
-  get mode(): MemberMode {
-    if (this.#state.id === undefined) return 'none';
-    if (this.#state.isAlone) return 'alone';
-    return this.#state.mayWrite ? 'shared' : 'joining';
-  }
-
-  /** Rows of other instances, when they were last looked at. */
-  get others(): number {
-    return this.#state.others;
-  }
-
-  /** What is left of the time in which it may answer from memory, ms; 0 where it may not. */
-  get claimLeftMs(): number {
-    if (!this.#state.isAlone) return 0;
-    return Math.max(0, this.#state.claimUntilMs - this.#nowMs());
-  }
-
-  get counts(): MembershipCounts {
-    return this.#counts;
+    return this.lease.isOvertaken;
   }
 
   /** Whether its connection is there, as far as is known. */
@@ -225,10 +139,7 @@ export class Membership {
 
   /** A write that was sent under `id` was refused. */
   refused(id: string | null): void {
-    this.#counts.refusals++;
-    if (id === null || this.#state.id !== id) return;
-    this.#log('warn', 'instance_write_refused', { instance: id });
-    this.#lose(id);
+    if (!this.lease.refused(id)) return;
     this.#report();
     this.#pause.wake();
   }
@@ -239,8 +150,7 @@ export class Membership {
     this.#isLeaving = true;
     this.#pause.wake();
     await this.#running;
-    const { id } = this.#state;
-    this.#state = NOBODY;
+    const id = this.lease.end();
     const client = this.#client;
     this.#client = undefined;
     if (client !== undefined) {
@@ -258,7 +168,7 @@ export class Membership {
       do {
         if (this.#isLeaving) throw unavailable();
         await this.#turn(client);
-      } while (this.#isUnsettled());
+      } while (this.lease.isUnsettled);
     } catch (error) {
       this.#drop(client);
       throw error;
@@ -274,7 +184,7 @@ export class Membership {
         if (this.#isDue()) await this.#turn(client);
         this.#isSilent = false;
         this.#report();
-        if (!this.#isUnsettled()) await this.#sleep(this.#renewAtMs - this.#nowMs());
+        if (!this.lease.isUnsettled) await this.#sleep(this.lease.renewAtMs - this.#nowMs());
       } catch (error) {
         this.#isSilent = isSilence(error);
         this.#log('warn', 'instance_lease_not_renewed', { error: String(error) });
@@ -302,92 +212,14 @@ export class Membership {
     if (!this.#isLeaving) await this.#pause.wait(ms);
   }
 
-  #next(): NextStatement {
-    const next = nextStatement(this.#state);
-    return next === 'become alone' && this.#nowMs() < this.#patientUntilMs ? 'renew' : next;
-  }
-
-  /** Whether the next statement need not wait. */
-  #isUnsettled(): boolean {
-    return this.#next() !== 'renew';
-  }
-
   #isDue(): boolean {
-    return this.#isUnsettled() || this.#pause.isWoken || this.#nowMs() >= this.#renewAtMs;
+    return this.lease.isUnsettled || this.#pause.isWoken || this.#nowMs() >= this.lease.renewAtMs;
   }
 
   /** One statement. */
-  async #turn(client: Client): Promise<void> {
-    const state = this.#state;
-    const leaseMs = this.#leaseMs;
-    const sentMs = this.#nowMs();
+  #turn(client: Client): Promise<void> {
     this.#pause.isWoken = false;
-    this.#renewAtMs = sentMs + leaseMs / RENEWALS;
-    switch (this.#next()) {
-      case 'register':
-        return await this.#register(client, sentMs);
-      case 'acknowledge':
-        await acknowledgeShared(client, state.id ?? '', state.owedTerm ?? 0);
-        if (this.#state.id === state.id) this.#state = acknowledged(this.#state);
-        return;
-      case 'become alone': {
-        const term = await becomeAlone(client, state.id ?? '', leaseMs).catch((error: unknown) => {
-          if (!isRetryable(error)) throw error;
-          // Writes that were let in have not ended yet; others wait for us meanwhile.
-          this.#patientUntilMs = this.#renewAtMs;
-          return undefined;
-        });
-        if (this.#state.id !== state.id || this.#patientUntilMs > sentMs) return;
-        const after = becameAlone(this.#state, term, sentMs, leaseMs);
-        if (after.isAlone) this.#events.onBecomingAlone?.();
-        this.#state = after;
-        return;
-      }
-      case 'renew': {
-        const answer = await renewInstance(client, state.id ?? '', leaseMs);
-        if (this.#state.id !== state.id) return;
-        if (answer === undefined) return this.#lose(state.id ?? '');
-        this.#counts.renewals++;
-        this.#state = renewed(this.#state, answer, sentMs, leaseMs);
-        this.#note(answer, sentMs);
-      }
-    }
-  }
-
-  async #register(client: Client, sentMs: number): Promise<void> {
-    const id = randomUUID();
-    const { former } = this.#state;
-    this.#state = registering(this.#state, id);
-    const answer = await registerInstance(client, {
-      id,
-      region: this.#options.region,
-      holder: `${hostname()} ${process.pid}`,
-      leaseMs: this.#leaseMs,
-      former,
-      isExclusive: this.#options.isExclusive,
-    });
-    this.#state = registered(this.#state, id, answer);
-    this.#log('info', 'instance_registered', { instance: id, others: answer.others });
-    this.#note(answer, sentMs);
-  }
-
-  #note({ fenced, waitMs, databaseUs }: Registration, sentMs: number): void {
-    if (fenced > 0) {
-      this.#counts.fences += fenced;
-      this.#log('warn', 'instances_fenced', { count: fenced });
-    }
-    const answeredMs = this.#nowMs();
-    if (waitMs !== null) {
-      this.#renewAtMs = Math.min(this.#renewAtMs, answeredMs + Math.max(0, waitMs) + WAIT_SLACK_MS);
-    }
-    this.#events.onRenewed?.({ sentMs, answeredMs, databaseUs });
-  }
-
-  #lose(id: string): void {
-    if (this.#state.id !== id) return;
-    this.#counts.losses++;
-    this.#log('warn', 'instance_fenced', { instance: id });
-    this.#state = ended(this.#state, id);
+    return this.lease.turn(client);
   }
 
   async #connect(isFirst: boolean): Promise<Client> {
@@ -398,7 +230,7 @@ export class Membership {
       isFirst,
       prepare: this.#options.prepare,
       onNotice: (about) => {
-        if (about !== this.#state.id) this.#pause.wake();
+        if (about !== this.lease.instanceId) this.#pause.wake();
       },
       onEnd: (client) => {
         this.#drop(client);
@@ -424,9 +256,9 @@ export class Membership {
 
   /** Notifies those who watch of a change, and those who wait that something is different. */
   #report(failure?: AppError): void {
-    const { mode } = this;
+    const { mode, others } = this.lease;
     if (mode !== this.#mode) {
-      this.#log('info', 'instance_mode', { mode, before: this.#mode, others: this.others });
+      this.#log('info', 'instance_mode', { mode, before: this.#mode, others });
       this.#mode = mode;
     }
     this.#events.onChange?.();

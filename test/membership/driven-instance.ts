@@ -120,7 +120,7 @@ export class DrivenInstance {
 
   /** What a read would answer from memory now; undefined: it would ask the database. */
   peek(): number | undefined {
-    if (!this.membership.isAlone()) return undefined;
+    if (!this.membership.lease.isAlone()) return undefined;
     return this.heads.peek(SHARD.projectId, SHARD.tenantId)?.minRevision;
   }
 

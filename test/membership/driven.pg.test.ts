@@ -118,7 +118,7 @@ class Walk {
   }
 
   async whenAlone(index: number): Promise<void> {
-    while (this.#at(index).membership.mode !== 'alone') {
+    while (this.#at(index).membership.lease.mode !== 'alone') {
       await this.#wake();
       await sleep(5);
     }
@@ -130,7 +130,7 @@ class Walk {
 
   /** Of those that have crashed. */
   async endLeases(): Promise<void> {
-    const ids = this.#instances.map((instance) => instance?.membership.instanceId ?? null);
+    const ids = this.#instances.map((instance) => instance?.membership.lease.instanceId ?? null);
     await this.#endLeases('(id = any ($1::uuid[])) is not true', [ids]);
   }
 
@@ -221,7 +221,7 @@ class Walk {
   /** By the clocks: not while its owner may still answer from memory. */
   async #endLease(instance: DrivenInstance): Promise<void> {
     instance.passClaim();
-    await this.#endLeases('id = $1', [instance.membership.instanceId ?? null]);
+    await this.#endLeases('id = $1', [instance.membership.lease.instanceId ?? null]);
   }
 
   async #endLeases(where: string, values: unknown[] = []): Promise<void> {
