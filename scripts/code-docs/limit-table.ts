@@ -106,7 +106,7 @@ export const LIMITS: readonly LimitRow[] = [
   },
   {
     what: 'changes kept',
-    limit: '{GATEWAY_CHANGE_RETENTION_SECONDS}, and {service.CHANGES_PER_SHARD_MAX} a shard',
+    limit: '{GATEWAY_CHANGE_RETENTION_SECONDS}, and {upkeep.CHANGES_PER_SHARD_MAX} a shard',
     beyond: 'a worker further behind loads a snapshot',
   },
   {

@@ -17,10 +17,10 @@ import { showHttp1Connections } from '../observability/process-metrics.ts';
 import { HeldBySlots } from '../protocol/held-shards.ts';
 import { systemClock } from '../shared/clock.ts';
 import type { DatabaseTime } from '../shared/database-clock.ts';
-import { type ChangeFeed, startChangeFeed } from '../store/change-feed.ts';
+import type { ChangeFeed } from '../store/change-feed.ts';
 import { explainDamage } from '../store/embedded-postgres-cluster.ts';
 import { errorFields } from '../store/pg-errors.ts';
-import { ChangeRetention } from '../store/retention.ts';
+import type { ChangeRetention } from '../store/retention.ts';
 import type { WorkerPool } from '../workers/slot/worker-pool.ts';
 import { createAuditLog } from './audit-log.ts';
 import { createAuditSink } from './audit-sink.ts';
@@ -33,7 +33,10 @@ import { createMetrics, type Metrics } from './metrics.ts';
 import type { PostgresWatch } from './postgres-watch.ts';
 import { createReadAccounting } from './read-accounting.ts';
 import { RecentShards } from './recent-shards.ts';
+import { showFigures } from './scrape-figures.ts';
 import { createServices, type Services } from './services.ts';
+import { startFeed } from './start-feed.ts';
+import { startUpkeep } from './upkeep.ts';
 import { warmUp } from './warm-up.ts';
 import { createWorkers } from './workers.ts';
 
@@ -221,34 +224,6 @@ async function startParts(
   return parts;
 }
 
-function startFeed({
-  database,
-  workers,
-  services,
-  held,
-  metrics,
-  loops,
-  log,
-}: Pick<ServiceParts, 'database' | 'workers' | 'services'> & {
-  readonly held: HeldBySlots;
-  readonly metrics: Metrics;
-  readonly loops: BackgroundLoops;
-  readonly log: EventLog;
-}): ChangeFeed {
-  return startChangeFeed({
-    target: database.target,
-    sender: services.notifier.sender,
-    isHeld: (shard) => held.mayHold(shard) || services.hub.follows(shard),
-    onHint: (shard, revision) => {
-      workers.hint(shard, revision);
-      services.hub.changed(shard);
-    },
-    onConnected: (isConnected) => metrics.feed.connected(isConnected),
-    report: loops.loop('change_feed'),
-    log,
-  });
-}
-
 /** Brings readiness up to date, now and from now on. */
 function startWatch(
   { config, readiness, postgres, time }: ServiceOptions,
@@ -305,65 +280,6 @@ function targetOf(opening: Promise<Database>): Promise<Database['target']> {
       () => undefined,
     );
   });
-}
-
-const UPKEEP_MS = 60_000;
-const CHANGES_PER_SHARD_MAX = 100_000;
-/** Writers that lost their connection look for their commit among changes of this age. */
-const CHANGE_AGE_MIN_MS = 60_000;
-
-function startUpkeep(
-  config: Config,
-  database: Database,
-  services: Services,
-  loops: BackgroundLoops,
-  log: EventLog,
-): ChangeRetention {
-  const retention = new ChangeRetention({
-    pool: database.pool,
-    shared: services.shared,
-    rule: {
-      ageMaxMs: config.changeRetentionSeconds * 1000,
-      countMax: CHANGES_PER_SHARD_MAX,
-      ageMinMs: CHANGE_AGE_MIN_MS,
-    },
-    intervalMs: Math.min(UPKEEP_MS, config.changeRetentionSeconds * 1000),
-    report: loops.loop('retention'),
-    log,
-  });
-  retention.start();
-  services.purge.start();
-  services.bulkUpkeep.start();
-  services.activations.start();
-  return retention;
-}
-
-/** What is looked up with each scrape; a part that fails does not keep the others. */
-function showFigures(parts: ServiceParts, metrics: Metrics, time: DatabaseTime): void {
-  const { database, services, readiness, live, workers, feed } = parts;
-  metrics.onCollect(() => collect(metrics, database, services, readiness, time));
-  metrics.onCollect(() => metrics.replicatedShards.set(workers.replicatedCount));
-  metrics.onCollect(() => metrics.threadReplicas.show(workers.localReplicas));
-  metrics.onCollect(() => metrics.callers.show(live.callers.counts));
-  metrics.onCollect(() => metrics.feed.show(feed.counts, services.notifier.counts));
-}
-
-function collect(
-  metrics: Metrics,
-  database: Database,
-  services: Services,
-  readiness: Readiness,
-  time: DatabaseTime,
-): void {
-  const { pool } = database;
-  metrics.poolConnections.set(pool.totalCount);
-  metrics.poolIdle.set(pool.idleCount);
-  metrics.poolWaiting.set(pool.waitingCount);
-  metrics.writeQueueDepth.set(services.writer.depth);
-  metrics.membership.show(database.membership.lease, database.refusals);
-  metrics.readIndex.waiting.set(services.index.waitingCount);
-  metrics.ready.set(readiness.isReady ? 1 : 0);
-  metrics.clock.show(time);
 }
 
 /** In the order in which each part still needs the next one. */
