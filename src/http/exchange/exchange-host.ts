@@ -12,6 +12,8 @@ export interface ExchangeHost {
   readonly unread: UnreadAnswers;
   /** Of the request that is being taken. */
   readonly headerFields: HeaderFields;
-  exchangeBegan(): void;
-  exchangeEnded(): void;
+  readonly inFlight: {
+    exchangeBegan(): void;
+    exchangeEnded(): void;
+  };
 }

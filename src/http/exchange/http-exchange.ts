@@ -24,7 +24,7 @@ export class HttpExchange extends RequestSide {
 
   constructor(res: RawResponse, req: RawRequest, host: ExchangeHost) {
     super(res, req, host);
-    host.exchangeBegan();
+    host.inFlight.exchangeBegan();
     res.onAborted(() => this.#abort());
   }
 
@@ -183,7 +183,7 @@ export class HttpExchange extends RequestSide {
     this.#offered?.over();
     this.endBody();
     this.#abortListener = null;
-    this.host.exchangeEnded();
+    this.host.inFlight.exchangeEnded();
   }
 
   #abort(): void {

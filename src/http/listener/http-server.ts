@@ -1,6 +1,6 @@
 /*
  * Connections flow through this folder, from the port to whoever reads them. `sniffing-listener` accepts one and looks at its first bytes, by `first-head` and
- * `first-hello`, or `two-ports` where nobody can. `http-server` hands it to ../http1 or ../http2, and finds the route of each request of HTTP/1 (`route-match`). `held-sockets` are ports that
+ * `first-hello`, or `two-ports` where nobody can. `http-server` hands it to ../http1 or ../http2, and finds the route of each request of HTTP/1 (`route-table`). `held-sockets` are ports that
  * several processes share.
  */
 import { assert } from '../../shared/assert.ts';
@@ -21,12 +21,10 @@ import { UwsListener, type UwsRoute } from '../http1/uws-listener.ts';
 import type { UwsRequest } from '../http1/uws-request.ts';
 import { type Http2StreamHandler, Http2Listener } from '../http2/http2-listener.ts';
 import { loadSocketPeek, type SocketPeek } from '../socket-peek.ts';
-import { RouteMatch } from './route-match.ts';
+import { InFlightRequests, QUIET_MS } from './in-flight-requests.ts';
+import { type HttpHandler, type HttpMethod, RouteTable } from './route-table.ts';
 import { SniffingListener } from './sniffing-listener.ts';
 import { TwoPorts } from './two-ports.ts';
-
-export type HttpHandler = (exchange: HttpExchange) => void;
-export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /** The reader of messages of HTTP/1: uWebSockets.js as it is installed, node:http alone, or the build of uWebSockets.js in a file: `sha256:CHECKSUM:/PATH`. */
 export type Http1Parser = 'uws' | 'node' | `sha256:${string}`;
@@ -91,16 +89,9 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   return new OwnHttpServer(options);
 }
 
-/** Nobody asked anything for this long: there is nothing left to read. */
-const QUIET_MS = 10;
 /** At least the round trip after which no client of HTTP/2 sends more on a connection that it was asked to leave. */
 const FAREWELL_MS = 500;
 const NO_DESCRIPTORS = `connections cannot be handed over on ${process.platform} ${process.arch}: koffi does not load`;
-type Take = (exchange: HttpExchange) => void;
-type Route = { readonly method: HttpMethod | ''; readonly match: RouteMatch; readonly take: Take };
-/** Of one path without parameters: what takes each verb of it, and all others. */
-type FixedRoutes = { readonly byMethod: Map<HttpMethod, Take>; readonly others: Take };
-
 class OwnHttpServer implements HttpServer, ExchangeHost {
   readonly #options: HttpServerOptions;
   readonly #limits: HttpLimits;
@@ -109,27 +100,23 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
   /** Null before `listen`, and where node:http takes all of HTTP/1. */
   #uws: UwsListener | null = null;
   readonly headerFields = new HeaderFields();
-  readonly #routes: Route[] = [];
-  readonly #fixedRoutes = new Map<string, FixedRoutes>();
-  readonly #methodsOfPattern = new Map<string, Set<HttpMethod>>();
+  readonly #routes: RouteTable;
+  readonly inFlight: InFlightRequests;
   readonly bodyDeadlines: BodyDeadlines;
   readonly bodyBudget: BodyBudget;
   readonly unread: UnreadAnswers;
-  #fallback: HttpHandler = (exchange) => exchange.sendEmpty(404);
   /** Null where no port can be shared. */
   readonly #peek: SocketPeek | null;
   #sniffing: SniffingListener | null = null;
   /** In place of the sniffing listener. */
   #apart: TwoPorts | null = null;
-  #exchangeCount = 0;
-  #exchangeTotal = 0;
   #isDraining = false;
-  #onIdle: (() => void) | null = null;
   #stopping: Promise<void> | null = null;
 
   constructor(options: HttpServerOptions) {
     this.#options = options;
     this.#limits = { ...HTTP_LIMITS_DEFAULT, ...options.limits };
+    this.#routes = new RouteTable(this.headerFields, options.hostGuard);
     this.bodyDeadlines = new BodyDeadlines(this.#limits.bodyTimeoutMs);
     this.bodyBudget = options.bodyBudget ?? new BodyBudget();
     this.unread =
@@ -144,6 +131,7 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
       });
     this.#peek = options.isPortShared === false ? null : loadSocketPeek();
     this.#http2 = options.http2 === undefined ? null : this.#createHttp2(options.http2);
+    this.inFlight = new InFlightRequests(this.#http2);
     this.#node = new NodeListener({
       limits: this.#limits,
       fields: this.headerFields,
@@ -151,7 +139,7 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
       take: (res, request) => this.#take(res, request),
       onIncident: (event, detail) => this.#incident(event, detail),
     });
-    this.#http2?.whenDrained(() => this.#checkIdle());
+    this.#http2?.whenDrained(() => this.inFlight.checkIdle());
   }
 
   #createHttp2(http2: NonNullable<HttpServerOptions['http2']>): Http2Listener {
@@ -171,7 +159,7 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
   }
 
   get inFlightCount(): number {
-    return this.#exchangeCount + (this.#http2?.openStreamCount ?? 0);
+    return this.inFlight.inFlightCount;
   }
 
   get connectionCount(): number {
@@ -185,32 +173,15 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
   }
 
   route(method: HttpMethod, pattern: string, handler: HttpHandler, needsHost = true): void {
-    let methods = this.#methodsOfPattern.get(pattern);
-    if (methods === undefined) this.#methodsOfPattern.set(pattern, (methods = new Set()));
-    assert(!methods.has(method), 'a route is registered once');
-    methods.add(method);
-    const named = this.#guarded(handler);
-    const guarded: Take = needsHost
-      ? named
-      : (exchange) => (this.headerFields.isNameless ? handler : named)(exchange);
-    this.#routes.push({ method, match: new RouteMatch(pattern), take: guarded });
+    this.#routes.add(method, pattern, handler, needsHost);
   }
 
   fallback(handler: HttpHandler): void {
-    this.#fallback = handler;
+    this.#routes.fallback(handler);
   }
 
   async listen(): Promise<{ readonly port: number; readonly http2Port: number }> {
-    for (const [pattern, methods] of this.#methodsOfPattern) {
-      const allow = ['allow', [...methods].join(', ')];
-      const refuse = this.#guarded((exchange) => exchange.sendEmpty(405, allow));
-      this.#routes.push({ method: '', match: new RouteMatch(pattern), take: refuse });
-    }
-    const fallback = this.#guarded((exchange) => this.#fallback(exchange));
-    this.#routes.push({ method: '', match: new RouteMatch('/*'), take: fallback });
-    // The sort is stable, so that a verb of a pattern comes before its refusal.
-    this.#routes.sort((a, b) => a.match.rank - b.match.rank);
-    for (const { method, match, take } of this.#routes) this.#addFixed(method, match, take);
+    this.#routes.complete();
     const peek = this.#peek;
     if (peek === null) {
       assert(
@@ -256,26 +227,16 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
     return this.#stopping;
   }
 
-  exchangeBegan(): void {
-    this.#exchangeCount += 1;
-    this.#exchangeTotal += 1;
-  }
-
-  exchangeEnded(): void {
-    this.#exchangeCount -= 1;
-    if (this.#onIdle !== null) this.#checkIdle();
-  }
-
   async #stop(deadlineMs: number): Promise<void> {
     this.beginDrain();
     if (deadlineMs > 0) await this.#sniffing?.finish();
     else this.#sniffing?.close();
     this.#apart?.close();
     // Who heard only now that this is the end may have sent more meanwhile, which a closing session would refuse.
-    if (this.#http2 !== null) await this.#quietWithin(Math.min(deadlineMs, FAREWELL_MS));
+    if (this.#http2 !== null) await this.inFlight.quietWithin(Math.min(deadlineMs, FAREWELL_MS));
     this.#http2?.closeGracefully();
     const untilMs = performance.now() + deadlineMs;
-    await this.#quietWithin(deadlineMs);
+    await this.inFlight.quietWithin(deadlineMs);
     this.#closeIdle();
     // What is with the kernel is lost where a socket is closed on a peer that still reads.
     while (this.#openCount > 0 && performance.now() < untilMs) {
@@ -299,7 +260,7 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
   #closeIdle(): void {
     this.#node.closeIdle();
     // It names no connection that is busy.
-    if (this.#exchangeCount === 0) this.#uws?.closeIdle();
+    if (this.inFlight.exchangeCount === 0) this.#uws?.closeIdle();
   }
 
   async #openUws(peek: SocketPeek): Promise<UwsListener | null> {
@@ -317,44 +278,9 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
   }
 
   *#uwsRoutes(): Iterable<UwsRoute> {
-    for (const [path, { byMethod }] of this.#fixedRoutes) {
-      for (const [method, take] of byMethod) {
-        yield { method, path, take: (res, request) => take(this.#exchangeOf(res, request)) };
-      }
+    for (const { method, path, take } of this.#routes.fixed()) {
+      yield { method, path, take: (res, request) => take(this.#exchangeOf(res, request)) };
     }
-  }
-
-  /** Idle, and still so after a moment: what has arrived on open connections may not have been read yet. */
-  async #quietWithin(timeMaxMs: number): Promise<void> {
-    const untilMs = performance.now() + timeMaxMs;
-    const leftMs = (): number => Math.max(0, untilMs - performance.now());
-    const total = (): number => this.#exchangeTotal + (this.#http2?.streamTotal ?? 0);
-    for (let before = -1; before !== total();) {
-      before = total();
-      await this.#idleWithin(leftMs());
-      if (leftMs() === 0) return;
-      await new Promise((resolve) => setTimeout(resolve, Math.min(QUIET_MS, leftMs())));
-    }
-    await this.#idleWithin(leftMs());
-  }
-
-  #idleWithin(deadlineMs: number): Promise<void> {
-    if (this.inFlightCount === 0) return Promise.resolve();
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, deadlineMs);
-      this.#onIdle = () => {
-        clearTimeout(timer);
-        // The last answers are with the kernel after this turn; closing now could overtake them.
-        setImmediate(resolve);
-      };
-    });
-  }
-
-  #checkIdle(): void {
-    if (this.#onIdle === null || this.inFlightCount > 0) return;
-    const onIdle = this.#onIdle;
-    this.#onIdle = null;
-    onIdle();
   }
 
   #admits(): boolean {
@@ -384,46 +310,9 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
     return { port, http2Port };
   }
 
-  #guarded(handler: HttpHandler): Take {
-    const { hostGuard } = this.#options;
-    if (hostGuard === undefined) return handler;
-    const { hosts, refuse } = hostGuard;
-    return (exchange) => {
-      if (hosts.accepts(exchange.header('host'), undefined)) handler(exchange);
-      else refuse(exchange);
-    };
-  }
-
-  #addFixed(method: HttpMethod | '', match: RouteMatch, take: Take): void {
-    if (match.rank !== 0) return;
-    const { pattern } = match;
-    const known = this.#fixedRoutes.get(pattern);
-    const byMethod = known?.byMethod ?? new Map<HttpMethod, Take>();
-    if (method !== '') byMethod.set(method, take);
-    this.#fixedRoutes.set(pattern, {
-      byMethod,
-      others: method === '' ? take : (known?.others ?? take),
-    });
-  }
-
-  /** Hot. Every request of HTTP/1 comes in here. What no route takes, as `*`, is the fallback's. */
+  /** Hot. Every request of HTTP/1 comes in here. */
   #take(res: RawResponse, request: UwsRequest | NodeRequest): void {
-    const exchange = this.#exchangeOf(res, request);
-    const method = request.getCaseSensitiveMethod();
-    const fixed = this.#fixedRoutes.get(request.getUrl());
-    if (fixed !== undefined) {
-      (fixed.byMethod.get(method as HttpMethod) ?? fixed.others)(exchange);
-      return;
-    }
-    for (const route of this.#routes) {
-      if (route.match.rank === 0 || (route.method !== '' && route.method !== method)) continue;
-      const parameters = route.match.match(request.getUrl());
-      if (parameters === null) continue;
-      request.setParameters(parameters);
-      route.take(exchange);
-      return;
-    }
-    this.#guarded((one) => this.#fallback(one))(exchange);
+    this.#routes.take(this.#exchangeOf(res, request), request);
   }
 
   #exchangeOf(res: RawResponse, request: UwsRequest | NodeRequest): HttpExchange {
