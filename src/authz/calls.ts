@@ -1,7 +1,7 @@
 import type { Config } from '../config/options.ts';
 import { type BudgetOptions, createBudgetService } from '../gateway/budgets/budget-service.ts';
+import type { CallOptions } from '../gateway/call-handlers.ts';
 import type { FsckReport, FsckRuns } from '../gateway/fsck-routes.ts';
-import type { CallOptions } from '../gateway/gateway.ts';
 import { createModelService } from '../gateway/models/model-service.ts';
 import { createQueryService } from '../gateway/queries/query-service.ts';
 import { DecisionMeter } from '../gateway/reads/decision-meter.ts';

@@ -1,11 +1,7 @@
 import type { Environment } from '../config/load-options.ts';
 import type { Config } from '../config/options.ts';
-import {
-  type CallOptions,
-  createGateway,
-  type Gateway,
-  type GatewayOptions,
-} from '../gateway/gateway.ts';
+import type { CallOptions } from '../gateway/call-handlers.ts';
+import { createGateway, type Gateway, type GatewayOptions } from '../gateway/gateway.ts';
 import type { Readiness } from '../gateway/readiness.ts';
 import { BodyBudget } from '../http/bodies/body-budget.ts';
 import { HostAllowList } from '../http/host-allow-list.ts';

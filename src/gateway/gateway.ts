@@ -1,19 +1,4 @@
-import type { DescService } from '@bufbuild/protobuf';
-import type { ServiceImpl } from '@connectrpc/connect';
-import { type DecodeLimits, isRefusedMessage } from '../decoding/decode-limits.ts';
-import { BudgetService } from '../gen/gatehouse/v1/budget_service_pb.ts';
-import { ModelService } from '../gen/gatehouse/v1/model_service_pb.ts';
-import { QueryService } from '../gen/gatehouse/v1/query_service_pb.ts';
-import { TupleService } from '../gen/gatehouse/v1/tuple_service_pb.ts';
-import { Health } from '../gen/grpc/health/v1/health_pb.ts';
-import { AdminService } from '../gen/workspace/v1/admin_service_pb.ts';
-import { AuthzService } from '../gen/workspace/v1/authz_service_pb.ts';
-import { GroupService } from '../gen/workspace/v1/group_service_pb.ts';
-import { SeatService } from '../gen/workspace/v1/seat_service_pb.ts';
-import { WorkspaceService } from '../gen/workspace/v1/workspace_service_pb.ts';
 import { BodyBudget } from '../http/bodies/body-budget.ts';
-import type { ConnectAdapter, ConnectAdapterOptions } from '../http/connect/adapter-options.ts';
-import { createConnectAdapter } from '../http/connect/adapter.ts';
 import { createHostGuard } from '../http/connect/host-guard.ts';
 import type { HostGuard } from '../http/exchange/host-guard.ts';
 import type { HttpExchange } from '../http/exchange/http-exchange.ts';
@@ -30,22 +15,20 @@ import {
 import { REQUEST_ID_HEADER, requestIdOf } from '../http/request-id.ts';
 import type { AuthzReason } from '../model/reasons.ts';
 import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
-import type { ShardClient } from '../protocol/shard-client.ts';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
 import type { StageTimes } from '../shared/stage-times.ts';
-import type { Admission } from './callers/caller.ts';
-import { guardedService, type OnRefused } from './callers/guarded-service.ts';
-import { createCallerPort } from './connect/caller-port.ts';
-import { AUTHZ_ERRORS, malformedMessage, sendConnectError } from './connect/connect-error.ts';
-import { addFsckRoutes, type FsckParts, type FsckRuns } from './fsck-routes.ts';
-import { DecisionReader } from './hot/decision-reader.ts';
-import { FramedDecisions } from './hot/framed-decisions.ts';
+import {
+  type CallHandlers,
+  type CallOptions,
+  createCallHandlers,
+  SERVICES,
+} from './call-handlers.ts';
+import { AUTHZ_ERRORS, sendConnectError } from './connect/connect-error.ts';
+import { addFsckRoutes } from './fsck-routes.ts';
 import { HOT_METHODS } from './hot/hot-methods.ts';
-import { RawDecisions } from './hot/raw-decisions.ts';
-import { RawWrites, type RawWritesOptions, WRITE_PATH } from './hot/raw-writes.ts';
-import type { DoorParts } from './openfga/door-call.ts';
-import { isDoorPath, OpenFgaDoor } from './openfga/door.ts';
+import { WRITE_PATH } from './hot/raw-writes.ts';
+import { isDoorPath } from './openfga/door.ts';
 import {
   addHealthRoutes,
   addMetricsRoute,
@@ -53,13 +36,7 @@ import {
   sendNotFound,
 } from './operational-routes.ts';
 import type { Readiness } from './readiness.ts';
-import type { DecisionMeter } from './reads/decision-meter.ts';
-import type { QueryRecorder } from './reads/query-recorder.ts';
-import type { ReadScopes } from './reads/read-scopes.ts';
-import { admissionBy, type Credentials, createAuthorize } from './rpc/authorization.ts';
 import { HealthState } from './rpc/health-service.ts';
-import { reflectionRoutes } from './rpc/reflection-service.ts';
-import type { TupleRoutes, TupleRoutesParts } from './tuples/tuple-calls.ts';
 import { addTupleRoutes } from './tuples/tuple-routes.ts';
 import { addWatchRoute } from './tuples/watch-routes.ts';
 
@@ -87,41 +64,6 @@ export type GatewayOptions = {
   readonly onStalled?: (() => void) | undefined;
   /** Absent where stages are not measured. */
   readonly stages?: StageTimes | undefined;
-};
-
-/** What answers calls, once the instance can. */
-export type CallOptions = {
-  readonly credentials: Credentials;
-  readonly bodyBytesMax: number;
-  /** What requests may hold besides, and who is notified of those that hold more, by the reason. */
-  readonly decodeLimits: DecodeLimits;
-  readonly onMessageRefused: (reason: string) => void;
-  /** Deadline of a call whose caller states none, and the longest that one may state. */
-  readonly timeoutMsMax: number;
-  readonly authz: ServiceImpl<typeof AuthzService>;
-  readonly admin: ServiceImpl<typeof AdminService>;
-  readonly workspace: ServiceImpl<typeof WorkspaceService>;
-  readonly group: ServiceImpl<typeof GroupService>;
-  readonly seat: ServiceImpl<typeof SeatService>;
-  readonly model: Partial<ServiceImpl<typeof ModelService>>;
-  readonly query: Partial<ServiceImpl<typeof QueryService>>;
-  readonly budget: ServiceImpl<typeof BudgetService>;
-  readonly tuple: Partial<ServiceImpl<typeof TupleService>>;
-  /** The same over lines of JSON. */
-  readonly tupleRoutes: TupleRoutes;
-  /** What writes the tuples of WriteRelationTuples. */
-  readonly writes: RawWritesOptions['writes'];
-  readonly shards: ShardClient;
-  readonly scopes: ReadScopes;
-  readonly meter: DecisionMeter;
-  readonly report: ConnectAdapterOptions['report'];
-  readonly fsck: FsckRuns;
-  /** Absent where OpenFGA's API is not served. */
-  readonly openFgaStores?: DoorParts['stores'] | undefined;
-  /** Absent where no queries are recorded. */
-  readonly recorder?: QueryRecorder | undefined;
-  /** Tests only: false sends every request the general path. */
-  readonly isHotPathEnabled?: boolean | undefined;
 };
 
 /** Both listeners of the service. */
@@ -152,21 +94,6 @@ export interface Gateway {
 const METRICS_STOP_MS = 250;
 /** The event of an answer whose reader stood still. */
 const ANSWER_STALLED = 'answer_stalled';
-/** Answers shorter than this are not compressed. */
-const COMPRESS_MIN_BYTES = 1_024;
-/** All that are served, besides health and reflection. */
-export const SERVICES = [
-  WorkspaceService,
-  GroupService,
-  AuthzService,
-  AdminService,
-  SeatService,
-  ModelService,
-  QueryService,
-  TupleService,
-  BudgetService,
-] as const;
-
 /** The listeners with every route; nothing is bound before `listen`. */
 export function createGateway(options: GatewayOptions): Gateway {
   return new ListenerPair(options);
@@ -180,14 +107,8 @@ class ListenerPair implements Gateway {
   readonly #unread: UnreadAnswers;
   readonly #health = new HealthState();
   readonly #draining = new AbortController();
-  #adapter: ConnectAdapter | null = null;
+  #calls: CallHandlers | null = null;
   #ports: { readonly port: number; readonly metricsPort: number } | null = null;
-  #rawDecisions: RawDecisions | null = null;
-  #framedDecisions: FramedDecisions | null = null;
-  #rawWrites: RawWrites | null = null;
-  #tuples: TupleRoutesParts | null = null;
-  #fsck: FsckParts | null = null;
-  #openFga: OpenFgaDoor | null = null;
 
   constructor(options: GatewayOptions) {
     this.#options = options;
@@ -219,14 +140,15 @@ class ListenerPair implements Gateway {
       unread: this.#unread,
       http2: {
         onStream: (stream, headers, deadlines) => {
+          const calls = this.#calls;
           const isGet = headers[':method'] === 'GET';
-          if (isGet && this.#adapter?.paths.includes(headers[':path'] ?? '') !== true) {
+          if (isGet && calls?.adapter.paths.includes(headers[':path'] ?? '') !== true) {
             answerGetStream(stream, headers, options.readiness);
           } // Nothing was done: the client may try again.
-          else if (this.#adapter === null) stream.close(REFUSED_STREAM);
-          else if (this.#framedDecisions !== null && headers[':method'] === 'POST') {
-            this.#framedDecisions.handleStream(stream, headers, deadlines);
-          } else this.#adapter.handleHttp2(stream, headers, deadlines);
+          else if (calls === null) stream.close(REFUSED_STREAM);
+          else if (calls.framedDecisions !== null && headers[':method'] === 'POST') {
+            calls.framedDecisions.handleStream(stream, headers, deadlines);
+          } else calls.adapter.handleHttp2(stream, headers, deadlines);
         },
       },
       hostGuard: hostGuardOf(options),
@@ -235,23 +157,26 @@ class ListenerPair implements Gateway {
     });
     for (const hot of HOT_METHODS) {
       this.#server.route('POST', hot.path, (exchange) => {
-        if (this.#rawDecisions === null) this.#handle(exchange);
-        else this.#rawDecisions.handle(exchange, hot);
+        const rawDecisions = this.#calls?.rawDecisions ?? null;
+        if (rawDecisions === null) this.#handle(exchange);
+        else rawDecisions.handle(exchange, hot);
       });
     }
     this.#server.route('POST', WRITE_PATH, (exchange) => {
-      if (this.#rawWrites === null) this.#handle(exchange);
-      else this.#rawWrites.handle(exchange);
+      const rawWrites = this.#calls?.rawWrites ?? null;
+      if (rawWrites === null) this.#handle(exchange);
+      else rawWrites.handle(exchange);
     });
     addHealthRoutes(this.#server, options.readiness);
-    addTupleRoutes(this.#server, () => this.#tuples, this.#draining.signal);
-    addWatchRoute(this.#server, () => this.#tuples, this.#draining.signal);
+    addTupleRoutes(this.#server, () => this.#calls?.tuples ?? null, this.#draining.signal);
+    addWatchRoute(this.#server, () => this.#calls?.tuples ?? null, this.#draining.signal);
     this.#server.fallback((exchange) => {
-      if (this.#openFga !== null && isDoorPath(exchange.path())) this.#openFga.handle(exchange);
+      const openFga = this.#calls?.openFga ?? null;
+      if (openFga !== null && isDoorPath(exchange.path())) openFga.handle(exchange);
       else this.#handle(exchange);
     });
     this.#metricsServer = createMetricsServer(options);
-    addFsckRoutes(this.#metricsServer, () => this.#fsck);
+    addFsckRoutes(this.#metricsServer, () => this.#calls?.fsck ?? null);
   }
 
   async listen(): Promise<void> {
@@ -270,74 +195,15 @@ class ListenerPair implements Gateway {
   }
 
   serve(options: CallOptions): void {
-    assert(this.#adapter === null, 'a gateway is given its calls once');
-    const { callers } = options.credentials;
-    const { onIncident } = this.#options;
-    const bodyBudget = this.#bodyBudget;
-    const onOutOfScope: OnRefused = ({ service, method }, caller) =>
-      onIncident('scope_refused', `${caller}: ${service}/${method}`);
-    const guarded = <Service extends DescService>(
-      service: Service,
-      implementation: Partial<ServiceImpl<Service>>,
-    ): Partial<ServiceImpl<Service>> => guardedService(service, implementation, onOutOfScope);
-    const adapter = createConnectAdapter({
-      routes: (router) => {
-        router.service(AuthzService, guarded(AuthzService, options.authz));
-        router.service(AdminService, guarded(AdminService, options.admin));
-        router.service(WorkspaceService, guarded(WorkspaceService, options.workspace));
-        router.service(GroupService, guarded(GroupService, options.group));
-        router.service(SeatService, guarded(SeatService, options.seat));
-        router.service(ModelService, guarded(ModelService, options.model));
-        router.service(QueryService, guarded(QueryService, options.query));
-        router.service(TupleService, guarded(TupleService, options.tuple));
-        router.service(BudgetService, guarded(BudgetService, options.budget));
-        this.#health.routes(router);
-        reflectionRoutes(router, [...SERVICES, Health]);
-      },
-      callers: createCallerPort(createAuthorize(options.credentials), onOutOfScope),
-      errors: AUTHZ_ERRORS,
-      malformed: malformedMessage,
-      bodyBudget,
-      decodeLimits: options.decodeLimits,
-      onMessageRefused: options.onMessageRefused,
-      readMaxBytes: options.bodyBytesMax,
-      compressMinBytes: COMPRESS_MIN_BYTES,
+    assert(this.#calls === null, 'a gateway is given its calls once');
+    this.#calls = createCallHandlers(options, {
+      health: this.#health,
+      bodyBudget: this.#bodyBudget,
       unread: this.#unread,
       drainSignal: this.#draining.signal,
-      report: options.report,
-      onFailure: (rpc, failure, shown) => options.meter.failedOutside(rpc, failure, shown),
+      onIncident: this.#options.onIncident,
+      stages: this.#options.stages,
     });
-    this.#adapter = adapter;
-    const admit = (authorization: string): Admission | Promise<Admission> =>
-      admissionBy(callers, authorization);
-    this.#tuples = { ...options.tupleRoutes, admit, onOutOfScope, report: options.report };
-    this.#fsck = { admit, onOutOfScope, runs: options.fsck };
-    if (options.openFgaStores !== undefined) {
-      this.#openFga = new OpenFgaDoor({
-        stores: options.openFgaStores,
-        query: guarded(QueryService, options.query),
-        model: guarded(ModelService, options.model),
-        tuple: guarded(TupleService, options.tuple),
-        admit,
-        onOutOfScope,
-        report: options.report,
-        bodyBytesMax: options.bodyBytesMax,
-      });
-    }
-    if (options.isHotPathEnabled === false) return;
-    const compressMinBytes = COMPRESS_MIN_BYTES;
-    const reader = new DecisionReader(options.decodeLimits);
-    const onRefused = (reason: string): void => {
-      if (isRefusedMessage(reason)) options.onMessageRefused(reason);
-    };
-    const shared = { callers, general: adapter, compressMinBytes, bodyBudget, reader, onRefused };
-    const parts = { ...options, ...shared };
-    const { stages } = this.#options;
-    const carriers = stages?.calls;
-    const unread = this.#unread;
-    this.#framedDecisions = new FramedDecisions({ ...parts, unread, stages: carriers?.http2 });
-    this.#rawDecisions = new RawDecisions({ ...parts, stages: carriers?.http1 });
-    this.#rawWrites = new RawWrites({ ...options, callers, general: adapter });
   }
 
   updateHealth(): void {
@@ -369,7 +235,7 @@ class ListenerPair implements Gateway {
   }
 
   #handle(exchange: HttpExchange): void {
-    const adapter = this.#adapter;
+    const adapter = this.#calls?.adapter ?? null;
     if (exchange.method() === 'GET' && adapter?.paths.includes(exchange.path()) !== true) {
       sendNotFound(exchange);
     } else if (adapter === null) {

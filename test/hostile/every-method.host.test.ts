@@ -2,7 +2,7 @@ import http2 from 'node:http2';
 import type { DescField, DescMessage, DescMethod } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { SERVICES } from '../../src/gateway/gateway.ts';
+import { SERVICES } from '../../src/gateway/call-handlers.ts';
 import { type Service, startService } from '../support/service.ts';
 import { byLength } from '../support/test-length.ts';
 import { printToll, STALL_MS_MAX, tollOf } from './toll.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { SERVICES } from '../../src/gateway/gateway.ts';
+import { SERVICES } from '../../src/gateway/call-handlers.ts';
 import { routesOf } from '../../src/runner/wiring/runner-routes.ts';
 import { SERVICE_TOKEN, startNotify } from '../notify/support/notify-process.ts';
 import type { LogLine } from '../support/child-service.ts';
