@@ -1,6 +1,6 @@
 import type { ClientBase } from 'pg';
 import type { EventLog } from '../observability/logger.ts';
-import type { IndexConnection } from '../services/read-index.ts';
+import type { IndexConnection } from '../services/index-queries.ts';
 import type { PostgresTarget } from '../store/pool.ts';
 import { type QueryLink, startQueryLink } from '../store/query-link.ts';
 import { INDEX_SESSION, readIndex } from '../store/sql/read-index.ts';

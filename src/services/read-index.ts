@@ -17,15 +17,7 @@ import {
   type HeadRevisions,
   type Tenants,
 } from './head-revisions.ts';
-import { StallThreshold } from './stall-threshold.ts';
-
-/** One of the two connections. `ask` rejects when the connection is given up. */
-export interface IndexConnection {
-  readonly isUp: boolean;
-  /** What a round trip took when it was opened, in ms; absent: not known. */
-  readonly roundTripMs?: number | undefined;
-  ask(asks: readonly IndexAsk[]): Promise<readonly IndexRow[]>;
-}
+import { type IndexConnection, type IndexQuery, IndexQueries } from './index-queries.ts';
 
 /** What is counted of it. */
 export interface ReadIndexMetrics {
@@ -50,21 +42,8 @@ export type ReadIndexOptions = {
   readonly metrics: ReadIndexMetrics;
 };
 
-/** A query under way. */
-type Query = {
-  readonly connection: IndexConnection;
-  readonly loads: readonly Load[];
-  readonly asks: readonly IndexAsk[];
-  readonly looks: Tenants<HeadRevisionLook>;
-  readonly sentMs: number;
-  readonly stallTimer: NodeJS.Timeout;
-  isStalled: boolean;
-};
-
 /** How long a read without a nearer deadline waits. */
 export const WAIT_MAX_MS = 2_000;
-/** Nobody waits to see whether the database is still away once it was for this long. */
-export const AWAY_AFTER_MS = 1_000;
 const SWEEP_MS = 20;
 
 /**
@@ -88,16 +67,14 @@ const SWEEP_MS = 20;
 export class ReadIndex {
   readonly #options: ReadIndexOptions;
   readonly #loads = new HeadRevisionLoads();
-  readonly #queries = new Set<Query>();
-  readonly #stallThreshold = new StallThreshold();
+  readonly #queries: IndexQueries;
   #isScheduled = false;
   #isStopped = false;
   #sweeper: NodeJS.Timeout | null = null;
-  /** Since when nothing answered; null: something did, or nobody asked. */
-  #troubleSinceMs: number | null = null;
 
   constructor(options: ReadIndexOptions) {
     this.#options = options;
+    this.#queries = new IndexQueries(options.connections, options.clock);
   }
 
   /** Reads that wait. */
@@ -107,13 +84,12 @@ export class ReadIndex {
 
   /** Whether reads that must ask fail at once. */
   get isAway(): boolean {
-    const since = this.#troubleSinceMs;
-    return since !== null && this.#options.clock.monotonicMs() - since >= AWAY_AFTER_MS;
+    return this.#queries.isAway;
   }
 
   /** Whether reads that must ask are answered, as far as is known. */
   get isServing(): boolean {
-    return !this.isAway && this.#options.connections.some(({ isUp }) => isUp);
+    return this.#queries.isServing;
   }
 
   /**
@@ -172,13 +148,13 @@ export class ReadIndex {
 
   /** A connection is there: what waits can be sent. */
   connected(): void {
-    this.#troubleSinceMs = null;
+    this.#queries.recovered();
     this.#schedule();
   }
 
   /** A connection that was there is lost. */
   disconnected(): void {
-    this.#noteTrouble();
+    this.#queries.noteTrouble();
     this.#schedule();
   }
 
@@ -188,7 +164,7 @@ export class ReadIndex {
     if (this.#sweeper !== null) clearInterval(this.#sweeper);
     this.#sweeper = null;
     const stopping = new AppError<AuthzReason>('SHUTTING_DOWN', 'the service is stopping');
-    for (const query of this.#queries) clearTimeout(query.stallTimer);
+    this.#queries.stop();
     for (const load of this.#openLoads()) this.#loads.fail(load, () => stopping);
   }
 
@@ -225,27 +201,16 @@ export class ReadIndex {
 
   #sendMore(): void {
     while (!this.#isStopped) {
-      const connection = this.#freeConnection();
+      const connection = this.#queries.freeConnection();
       if (connection === null) return;
-      const stalled = [...this.#queries].flatMap((query) => query.loads);
-      const loads = this.#loads.take(stalled, INDEX_ASKS_MAX);
+      const loads = this.#loads.take(this.#queries.loads, INDEX_ASKS_MAX);
       if (loads.length === 0) return;
       this.#send(connection, loads);
     }
   }
 
-  /** One that is up and has no query under way; null while a query is under way that does not stall. */
-  #freeConnection(): IndexConnection | null {
-    const busy = new Set<IndexConnection>();
-    for (const query of this.#queries) {
-      if (!query.isStalled) return null;
-      busy.add(query.connection);
-    }
-    return this.#options.connections.find((one) => one.isUp && !busy.has(one)) ?? null;
-  }
-
   #send(connection: IndexConnection, loads: readonly Load[]): void {
-    const { headRevisions, settingsVersionOf, clock } = this.#options;
+    const { headRevisions, settingsVersionOf } = this.#options;
     const looks: Tenants<HeadRevisionLook> = new Map();
     const asks: IndexAsk[] = [];
     for (const load of loads) {
@@ -262,57 +227,31 @@ export class ReadIndex {
       });
     }
     headRevisions.sent(looks);
-    const stallMs = this.#stallThreshold.ms(connection.roundTripMs);
-    const stallTimer = setTimeout(() => this.#stalled(query), stallMs).unref();
-    const sentMs = clock.monotonicMs();
-    const query: Query = { connection, loads, asks, looks, sentMs, stallTimer, isStalled: false };
-    this.#queries.add(query);
+    const query = this.#queries.begin({ connection, loads, asks, looks }, () => this.#stalled());
     connection.ask(asks).then(
       (rows) => this.#answered(query, rows),
       () => this.#failed(query),
     );
   }
 
-  #stalled(query: Query): void {
-    query.isStalled = true;
+  #stalled(): void {
     this.#options.metrics.stalled();
-    this.#noteTrouble(query.sentMs);
     this.#schedule();
-  }
-
-  /** Nothing is there that answers promptly, since `sinceMs`. */
-  #noteTrouble(sinceMs: number = this.#options.clock.monotonicMs()): void {
-    if (this.#troubleSinceMs !== null) return;
-    const stalled = new Set<IndexConnection>();
-    for (const query of this.#queries) if (query.isStalled) stalled.add(query.connection);
-    const isServed = this.#options.connections.some((one) => one.isUp && !stalled.has(one));
-    if (!isServed) this.#troubleSinceMs = sinceMs;
-  }
-
-  #ended(query: Query): void {
-    clearTimeout(query.stallTimer);
-    this.#queries.delete(query);
   }
 
   /** The connection is given up; what waited for it is sent by the other one, or by the next. */
-  #failed(query: Query): void {
-    this.#ended(query);
+  #failed(query: IndexQuery): void {
+    this.#queries.failed(query);
     this.#options.headRevisions.ended(query.looks);
     this.#options.metrics.failed();
-    this.#noteTrouble(query.sentMs);
     if (this.#isStopped) return;
-    const isElsewhere = (load: Load): boolean =>
-      [...this.#queries].some((other) => other.loads.includes(load));
-    for (const load of query.loads) if (!isElsewhere(load)) this.#loads.release(load);
+    for (const load of query.loads) if (!this.#queries.isAsked(load)) this.#loads.release(load);
     this.#schedule();
   }
 
-  #answered(query: Query, rows: readonly IndexRow[]): void {
-    const { headRevisions, metrics, clock } = this.#options;
-    this.#ended(query);
-    this.#troubleSinceMs = null;
-    const tookMs = clock.monotonicMs() - query.sentMs;
-    this.#stallThreshold.observe(tookMs);
+  #answered(query: IndexQuery, rows: readonly IndexRow[]): void {
+    const { headRevisions, metrics } = this.#options;
+    const tookMs = this.#queries.answered(query);
     if (this.#isStopped) return;
     let reads = 0;
     let rowAt = 0;
@@ -367,7 +306,7 @@ export class ReadIndex {
 
   #openLoads(): Set<Load> {
     const open = new Set(this.#loads.unsent);
-    for (const query of this.#queries) for (const load of query.loads) open.add(load);
+    for (const load of this.#queries.loads) open.add(load);
     return open;
   }
 }

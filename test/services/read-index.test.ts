@@ -2,12 +2,8 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { CarriedChanges } from '../../src/model/packed-changes.ts';
 import { HeadRevisions } from '../../src/services/head-revisions.ts';
-import {
-  AWAY_AFTER_MS,
-  ReadIndex,
-  type ReadIndexMetrics,
-  WAIT_MAX_MS,
-} from '../../src/services/read-index.ts';
+import { AWAY_AFTER_MS } from '../../src/services/index-queries.ts';
+import { ReadIndex, type ReadIndexMetrics, WAIT_MAX_MS } from '../../src/services/read-index.ts';
 import { STALL_MS } from '../../src/services/stall-threshold.ts';
 import type { AppError } from '../../src/shared/app-error.ts';
 import type { IndexAsk, IndexRow } from '../../src/store/sql/read-index.ts';
