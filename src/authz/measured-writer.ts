@@ -1,9 +1,10 @@
 import type { ShardKey, TupleChange } from '../model/relation-tuple.ts';
-import type { Preparation, WriteTransaction } from '../services/exclusive-writer.ts';
+import type { Preparation } from '../services/exclusive-writer.ts';
 import type { WriteMeta } from '../services/ports.ts';
 import type { TupleWrites } from '../services/tuple-writes.ts';
 import type { UpdateMode } from '../services/update-modes.ts';
 import type { WriteResult } from '../services/write-group.ts';
+import type { WriteTransaction } from '../services/write-transaction.ts';
 import type { Metrics } from './metrics.ts';
 
 /** Counts how long each write of another one took, from its arrival until it was answered. */

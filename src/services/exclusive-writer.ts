@@ -1,6 +1,6 @@
-import type { ClientBase, Pool, PoolClient } from 'pg';
+import type { ClientBase, Pool } from 'pg';
 import type { AuthzReason } from '../model/reasons.ts';
-import type { ShardKey, TupleChange } from '../model/relation-tuple.ts';
+import type { ShardKey } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
 import type { IdSource } from '../shared/ids.ts';
 import { LEASE_MS } from '../store/instance-lease.ts';
@@ -12,63 +12,20 @@ import {
   projectsWithOtherRules,
   storeError,
 } from '../store/pg-errors.ts';
-import {
-  type BackendIdentity,
-  selectBackendIdentity,
-  terminateBackend,
-} from '../store/sql/backend-identity.ts';
-import { type ObjectKey, deleteObjectTuples } from '../store/sql/delete-object-tuples.ts';
-import {
-  type DeleteWhere,
-  type DeletedRow,
-  deleteTuplesWhere,
-} from '../store/sql/delete-tuples-where.ts';
+import { selectBackendIdentity } from '../store/sql/backend-identity.ts';
 import { lockShards } from '../store/sql/lock-shards.ts';
-import { selectCommits } from '../store/sql/select-commits.ts';
-import { writeGroup } from '../store/sql/write-group.ts';
 import type { CommitPublisher } from './commit-publisher.ts';
-import { outcomeUnknown } from './group-runner.ts';
+import { resolveCommit } from './commit-resolution.ts';
 import type { HeadRevisions } from './head-revisions.ts';
 import type { OpenCommits } from './open-commits.ts';
-import type { WriteAdmission, WriteMeta } from './ports.ts';
-import { refusalOfModes, type UpdateMode } from './update-modes.ts';
-import { type ShardWrite, type WriteResult, planGroup, readGroupResults } from './write-group.ts';
-import { NO_RULES, type ProjectRules, refusalOfUpdates, type WriteRules } from './write-rules.ts';
-
-/** What the work of an exclusive transaction may do. */
-export interface WriteTransaction {
-  /** Inside the transaction; its shards' rows are locked. */
-  readonly client: ClientBase;
-  /** As TupleWrites.write, within this transaction. */
-  write(
-    shard: ShardKey,
-    updates: readonly TupleChange[],
-    meta: WriteMeta,
-    modes?: readonly UpdateMode[],
-  ): Promise<WriteResult>;
-  /** Deletes tuples by condition, one revision for each shard that held any. */
-  deleteWhere(
-    where: Omit<DeleteWhere, 'instanceId' | 'commitId' | 'rpc' | 'actingUserId' | 'requestId'>,
-    meta: WriteMeta,
-  ): Promise<readonly DeletedRow[]>;
-  /**
-   * Deletes every tuple on these objects of a shard, and those whose subject is one of them or a
-   * userset of it, as one revision. Returns how many. O(tuples deleted).
-   */
-  deleteObjects(shard: ShardKey, objects: readonly ObjectKey[], meta: WriteMeta): Promise<number>;
-  /**
-   * Runs a statement that moves a shard by one change of its own, stored under the given ids; what it returns is
-   * published after the commit. Without an effect `changes` is null.
-   */
-  change(
-    shard: ShardKey,
-    meta: WriteMeta,
-    run: (commit: CommitIds) => Promise<WriteResult>,
-  ): Promise<WriteResult>;
-}
-
-/** Under which a change is stored: see ShardWrite. */
-export type CommitIds = { readonly commitId: string; readonly forkId: string };
+import type { WriteAdmission } from './ports.ts';
+import type { ProjectRules, WriteRules } from './write-rules.ts';
+import {
+  type Recorded,
+  type RulesByProject,
+  type WriteTransaction,
+  writeTransaction,
+} from './write-transaction.ts';
 
 /** What is done in a transaction before its shards are locked. */
 export type Preparation = {
@@ -97,10 +54,6 @@ export type ExclusiveWriterOptions = {
 const IDLE_MAX_MS = LEASE_MS;
 const BEGIN = `begin isolation level read committed;
   set local idle_in_transaction_session_timeout = ${IDLE_MAX_MS}`;
-
-type RulesByProject = ReadonlyMap<string, ProjectRules | Error>;
-
-type Recorded = { readonly write: Omit<ShardWrite, 'updates'>; readonly result: WriteResult };
 
 /** Transactions that write tuples next to other rows. The caller holds the shards' queues. */
 export class ExclusiveWriter {
@@ -179,14 +132,14 @@ export class ExclusiveWriter {
       await client.query(BEGIN);
       if (preparation === undefined) await lockShards(client, writeId, shards);
       else release = await lockPrepared(client, writeId, shards, isOverdue, preparation);
-      const value = await work(this.#transaction(client, writeId, rules, recorded));
+      const value = await work(writeTransaction(client, writeId, rules, recorded, this.#options));
       // Its session has ended, and the transaction with it: there is nothing to commit.
       if (brokenBy() !== undefined) throw brokenBy();
       const open = this.#options.commits.begin(shards);
       try {
         await client.query('commit').catch(async (error: Error) => {
           broken ??= error;
-          await this.#resolveCommit(shards, recorded, backend, error);
+          await resolveCommit(this.#options, shards, recorded, backend, error);
         });
         this.#options.publisher.publish(
           recorded.map(({ write }) => write),
@@ -223,111 +176,6 @@ export class ExclusiveWriter {
       known.set(projectId, await rules.of(projectId).catch((error: Error) => error));
     }
     return known;
-  }
-
-  #transaction(
-    client: PoolClient,
-    instanceId: string | null,
-    rules: RulesByProject,
-    recorded: Recorded[],
-  ): WriteTransaction {
-    const { ids, answerTimeoutMs } = this.#options;
-    return {
-      client,
-      write: async (shard, updates, meta, modes) => {
-        const write = { shard, updates, modes, meta, commitId: ids.uuid(), forkId: ids.forkId() };
-        const known = rules.get(shard.projectId) ?? NO_RULES;
-        if (known instanceof Error) throw known;
-        const refusal = refusalOfUpdates(known, updates, 'updates');
-        if (refusal !== undefined) throw refusal;
-        const group = planGroup([write], () => known.version);
-        const { values, modeValues } = group;
-        const row = await writeGroup(
-          client,
-          instanceId,
-          values,
-          answerTimeoutMs,
-          undefined,
-          modeValues,
-        );
-        const result = readGroupResults(group, row)[0] as WriteResult;
-        if (result.refusedAt !== undefined) throw refusalOfModes(write, result.refusedAt);
-        recorded.push({ write, result });
-        return result;
-      },
-      deleteWhere: async (where, meta) => {
-        const commitId = ids.uuid();
-        const rows = await deleteTuplesWhere(client, { ...where, ...meta, instanceId, commitId });
-        for (const { tenantId, forkId, ...result } of rows) {
-          const shard = { projectId: where.projectId, tenantId };
-          recorded.push({ write: { shard, meta, commitId, forkId }, result });
-        }
-        return rows;
-      },
-      deleteObjects: async (shard, objects, meta) => {
-        const commitId = ids.uuid();
-        const row = await deleteObjectTuples(client, shard, objects, {
-          ...meta,
-          instanceId,
-          commitId,
-        });
-        if (row === undefined) return 0;
-        const { forkId, deleted, ...result } = row;
-        recorded.push({ write: { shard, meta, commitId, forkId }, result });
-        return deleted;
-      },
-      change: async (shard, meta, run) => {
-        const commit = { commitId: ids.uuid(), forkId: ids.forkId() };
-        const result = await run(commit);
-        recorded.push({ write: { shard, meta, ...commit }, result });
-        return result;
-      },
-    };
-  }
-
-  /**
-   * Returns when a COMMIT whose answer was lost turns out to have been applied. Errors: the given one
-   * when it was not; WRITE_OUTCOME_UNKNOWN when nothing says in time, or no tuple was written: rows alone
-   * carry no commit id. Of tuples, reads of the shards then go by Postgres for the rest of this process's life.
-   */
-  async #resolveCommit(
-    shards: readonly ShardKey[],
-    recorded: readonly Recorded[],
-    lost: BackendIdentity,
-    cause: Error,
-  ): Promise<void> {
-    if (!isUnavailable(cause)) throw cause;
-    const { pool, answerTimeoutMs, retryDelayMs, headRevisions } = this.#options;
-    const effective = recorded.find(({ result }) => result.changes !== null);
-    if (effective === undefined) throw outcomeUnknown(cause);
-    for (const { projectId, tenantId } of shards) headRevisions.markUnknown(projectId, tenantId);
-    const endMs = performance.now() + answerTimeoutMs;
-    while (performance.now() < endMs) {
-      // A look that fails says nothing, whatever it fails with: the next one may.
-      const isApplied = await this.#isApplied(pool, lost, effective).catch(() => undefined);
-      if (isApplied === undefined) {
-        await pause(retryDelayMs * 5);
-        continue;
-      }
-      for (const { projectId, tenantId } of shards) headRevisions.clearUnknown(projectId, tenantId);
-      if (isApplied) return;
-      throw cause;
-    }
-    throw outcomeUnknown(cause);
-  }
-
-  async #isApplied(pool: Pool, lost: BackendIdentity, { write }: Recorded): Promise<boolean> {
-    const client = await pool.connect();
-    let broken: Error | undefined;
-    try {
-      await terminateBackend(client, lost, this.#options.answerTimeoutMs);
-      return (await selectCommits(client, [write.shard], [write.commitId])).length > 0;
-    } catch (error) {
-      broken = error as Error;
-      throw error;
-    } finally {
-      client.release(broken);
-    }
   }
 }
 

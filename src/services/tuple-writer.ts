@@ -7,7 +7,7 @@ import type { Clock } from '../shared/clock.ts';
 import type { IdSource } from '../shared/ids.ts';
 import { classifyPgError } from '../store/pg-errors.ts';
 import { CommitPublisher, type PublisherOptions } from './commit-publisher.ts';
-import { ExclusiveWriter, type Preparation, type WriteTransaction } from './exclusive-writer.ts';
+import { ExclusiveWriter, type Preparation } from './exclusive-writer.ts';
 import { GroupAttempts, toAppError } from './group-attempts.ts';
 import { type GroupRunner, NotAppliedError, outcomeUnknown } from './group-runner.ts';
 import { OpenCommits } from './open-commits.ts';
@@ -19,6 +19,7 @@ import type { WriteResult } from './write-group.ts';
 import { WriteLane } from './write-lane.ts';
 import type { QueuedWrite, WriteQueue } from './write-queue.ts';
 import type { WriteRules } from './write-rules.ts';
+import type { WriteTransaction } from './write-transaction.ts';
 
 export type TupleWriterOptions = PublisherOptions & {
   /** Needs a connection per lane and some more for `exclusive`. */

@@ -1,8 +1,9 @@
 import type { ShardKey, TupleChange } from '../model/relation-tuple.ts';
-import type { Preparation, WriteTransaction } from './exclusive-writer.ts';
+import type { Preparation } from './exclusive-writer.ts';
 import type { WriteMeta } from './ports.ts';
 import type { UpdateMode } from './update-modes.ts';
 import type { WriteResult } from './write-group.ts';
+import type { WriteTransaction } from './write-transaction.ts';
 
 /** How use cases write tuples; TupleWriter is what does it. */
 export interface TupleWrites {

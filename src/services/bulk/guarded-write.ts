@@ -12,12 +12,12 @@ import {
   insertWriteKey,
   selectGuardedShard,
 } from '../../store/sql/tuple-write-keys.ts';
-import type { WriteTransaction } from '../exclusive-writer.ts';
 import { openShard } from '../management-call.ts';
 import type { WriteMeta } from '../ports.ts';
 import { certainlyUnknown } from '../unknown-inserts.ts';
 import type { UpdateMode } from '../update-modes.ts';
 import { certainRefusal } from '../write-rules.ts';
+import type { WriteTransaction } from '../write-transaction.ts';
 import { type BulkParts, tokenAt } from './bulk-ports.ts';
 import { countUndecidable } from './tuple-admission.ts';
 import { checkTupleFilter, isEverything, type RawFilter } from './tuple-filter.ts';

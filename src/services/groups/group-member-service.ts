@@ -14,7 +14,6 @@ import {
   selectMemberFacts,
   upsertEnrollment,
 } from '../../store/sql/group-members.ts';
-import type { WriteTransaction } from '../exclusive-writer.ts';
 import { openShard } from '../management-call.ts';
 import type { WriteMeta } from '../ports.ts';
 import {
@@ -25,6 +24,7 @@ import {
   enrollmentStateOf,
 } from '../rules/enrollment.ts';
 import { streamSnapshot } from '../snapshot-read.ts';
+import type { WriteTransaction } from '../write-transaction.ts';
 import { groupUnknown } from './group-access.ts';
 import {
   type GroupMemberRequest,

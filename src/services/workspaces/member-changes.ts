@@ -6,7 +6,6 @@ import {
   selectMembership,
   upsertMembership,
 } from '../../store/sql/memberships.ts';
-import type { WriteTransaction } from '../exclusive-writer.ts';
 import {
   MEMBERSHIP,
   type MembershipEvent,
@@ -14,6 +13,7 @@ import {
   type TupleEffect,
 } from '../rules/membership.ts';
 import { ADMIN, GUEST, MEMBER, OWNER, RELATION_OF_ROLE, type Role } from '../rules/roles.ts';
+import type { WriteTransaction } from '../write-transaction.ts';
 import { type Membership, membershipFromRow } from './workspace-model.ts';
 
 const ROLES: readonly Role[] = [OWNER, ADMIN, MEMBER, GUEST];

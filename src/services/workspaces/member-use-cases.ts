@@ -4,10 +4,10 @@ import type { ShardKey } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
 import { type MembershipRow, membersQuery } from '../../store/sql/memberships.ts';
-import type { WriteTransaction } from '../exclusive-writer.ts';
 import { openShard } from '../management-call.ts';
 import { ADMIN, OWNER, REQUIREMENTS, type Role } from '../rules/roles.ts';
 import { streamSnapshot } from '../snapshot-read.ts';
+import type { WriteTransaction } from '../write-transaction.ts';
 import { type MemberEvent, changeMember } from './member-changes.ts';
 import {
   type ActingWorkspace,

@@ -20,10 +20,10 @@ import {
   updateWorkspace,
   workspacesOfUserQuery,
 } from '../../store/sql/workspaces.ts';
-import type { WriteTransaction } from '../exclusive-writer.ts';
 import { type ManagementCall, checkManagementCall, openShard } from '../management-call.ts';
 import { ADMIN, OWNER, REQUIREMENTS } from '../rules/roles.ts';
 import { readSnapshot, streamSnapshot } from '../snapshot-read.ts';
+import type { WriteTransaction } from '../write-transaction.ts';
 import { changeMember } from './member-changes.ts';
 import { assertTeam, openWorkspace, type WorkspaceOptions } from './workspace-access.ts';
 import {
