@@ -62,7 +62,7 @@ export const LIMITS: readonly LimitRow[] = [
   },
   {
     what: 'wait of a request behind others of its shard',
-    limit: 'a share of its time left ({worker-slot.WAIT_SHARE_MAX}), by what the last one waited',
+    limit: 'a share of its time left ({slot-requests.WAIT_SHARE_MAX}), by what the last one waited',
     beyond: EXHAUSTED,
   },
   { what: 'writes waiting for a shard', limit: '{GATEWAY_WRITE_QUEUE_MAX}', beyond: EXHAUSTED },

@@ -111,9 +111,9 @@ test('a slot takes requests of its own shards only', () => {
       () => undefined,
     );
   expect(() => slot.enqueue(requestFor(0, 1))).toThrow('a shard has its requests in one slot');
-  expect(slot.pendingCount).toBe(0);
+  expect(slot.requests.count).toBe(0);
   expect(slot.enqueue(requestFor(1, 2))).toBeNull();
-  expect(slot.pendingCount).toBe(1);
+  expect(slot.requests.count).toBe(1);
 });
 
 test('the tables of the engine tell when a line is added twice, or a pair has no place', () => {

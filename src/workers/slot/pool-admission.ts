@@ -58,11 +58,11 @@ export class PoolAdmission {
     if (shard !== undefined) {
       if (shard.pendingCount >= shardQueueDepthMax) return 'tenant_requests';
       const slot = slots[shard.slot] as WorkerSlot; // by slotOfShard
-      return slot.boundReached(shard, bytes, deadlineMs);
+      return slot.requests.boundReached(shard, bytes, deadlineMs);
     }
     let bound: QueueBound | null = null;
     for (const slot of slots) {
-      bound = slot.boundReached(undefined, bytes, deadlineMs);
+      bound = slot.requests.boundReached(undefined, bytes, deadlineMs);
       if (bound === null) return null;
     }
     return bound;

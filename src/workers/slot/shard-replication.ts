@@ -208,7 +208,7 @@ export class ShardReplication {
   }
 
   #pendingOf(queue: ShardQueue): number {
-    return (this.#slots[queue.slot] as WorkerSlot).pendingCount; // by slotOfShard
+    return (this.#slots[queue.slot] as WorkerSlot).requests.count; // by slotOfShard
   }
 
   #sample(): void {
@@ -260,7 +260,7 @@ export class ShardReplication {
 
   /** The shard of which most requests of a worker are, if it is not replicated already. O(shards). */
   #mostAsked(slot: number): ShardQueue | undefined {
-    const pending = this.#slots[slot]?.pendingCount ?? 0;
+    const pending = this.#slots[slot]?.requests.count ?? 0;
     if (pending < 2) return undefined;
     for (const queue of this.#queues()) {
       const isMost = queue.slot === slot && queue.pendingCount * 2 >= pending;

@@ -228,7 +228,7 @@ class SlotPool implements WorkerPool {
   }
 
   get pendingCount(): number {
-    return this.#slots.reduce((sum, slot) => sum + slot.pendingCount, 0);
+    return this.#slots.reduce((sum, slot) => sum + slot.requests.count, 0);
   }
 
   raw(
