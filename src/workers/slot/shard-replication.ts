@@ -1,8 +1,7 @@
 import type { RecentShard, WorkerStats } from '../../protocol/messages.ts';
-import type { ReadScope } from '../../protocol/shard-client.ts';
-import { shardHash } from '../../protocol/shard-routing.ts';
 import { BusyChecks } from './busy-checks.ts';
 import { ReplicatedShard } from './replicated-shard.ts';
+import { ReplicatedShards, type ReplicationEvent } from './replicated-shards.ts';
 import type { ShardQueue } from './shard-queue.ts';
 import type { WorkerSlot } from './worker-slot.ts';
 
@@ -44,17 +43,6 @@ export type LocalReplicaPlacement = {
   readonly checksPerSecondMin: number;
 };
 
-/** What becomes of a shard; `localReplicas`: it got a replica on this thread, or lost it. */
-export type ReplicationEvent = {
-  readonly event: 'shard_spread' | 'shard_gathered';
-  readonly isLocalReplica: boolean;
-  readonly shardHash: number;
-  readonly slots: readonly number[];
-};
-
-/** A request's way: the queue of a worker, and what it must show. */
-export type Way = { readonly queue: ShardQueue; readonly scope: ReadScope };
-
 type Busy = { queue: ShardQueue; samples: number };
 
 /**
@@ -63,11 +51,10 @@ type Busy = { queue: ShardQueue; samples: number };
  * How fresh an answer is does not depend on who gives it: every read carries its minRevision, and no less than what any replica has shown.
  */
 export class ShardReplication {
+  readonly shards: ReplicatedShards;
   readonly #options: ReplicationOptions;
   readonly #slots: readonly WorkerSlot[];
   readonly #queues: () => Iterable<ShardQueue>;
-  readonly #onEvent: (event: ReplicationEvent) => void;
-  readonly #replicatedShards = new Map<ShardQueue, ReplicatedShard>();
   readonly #recent: (readonly RecentShard[])[] = [];
   readonly #indexBytes: number[] = [];
   readonly #busy: (Busy | undefined)[] = [];
@@ -75,7 +62,6 @@ export class ShardReplication {
   readonly #busyChecks: BusyChecks;
   /** Of one sample. */
   readonly #checksMin: number;
-  #turn = 0;
   #timer: NodeJS.Timeout | null = null;
 
   /** `slots`: those of the workers, and behind them that of this thread where there is one. `queues`: of all owners. */
@@ -92,7 +78,7 @@ export class ShardReplication {
     this.#busyChecks = new BusyChecks(this.#checksMin);
     this.#slots = slots;
     this.#queues = queues;
-    this.#onEvent = onEvent;
+    this.shards = new ReplicatedShards(slots, this.#localReplicas, this.#busyChecks, onEvent);
   }
 
   start(): void {
@@ -106,114 +92,15 @@ export class ShardReplication {
     this.#timer = null;
   }
 
-  /** Shards that several workers answer for, or are about to. */
-  get count(): number {
-    return this.#replicatedShards.size - this.localReplicaCount;
-  }
-
-  /** Shards with a replica on this thread, or about to have one. O(replicated shards). */
-  get localReplicaCount(): number {
-    let count = 0;
-    for (const { localReplicas } of this.#replicatedShards.values())
-      if (localReplicas !== null) count += 1;
-    return count;
-  }
-
-  /** Whether no shard has more than its owner. */
-  get isEmpty(): boolean {
-    return this.#replicatedShards.size === 0;
-  }
-
-  isReplicated(owner: ShardQueue): boolean {
-    return this.#replicatedShards.has(owner);
-  }
-
-  /** The slots whose workers must hear of changes of the shard; null: the owner's alone. */
-  slotsOf(owner: ShardQueue): readonly number[] | null {
-    return this.#replicatedShards.get(owner)?.slots ?? null;
-  }
-
-  /** The way of a read; null: as if no shard was replicated. Hot. */
-  wayOf(owner: ShardQueue, scope: ReadScope): Way | null {
-    if (this.#replicatedShards.size === 0) return null;
-    const replicated = this.#replicatedShards.get(owner);
-    if (replicated === undefined) return null;
-    const raised = replicated.raised(scope);
-    if (raised === null) {
-      this.#end(replicated);
-      return null;
-    }
-    return {
-      queue: replicated.state === 'open' ? this.#leastBusy(replicated) : owner,
-      scope: raised,
-    };
-  }
-
-  /** Counts a single Check of a shard, and gives the replica on this thread that may answer it; null: there is none. Hot. */
-  localReplicaOf(owner: ShardQueue): ReplicatedShard | null {
-    if (this.#localReplicas === null) return null;
-    const replicated =
-      this.#replicatedShards.size === 0 ? undefined : this.#replicatedShards.get(owner);
-    if (replicated === undefined) {
-      this.#busyChecks.count(owner);
-      return null;
-    }
-    if (replicated.localReplicas === null) return null;
-    replicated.checks += 1;
-    // A message that it has not heard may say that it is of another history.
-    return replicated.state === 'open' && this.#localReplicas.isReported ? replicated : null;
-  }
-
-  /** This thread cannot keep up with the changes of a shard. */
-  tooMuch(owner: ShardQueue): void {
-    const replicated = this.#replicatedShards.get(owner);
-    if (replicated === undefined || replicated.localReplicas === null) return;
-    this.#busyChecks.putOff(owner);
-    this.#end(replicated);
-  }
-
   /** A worker says what it holds. */
   report(slot: number, stats: WorkerStats): void {
     this.#indexBytes[slot] = stats.indexBytes;
     if (stats.recentShards !== undefined) this.#recent[slot] = stats.recentShards;
   }
 
-  /** The worker of a slot has gone: what it had of requests fails, and owners answer alone. */
-  lost(slot: number): void {
-    for (const replicated of this.#replicatedShards.values()) {
-      if (slot === replicated.localReplicas) this.#busyChecks.putOff(replicated.owner);
-      if (replicated.slots.includes(slot)) this.#end(replicated);
-    }
-  }
-
-  /** The next worker of a slot is there, and asks for what still waits: it must say what it shows like the one before. */
-  ready(slot: number): void {
-    for (const replicated of this.#replicatedShards.values()) {
-      const queue = replicated.queues.find((one) => one.slot === slot);
-      if (queue === undefined) continue;
-      if (queue === replicated.owner || queue.pendingCount > 0) void this.#join(replicated, slot);
-    }
-  }
-
-  #leastBusy({ queues }: ReplicatedShard): ShardQueue {
-    this.#turn += 1;
-    let least = queues[this.#turn % queues.length] as ShardQueue; // below length
-    let count = this.#pendingOf(least);
-    for (const queue of queues) {
-      if (this.#pendingOf(queue) >= count) continue;
-      least = queue;
-      count = this.#pendingOf(queue);
-    }
-    return least;
-  }
-
-  #pendingOf(queue: ShardQueue): number {
-    return (this.#slots[queue.slot] as WorkerSlot).requests.count; // by slotOfShard
-  }
-
   #sample(): void {
     const used = this.#slots.map((slot) => slot.utilization());
-    for (const replicated of this.#replicatedShards.values()) {
+    for (const replicated of this.shards.all()) {
       if (replicated.localReplicas === null) this.#settle(replicated, used);
       else this.#settleLocalReplica(replicated);
     }
@@ -227,12 +114,12 @@ export class ShardReplication {
   #sampleChecks(used: readonly number[]): void {
     const busy = this.#busyChecks.sample();
     for (const owner of busy) {
-      const isOneLoading = [...this.#replicatedShards.values()].some(
+      const isOneLoading = [...this.shards.all()].some(
         ({ localReplicas, state }) => localReplicas !== null && state === 'joining',
       );
       if (isOneLoading) return;
       const isReplicatedSoon = this.#options.workersMax > 1 && (used[owner.slot] ?? 0) >= BUSY_MIN;
-      if (!isReplicatedSoon && !this.isReplicated(owner)) this.#beginLocalReplica(owner);
+      if (!isReplicatedSoon && !this.shards.isReplicated(owner)) this.#beginLocalReplica(owner);
     }
   }
 
@@ -243,7 +130,7 @@ export class ShardReplication {
     if (localReplicas === null || bytes === undefined) return;
     const spaceBytes = indexBytesMax - (this.#indexBytes[localReplicas.index] ?? indexBytesMax);
     if (bytes * CAPACITY_FACTOR > spaceBytes) return;
-    this.#start(new ReplicatedShard(owner, [], this.#slots.length, localReplicas.index));
+    this.shards.start(new ReplicatedShard(owner, [], this.#slots.length, localReplicas.index));
   }
 
   #sampleSlot(slot: number, used: readonly number[]): void {
@@ -265,7 +152,7 @@ export class ShardReplication {
     for (const queue of this.#queues()) {
       const isMost = queue.slot === slot && queue.pendingCount * 2 >= pending;
       // One with a replica on this thread is to lose it for those of other workers.
-      if (isMost && this.#replicatedShards.get(queue)?.localReplicas !== null) {
+      if (isMost && this.shards.find(queue)?.localReplicas !== null) {
         return queue;
       }
     }
@@ -273,7 +160,7 @@ export class ShardReplication {
   }
 
   #begin(owner: ShardQueue, used: readonly number[]): void {
-    if (this.isReplicated(owner)) return this.tooMuch(owner);
+    if (this.shards.isReplicated(owner)) return this.shards.tooMuch(owner);
     const bytes = this.#bytesOf(owner);
     if (bytes === undefined) return;
     const slots = this.#slots
@@ -284,32 +171,7 @@ export class ShardReplication {
       .toSorted((a, b) => (used[a] ?? 0) - (used[b] ?? 0))
       .slice(0, this.#options.workersMax - 1);
     if (slots.length === 0) return;
-    this.#start(new ReplicatedShard(owner, slots, this.#slots.length));
-  }
-
-  #start(replicated: ReplicatedShard): void {
-    this.#replicatedShards.set(replicated.owner, replicated);
-    Promise.all(replicated.slots.map((slot) => this.#join(replicated, slot))).then(
-      () => this.#joined(replicated),
-      () => this.#end(replicated),
-    );
-  }
-
-  #join(replicated: ReplicatedShard, slot: number): Promise<void> {
-    const { key, shown } = replicated;
-    return (this.#slots[slot] as WorkerSlot).join(key, shown.memory); // of the pool
-  }
-
-  #joined(replicated: ReplicatedShard): void {
-    if (replicated.state !== 'joining') return;
-    // One that could not load it has shown nothing.
-    if (replicated.slots.some((slot) => replicated.shown.at(slot) <= 0)) {
-      if (replicated.localReplicas !== null) this.#busyChecks.putOff(replicated.owner);
-      this.#end(replicated);
-    } else {
-      replicated.state = 'open';
-      this.#report('shard_spread', replicated);
-    }
+    this.shards.start(new ReplicatedShard(owner, slots, this.#slots.length));
   }
 
   #bytesOf({ projectId, tenantId, slot }: ShardQueue): number | undefined {
@@ -330,14 +192,14 @@ export class ShardReplication {
       let share = 0;
       for (const queue of replicated.queues) {
         // Below saturation a moment mostly finds nothing: then all of the time is taken for this shard's.
-        const pending = this.#pendingOf(queue);
+        const pending = (this.#slots[queue.slot] as WorkerSlot).requests.count; // by slotOfShard
         const part = pending === 0 ? 1 : queue.pendingCount / pending;
         share += part * (used[queue.slot] ?? 0);
       }
       replicated.idleSamples = share < IDLE_MAX ? replicated.idleSamples + 1 : 0;
-      if (replicated.idleSamples >= idleSamples) this.#end(replicated);
+      if (replicated.idleSamples >= idleSamples) this.shards.end(replicated);
     }
-    if (replicated.state === 'ending') this.#forget(replicated);
+    if (replicated.state === 'ending') this.shards.forget(replicated);
   }
 
   #settleLocalReplica(replicated: ReplicatedShard): void {
@@ -350,45 +212,9 @@ export class ShardReplication {
       replicated.idleSamples = checks * 4 < checksMin ? replicated.idleSamples + 1 : 0;
       const isVain = checks >= checksMin && answered * 2 < checks;
       replicated.vainSamples = isVain ? replicated.vainSamples + 1 : 0;
-      if (replicated.idleSamples >= idleSamples) this.#end(replicated);
-      else if (replicated.vainSamples >= VAIN_SAMPLES) this.tooMuch(owner);
+      if (replicated.idleSamples >= idleSamples) this.shards.end(replicated);
+      else if (replicated.vainSamples >= VAIN_SAMPLES) this.shards.tooMuch(owner);
     }
-    if (replicated.state === 'ending') this.#forget(replicated);
-  }
-
-  #end(replicated: ReplicatedShard): void {
-    if (replicated.state === 'over') return;
-    if (replicated.state === 'open') this.#report('shard_gathered', replicated);
-    replicated.state = 'ending';
-  }
-
-  /** Not before the owner has all that was shown, and replicas have answered what they were asked: they say until then. */
-  #forget(replicated: ReplicatedShard): void {
-    const [owner, ...others] = replicated.queues;
-    if (owner === undefined || others.some(({ pendingCount }) => pendingCount > 0)) return;
-    if (!replicated.isOwnerNewest) {
-      this.#slots[owner.slot]?.control?.hint(replicated.key, replicated.shown.newest);
-      // Where nobody asked the owner it may have dropped its index: then it loads what it is to catch up with.
-      if (!replicated.isOwnerAsked) {
-        replicated.isOwnerAsked = true;
-        const isAnswered = (): void => void (replicated.isOwnerAsked = false);
-        this.#join(replicated, owner.slot).then(isAnswered, isAnswered);
-      }
-      return;
-    }
-    replicated.state = 'over';
-    this.#replicatedShards.delete(owner);
-    for (const slot of replicated.slots) {
-      this.#slots[slot]?.control?.leave(replicated.key, slot === owner.slot);
-    }
-  }
-
-  #report(event: ReplicationEvent['event'], { key, slots, localReplicas }: ReplicatedShard): void {
-    this.#onEvent({
-      event,
-      shardHash: shardHash(key),
-      slots,
-      isLocalReplica: localReplicas !== null,
-    });
+    if (replicated.state === 'ending') this.shards.forget(replicated);
   }
 }

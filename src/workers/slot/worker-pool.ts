@@ -31,13 +31,10 @@ import { type ParsedRequest, RawRequest } from './pending-request.ts';
 import { PoolAdmission } from './pool-admission.ts';
 import type { QueueBound } from './queue-bound.ts';
 import { RefusedRequests } from './refused-requests.ts';
+import type { ReplicatedShards, ReplicationEvent } from './replicated-shards.ts';
 import type { PendingRequest } from './shard-queue.ts';
 import { ShardQueues } from './shard-queues.ts';
-import {
-  ShardReplication,
-  type ReplicationEvent,
-  type ReplicationOptions,
-} from './shard-replication.ts';
+import { type ReplicationOptions, ShardReplication } from './shard-replication.ts';
 import type { CreateTransport } from './slot-transport.ts';
 import { WorkerSlot } from './worker-slot.ts';
 
@@ -127,6 +124,7 @@ class SlotPool implements WorkerPool {
   readonly #replicas: LocalReplicas | null = null;
   readonly #models = new ModelStore();
   readonly #replication: ShardReplication;
+  readonly #replicated: ReplicatedShards;
   readonly #queues: ShardQueues;
   #requestId = 0;
   readonly #admission: PoolAdmission;
@@ -143,7 +141,7 @@ class SlotPool implements WorkerPool {
         new WorkerSlot(index, options.createTransport, limits, reports, clock, options.stages),
     );
     this.#queues = new ShardQueues(options.workerCount, (queue) =>
-      this.#replication.isReplicated(queue),
+      this.#replicated.isReplicated(queue),
     );
     this.#admission = new PoolAdmission({
       ...options,
@@ -175,6 +173,7 @@ class SlotPool implements WorkerPool {
         options.onEvent({ kind: 'shardSpread', slot, replicated });
       },
     );
+    this.#replicated = this.#replication.shards;
   }
 
   /** What slots report, counted here and handed on. */
@@ -189,11 +188,11 @@ class SlotPool implements WorkerPool {
       onReport: (slot: number, report: WorkerReport) =>
         options.onEvent({ kind: 'workerReport', slot, report }),
       onReady: (slot: number) => {
-        this.#replication.ready(slot);
+        this.#replicated.ready(slot);
         options.onEvent({ kind: 'workerReady', slot });
       },
       onLost: (slot: number, cause: unknown, killer: PendingRequest | null) => {
-        this.#replication.lost(slot);
+        this.#replicated.lost(slot);
         if (killer !== null) refused.add(killer.label(), killer.bodyBytes());
         options.onEvent({ kind: 'workerLost', slot, cause, requestRemembered: killer !== null });
       },
@@ -220,11 +219,11 @@ class SlotPool implements WorkerPool {
   }
 
   get replicatedCount(): number {
-    return this.#replication.count;
+    return this.#replicated.count;
   }
 
   get localReplicas(): LocalReplicaFigures {
-    return this.#replicas?.figures(this.#replication.localReplicaCount) ?? NO_REPLICAS;
+    return this.#replicas?.figures(this.#replicated.localReplicaCount) ?? NO_REPLICAS;
   }
 
   get pendingCount(): number {
@@ -242,7 +241,7 @@ class SlotPool implements WorkerPool {
     const owner = this.#queues.of(scope);
     const opcode = rawOpcode(method, format);
     let onWorkerAnswer = onAnswer;
-    const replicated = method === 'check' ? this.#replication.localReplicaOf(owner) : null;
+    const replicated = method === 'check' ? this.#replicated.localReplicaOf(owner) : null;
     if (replicated !== null && this.#replicas !== null) {
       const check = { format, body, scope, expected };
       const answer = this.#replicas.check(replicated, opcode, check);
@@ -258,7 +257,7 @@ class SlotPool implements WorkerPool {
       }
     }
     this.#requestId += 1;
-    const way = this.#replication.wayOf(owner, scope);
+    const way = this.#replicated.wayOf(owner, scope);
     const request = new RawRequest(
       this.#requestId,
       way?.queue ?? owner,
@@ -349,7 +348,7 @@ class SlotPool implements WorkerPool {
     if (signal?.aborted === true) return Promise.reject(cancelled());
     this.#requestId += 1;
     const owner = this.#queues.of(scope);
-    const way = this.#replication.wayOf(owner, scope);
+    const way = this.#replicated.wayOf(owner, scope);
     const call = {
       requestId: this.#requestId,
       queue: way?.queue ?? owner,
@@ -384,16 +383,16 @@ class SlotPool implements WorkerPool {
   /** The slots whose workers answer for a shard. */
   #holdersOf(shard: ShardKey): readonly WorkerSlot[] {
     const owner = this.#slotOf(shard);
-    if (this.#replication.isEmpty) return [owner];
+    if (this.#replicated.isEmpty) return [owner];
     const queue = this.#queues.find(shard);
-    const slots = queue && this.#replication.slotsOf(queue);
+    const slots = queue && this.#replicated.slotsOf(queue);
     if (slots === null || slots === undefined) return [owner];
     return this.#holders.filter(({ index }) => slots.includes(index));
   }
 
   #tooMuch(shard: ShardKey): void {
     const owner = this.#queues.find(shard);
-    if (owner !== undefined) this.#replication.tooMuch(owner);
+    if (owner !== undefined) this.#replicated.tooMuch(owner);
   }
 }
 
