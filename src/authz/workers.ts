@@ -9,12 +9,8 @@ import { PacedShardSource } from '../workers/shard/paced-source.ts';
 import { WORKER_DEFAULTS } from '../workers/shard/worker-settings.ts';
 import { LocalReplicaTransport } from '../workers/slot/local-replica-transport.ts';
 import { createPiscinaTransport } from '../workers/slot/piscina-transport.ts';
-import {
-  createWorkerPool,
-  type WorkerPool,
-  type WorkerPoolEvent,
-  type WorkerPoolOptions,
-} from '../workers/slot/worker-pool.ts';
+import type { WorkerPoolEvent, WorkerPoolOptions } from '../workers/slot/worker-pool-options.ts';
+import { createWorkerPool, type WorkerPool } from '../workers/slot/worker-pool.ts';
 import { WORKER_CONNECTIONS } from './database.ts';
 import type { MeasuredStages } from './decision-metrics.ts';
 import { indexShare, threadIndexShare } from './index-share.ts';

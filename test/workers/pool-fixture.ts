@@ -12,8 +12,9 @@ import { systemClock } from '../../src/shared/clock.ts';
 import { WORKER_DEFAULTS } from '../../src/workers/shard/worker-settings.ts';
 import { LocalReplicaTransport } from '../../src/workers/slot/local-replica-transport.ts';
 import type { ReplicationOptions } from '../../src/workers/slot/shard-replication.ts';
+import type { WorkerPoolEvent } from '../../src/workers/slot/worker-pool-options.ts';
 import { createWorkerPool } from '../../src/workers/slot/worker-pool.ts';
-import type { WorkerPool, WorkerPoolEvent } from '../../src/workers/slot/worker-pool.ts';
+import type { WorkerPool } from '../../src/workers/slot/worker-pool.ts';
 import { InProcessTransport } from './in-process-transport.ts';
 import { EPOCH, MemoryShardSource } from './memory-shard-source.ts';
 

@@ -1,11 +1,6 @@
 import type { CarriedChanges, CommittedChange } from '../../model/packed-changes.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
-import {
-  type FsckStats,
-  rawOpcode,
-  type WorkerReport,
-  type WorkerStats,
-} from '../../protocol/messages.ts';
+import { rawOpcode, type WorkerReport, type WorkerStats } from '../../protocol/messages.ts';
 import { ModelStore } from '../../protocol/model-store.ts';
 import type { QueryAnswer, QueryArgs, QueryCall, QueryKind } from '../../protocol/queries.ts';
 import type { BudgetRefusal } from '../../protocol/read-figures.ts';
@@ -19,70 +14,22 @@ import type {
   ShardClient,
   WireFormat,
 } from '../../protocol/shard-client.ts';
-import { slotOfShard } from '../../protocol/shard-routing.ts';
 import type { AppError } from '../../shared/app-error.ts';
-import type { Clock } from '../../shared/clock.ts';
 import { systemClock } from '../../shared/clock.ts';
-import type { BatchStages } from '../../shared/stage-times.ts';
-import type { LocalReplicaTransport } from './local-replica-transport.ts';
+import { FsckCounter, type FsckTotals } from './fsck-totals.ts';
 import { LocalReplicas, type LocalReplicaFigures } from './local-replicas.ts';
 import { callWorker, cancelled } from './parsed-call.ts';
 import { type ParsedRequest, RawRequest } from './pending-request.ts';
 import { PoolAdmission } from './pool-admission.ts';
 import type { QueueBound } from './queue-bound.ts';
 import { RefusedRequests } from './refused-requests.ts';
-import type { ReplicatedShards, ReplicationEvent } from './replicated-shards.ts';
+import type { ReplicatedShards } from './replicated-shards.ts';
+import { ShardHolders } from './shard-holders.ts';
 import type { PendingRequest } from './shard-queue.ts';
 import { ShardQueues } from './shard-queues.ts';
-import { type ReplicationOptions, ShardReplication } from './shard-replication.ts';
-import type { CreateTransport } from './slot-transport.ts';
+import { ShardReplication } from './shard-replication.ts';
+import type { WorkerPoolOptions } from './worker-pool-options.ts';
 import { WorkerSlot } from './worker-slot.ts';
-
-export type WorkerPoolEvent =
-  | { readonly kind: 'workerReport'; readonly slot: number; readonly report: WorkerReport }
-  | { readonly kind: 'workerReady'; readonly slot: number }
-  | { readonly kind: 'shardSpread'; readonly slot: number; readonly replicated: ReplicationEvent }
-  | {
-      readonly kind: 'workerLost';
-      readonly slot: number;
-      readonly cause: unknown;
-      readonly requestRemembered: boolean;
-    };
-
-export type WorkerPoolOptions = {
-  readonly workerCount: number;
-  readonly createTransport: CreateTransport;
-  /** Requests queued or in flight, per worker and per shard; beyond it: QUEUE_FULL. */
-  readonly queueDepthMax: number;
-  readonly shardQueueDepthMax: number;
-  /**
-   * Bytes of requests queued or in flight, per worker. One shard has at most what is left for the others.
-   */
-  readonly queueBytesMax: number;
-  /** A request was refused with QUEUE_FULL. */
-  readonly onRefused?: ((bound: QueueBound) => void) | undefined;
-  /** An evaluation or a batch ran out of its read budget; some of those of a project are notified of. */
-  readonly onBudgetRefused?:
-    | ((refusal: BudgetRefusal, origin: CallOrigin | undefined) => void)
-    | undefined;
-  /** A worker failed to start twice in a row: the instance must become not ready and exit. */
-  readonly onFatal: (cause: unknown) => void;
-  readonly onStats: (slot: number, stats: WorkerStats) => void;
-  readonly onEvent: (event: WorkerPoolEvent) => void;
-  /** The document of a model that the pool itself no longer holds, from who sets them. */
-  readonly findModel?:
-    | ((projectId: string, modelVersion: number) => string | undefined)
-    | undefined;
-  readonly clock?: Clock | undefined;
-  /** Makes each life of the replicas on this thread; absent: there are none. */
-  readonly createLocalReplicas?:
-    | ((onTooMuch: (shard: ShardKey) => void) => LocalReplicaTransport)
-    | undefined;
-  /** How far shards are replicated that one worker cannot answer for; absent: not at all. */
-  readonly replication?: ReplicationOptions | undefined;
-  /** Where stages are measured. */
-  readonly stages?: BatchStages | undefined;
-};
 
 /** The decision side of one instance: a ShardClient with a life. Each step is idempotent. */
 export interface WorkerPool extends ShardClient {
@@ -126,9 +73,10 @@ class SlotPool implements WorkerPool {
   readonly #replication: ShardReplication;
   readonly #replicated: ReplicatedShards;
   readonly #queues: ShardQueues;
+  readonly #holders: ShardHolders;
   #requestId = 0;
   readonly #admission: PoolAdmission;
-  #fsck: FsckTotals = { shards: 0, rows: 0, differences: 0, unfinished: 0 };
+  readonly #fsck = new FsckCounter();
 
   constructor(options: WorkerPoolOptions) {
     const clock = options.clock ?? systemClock;
@@ -164,9 +112,10 @@ class SlotPool implements WorkerPool {
         admission: this.#admission,
       });
     }
+    const holders = this.#replicas === null ? this.#slots : [...this.#slots, this.#replicas.slot];
     this.#replication = new ShardReplication(
       options.replication ?? { workersMax: 1, indexBytesMax: 0 },
-      this.#holders,
+      holders,
       () => this.#queues.all(),
       (replicated) => {
         const [slot = 0] = replicated.slots;
@@ -174,13 +123,14 @@ class SlotPool implements WorkerPool {
       },
     );
     this.#replicated = this.#replication.shards;
+    this.#holders = new ShardHolders(holders, this.#slots, this.#queues, this.#replicated);
   }
 
   /** What slots report, counted here and handed on. */
   #reportsTo(options: WorkerPoolOptions, refused: RefusedRequests) {
     return {
       onStats: (slot: number, stats: WorkerStats) => {
-        this.#fsck = sumOf(this.#fsck, stats.fsck, 1);
+        this.#fsck.add(stats.fsck);
         this.#replication.report(slot, stats);
         if (slot === this.#replicas?.slot.index) this.#replicas.indexBytes = stats.indexBytes;
         options.onStats(slot, stats);
@@ -292,32 +242,30 @@ class SlotPool implements WorkerPool {
     await Promise.all(this.#slots.map((slot) => slot.setModel(projectId, modelVersion, modelJson)));
   }
 
-  async checkIndexes(): Promise<FsckTotals> {
-    const before = this.#fsck;
-    await Promise.all(this.#holders.map((slot) => slot.fsck()));
-    return sumOf(this.#fsck, before, -1);
+  checkIndexes(): Promise<FsckTotals> {
+    return this.#fsck.during(() => Promise.all(this.#holders.all.map((slot) => slot.fsck())));
   }
 
   applyCommitted(changes: readonly CommittedChange[]): void {
     for (const change of changes) {
-      for (const slot of this.#holdersOf(change)) slot.control?.committed(change);
+      for (const slot of this.#holders.of(change)) slot.control?.committed(change);
     }
   }
 
   applyCarried(carried: CarriedChanges): void {
-    for (const slot of this.#holdersOf(carried)) slot.control?.carried(carried);
+    for (const slot of this.#holders.of(carried)) slot.control?.carried(carried);
   }
 
   hint(shard: ShardKey | null, revision: number): void {
     if (shard !== null) {
-      for (const slot of this.#holdersOf(shard)) slot.control?.hint(shard, revision);
+      for (const slot of this.#holders.of(shard)) slot.control?.hint(shard, revision);
       return;
     }
-    for (const slot of this.#holders) slot.control?.hint(null, revision);
+    for (const slot of this.#holders.all) slot.control?.hint(null, revision);
   }
 
   warm(shard: ShardKey): Promise<void> {
-    return this.#slotOf(shard).warm(shard);
+    return this.#holders.ownerOf(shard).warm(shard);
   }
 
   async drain(timeoutMs: number): Promise<void> {
@@ -331,12 +279,7 @@ class SlotPool implements WorkerPool {
   async stop(): Promise<void> {
     this.#admission.isDraining = true;
     this.#replication.stop();
-    await Promise.all(this.#holders.map((slot) => slot.stop()));
-  }
-
-  /** The slots whose hosts may hold shards. */
-  get #holders(): readonly WorkerSlot[] {
-    return this.#replicas === null ? this.#slots : [...this.#slots, this.#replicas.slot];
+    await Promise.all(this.#holders.all.map((slot) => slot.stop()));
   }
 
   #call(
@@ -376,35 +319,8 @@ class SlotPool implements WorkerPool {
     return { cancel: () => slot.cancel(request) };
   }
 
-  #slotOf(shard: ShardKey): WorkerSlot {
-    return this.#slots[slotOfShard(shard, this.#slots.length)] as WorkerSlot; // below length
-  }
-
-  /** The slots whose workers answer for a shard. */
-  #holdersOf(shard: ShardKey): readonly WorkerSlot[] {
-    const owner = this.#slotOf(shard);
-    if (this.#replicated.isEmpty) return [owner];
-    const queue = this.#queues.find(shard);
-    const slots = queue && this.#replicated.slotsOf(queue);
-    if (slots === null || slots === undefined) return [owner];
-    return this.#holders.filter(({ index }) => slots.includes(index));
-  }
-
   #tooMuch(shard: ShardKey): void {
     const owner = this.#queues.find(shard);
     if (owner !== undefined) this.#replicated.tooMuch(owner);
   }
-}
-
-/** What comparisons of indexes have counted; see FsckStats. */
-export type FsckTotals = Omit<FsckStats, 'ageMs'>;
-
-/** Adds one to the other, or takes it away. */
-export function sumOf(one: FsckTotals, other: FsckTotals, sign: 1 | -1): FsckTotals {
-  return {
-    shards: one.shards + sign * other.shards,
-    rows: one.rows + sign * other.rows,
-    differences: one.differences + sign * other.differences,
-    unfinished: one.unfinished + sign * other.unfinished,
-  };
 }
