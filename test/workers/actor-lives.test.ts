@@ -9,7 +9,7 @@ describe('what an earlier life of an index, or another state, has left behind', 
     const long = ask({ slices: 2 });
     runShort();
     commit('b');
-    actor.hint(2);
+    actor.changes.hint(2);
     await settle();
     actor.damaged(new Error('damaged'));
     await ready();
@@ -25,11 +25,11 @@ describe('what an earlier life of an index, or another state, has left behind', 
     await load(1);
     const [old, next] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     source.fault = (what) => (what === 'load' ? Promise.resolve() : old.promise);
-    actor.hint(0);
+    actor.changes.hint(0);
     actor.damaged(new Error('damaged'));
     source.fault = (what) => (what === 'load' ? Promise.resolve() : next.promise);
     await expect.poll(() => actor.state, { interval: 2 }).toBe('ready');
-    actor.hint(0);
+    actor.changes.hint(0);
     old.resolve();
     await settle();
     expect(actor.state).toBe('catchingUp');
@@ -44,9 +44,9 @@ describe('what an earlier life of an index, or another state, has left behind', 
     await load(1);
     const page = Promise.withResolvers<void>();
     source.fault = () => page.promise;
-    actor.hint(0);
-    actor.hint(0);
-    actor.hint(9);
+    actor.changes.hint(0);
+    actor.changes.hint(0);
+    actor.changes.hint(9);
     expect([counts['catchUp'], actor.isEvictable, actor.depth]).toEqual([1, false, 0]);
     page.resolve();
     await ready();
@@ -82,7 +82,7 @@ describe('what an earlier life of an index, or another state, has left behind', 
   test('a change that the index refuses at once drops it', async () => {
     const { actor, load, commit, reports } = start();
     await load(1);
-    actor.committed({ ...commit('b'), changes: 'no list' });
+    actor.changes.committed({ ...commit('b'), changes: 'no list' });
     expect([actor.isLoaded, actor.state, reports]).toEqual([
       false,
       'loading',
@@ -97,8 +97,8 @@ describe('what an earlier life of an index, or another state, has left behind', 
     runShort();
     const page = Promise.withResolvers<void>();
     source.fault = () => page.promise;
-    actor.hint(0);
-    actor.committed(commit('b'));
+    actor.changes.hint(0);
+    actor.changes.committed(commit('b'));
     runLong();
     expect([actor.watermark, actor.state]).toEqual([1, 'catchingUp']);
     page.resolve();
@@ -113,8 +113,8 @@ describe('what an earlier life of an index, or another state, has left behind', 
     runShort();
     const [second, third] = [commit('b'), commit('c')];
     source.diverge(SHARD, { epoch: 2 });
-    actor.committed({ ...second, epoch: 2 });
-    actor.committed({ ...third, epoch: 2 });
+    actor.changes.committed({ ...second, epoch: 2 });
+    actor.changes.committed({ ...third, epoch: 2 });
     runLong();
     expect([actor.state, actor.isLoaded]).toEqual(['loading', false]);
     await ready();
@@ -129,7 +129,7 @@ describe('what an earlier life of an index, or another state, has left behind', 
     ask({ slices: 2 });
     runShort();
     const { pages } = source;
-    actor.committed(commit('b'));
+    actor.changes.committed(commit('b'));
     expect(runShort()).toBe(false);
     runLong();
     runShort();
@@ -166,9 +166,9 @@ describe('what an earlier life of an index, or another state, has left behind', 
       await second.promise;
       return readChanges(shard, afterRevision);
     };
-    actor.hint(0);
+    actor.changes.hint(0);
     commit('b');
-    actor.committed(commit('c'));
+    actor.changes.committed(commit('c'));
     first.resolve();
     await expect.poll(() => reads).toBe(2);
     expect([actor.state, actor.watermark, actor.lag]).toEqual(['catchingUp', 1, 2]);
@@ -182,7 +182,7 @@ describe('what an earlier life of an index, or another state, has left behind', 
     await load(1);
     take();
     source.fault = () => Promise.reject(new Error('away'));
-    actor.hint(0);
+    actor.changes.hint(0);
     await expect.poll(() => reports).toEqual(['shard_catch_up_failed']);
     expect(take()).toEqual(['settled']);
   });

@@ -112,12 +112,12 @@ describe('committed changes', () => {
     await load(2);
     const third = commit('c');
     const pages = source.pages;
-    actor.committed(third);
+    actor.changes.committed(third);
     expect([actor.watermark, actor.position.forkId]).toEqual([3, third.forkId]);
     expect(actor.tupleCount).toBe(3);
-    actor.committed(third);
-    actor.committed({ ...third, revision: 1, forkId: 'not remembered' });
-    actor.committed({ ...third, revision: 4, epoch: 0 });
+    actor.changes.committed(third);
+    actor.changes.committed({ ...third, revision: 1, forkId: 'not remembered' });
+    actor.changes.committed({ ...third, revision: 4, epoch: 0 });
     expect([actor.watermark, actor.state, source.pages]).toEqual([3, 'ready', pages]);
     expect(counts).toEqual({ load: 1, loadFailure: 0, catchUp: 0 });
   });
@@ -127,7 +127,7 @@ describe('committed changes', () => {
     await load(1);
     commit('missed');
     const third = commit('c');
-    actor.committed(third);
+    actor.changes.committed(third);
     expect([actor.watermark, actor.state, actor.lag]).toEqual([1, 'catchingUp', 2]);
     await ready();
     expect([actor.watermark, actor.tupleCount, actor.lag]).toEqual([3, 3, 0]);
@@ -140,10 +140,10 @@ describe('committed changes', () => {
     const { actor, load, commit, source, ready, ask, runShort } = start();
     await load(1);
     const second = commit('b');
-    actor.committed(second);
+    actor.changes.committed(second);
     const [{ generation }, before] = [actor, actor.index];
     source.diverge(SHARD, difference);
-    actor.committed({ ...second, ...difference });
+    actor.changes.committed({ ...second, ...difference });
     expect([actor.state, actor.isLoaded]).toEqual(['loading', false]);
     await ready();
     expect(actor.position).toMatchObject(difference);
@@ -164,7 +164,7 @@ describe('committed changes', () => {
     const second = commit('b');
     // The snapshot is of before: the change that followed it is told while it is under way.
     source.diverge(SHARD, head);
-    actor.committed(second);
+    actor.changes.committed(second);
     expect(actor.state).toBe('loading');
     source.fault = () => Promise.resolve();
     open();
@@ -177,9 +177,9 @@ describe('committed changes', () => {
 
   test('of a shard that nobody has loaded they are forgotten, and so are hints', () => {
     const { actor, commit, source } = start();
-    actor.committed(commit('a'));
-    actor.hint(0);
-    actor.hint(5);
+    actor.changes.committed(commit('a'));
+    actor.changes.hint(0);
+    actor.changes.hint(5);
     expect([actor.state, actor.lag, source.loads, source.pages]).toEqual(['unloaded', 0, 0, 0]);
   });
 
@@ -187,15 +187,15 @@ describe('committed changes', () => {
     const { actor, load, commit, source, ready } = start();
     await load(2);
     const pages = source.pages;
-    actor.hint(1);
-    actor.hint(2);
+    actor.changes.hint(1);
+    actor.changes.hint(2);
     expect([actor.state, source.pages]).toEqual(['ready', pages]);
-    actor.hint(0);
+    actor.changes.hint(0);
     expect(actor.state).toBe('catchingUp');
     await ready();
     expect(source.pages).toBe(pages + 1);
     commit('c');
-    actor.hint(3);
+    actor.changes.hint(3);
     expect([actor.state, actor.lag]).toEqual(['catchingUp', 1]);
     await ready();
     expect([actor.watermark, actor.lag]).toEqual([3, 0]);
@@ -208,7 +208,7 @@ describe('committed changes', () => {
     const waiting = ask({ minRevision: 2 });
     await ready();
     const { generation } = actor;
-    actor.committed({ ...commit('c'), changes: 'no list' });
+    actor.changes.committed({ ...commit('c'), changes: 'no list' });
     expect(reports).toEqual(['shard_index_damaged']);
     expect(actor.generation).toBeGreaterThan(generation);
     await expect.poll(() => actor.state).not.toBe('catchingUp');
@@ -231,8 +231,8 @@ describe('an evaluation that is begun', () => {
     runShort();
     expect([long.seen, beside.seen]).toEqual([[1], [1]]);
     const [second, third] = [commit('b'), commit('c')];
-    actor.committed(third);
-    actor.committed(second);
+    actor.changes.committed(third);
+    actor.changes.committed(second);
     const after = ask();
     expect(runShort()).toBe(false);
     for (let i = 0; i < 2; i++) {
@@ -292,7 +292,7 @@ describe('loads and catch-ups', () => {
     const [held, hold] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     source.fault = (what) => (what === 'load' ? hold : held).promise;
     commit('b');
-    actor.hint(2);
+    actor.changes.hint(2);
     expect(actor.state).toBe('catchingUp');
     actor.damaged(new Error('damaged'));
     expect([actor.state, actor.isLoaded]).toEqual(['loading', false]);
@@ -374,7 +374,7 @@ describe('loads and catch-ups', () => {
     ask();
     await ready();
     expect(actor.indexBytes).toBeGreaterThan(0);
-    actor.hint(0);
+    actor.changes.hint(0);
     expect(() => actor.evict()).toThrow("cannot be told 'evicted'");
   });
 });
@@ -406,7 +406,7 @@ describe('what the worker around it is told', () => {
     await load(1);
     ask({ slices: 2 });
     runShort();
-    actor.committed(commit('b'));
+    actor.changes.committed(commit('b'));
     ask();
     expect(runShort()).toBe(false);
     take();
@@ -429,7 +429,7 @@ describe('what the worker around it is told', () => {
     source.fault = () => Promise.resolve();
     await load(1);
     expect(take()).toContain('settled');
-    actor.hint(0);
+    actor.changes.hint(0);
     await ready();
     expect(take()).toEqual(['settled']);
     ask({ minRevision: 9, waitUntilMs: 5 });
@@ -492,9 +492,9 @@ describe('more than one evaluation is begun', () => {
       const [first, second] = [ask({ slices: 2 }), ask({ slices: 4 })];
       runShort();
       const change = commit('b');
-      if (how === 'change') actor.committed(change);
+      if (how === 'change') actor.changes.committed(change);
       else {
-        actor.hint(2);
+        actor.changes.hint(2);
         await settle();
       }
       while (first.seen.length < 2) runLong();
@@ -510,8 +510,8 @@ describe('more than one evaluation is begun', () => {
     const long = ask({ slices: 3 });
     runShort();
     source.fault = () => Promise.reject(new Error('away'));
-    actor.hint(0);
-    actor.committed(commit('b'));
+    actor.changes.hint(0);
+    actor.changes.committed(commit('b'));
     await ready();
     expect([reports, actor.watermark, long.seen]).toEqual([['shard_catch_up_failed'], 1, [1]]);
     runLong();
@@ -524,10 +524,10 @@ describe('more than one evaluation is begun', () => {
     const { actor, load, source, commit, ask, runShort, ready } = start();
     await load(1);
     const change = commit('b');
-    actor.committed(change);
+    actor.changes.committed(change);
     const [short, long] = [ask(), ask({ isLong: true })];
     source.diverge(SHARD, { forkId: '55' });
-    actor.committed({ ...change, forkId: '55' });
+    actor.changes.committed({ ...change, forkId: '55' });
     expect(runShort()).toBe(false);
     expect([short.seen, short.reason, actor.depth]).toEqual([[], undefined, 2]);
     await ready();
@@ -544,7 +544,7 @@ describe('what waits is served as soon as it can be', () => {
     const waiting = ask({ minRevision: 2 });
     await ready();
     const { pages } = source;
-    actor.committed(commit('b'));
+    actor.changes.committed(commit('b'));
     runShort();
     expect([waiting.seen, source.pages]).toEqual([[2], pages]);
   });
@@ -555,11 +555,11 @@ describe('what waits is served as soon as it can be', () => {
       await load(1);
       const page = Promise.withResolvers<void>();
       source.fault = () => page.promise;
-      actor.hint(0);
+      actor.changes.hint(0);
       await settle();
       const change = commit('b');
       source.diverge(SHARD, { revision: 1, forkId: actor.position.forkId });
-      actor.committed(change);
+      actor.changes.committed(change);
       expect(actor.watermark).toBe(1);
       if (fails) {
         source.fault = () => Promise.reject(new Error('away'));
@@ -581,7 +581,7 @@ describe('what waits is served as soon as it can be', () => {
     const load = Promise.withResolvers<void>();
     source.fault = (what) => (what === 'load' ? load.promise : Promise.resolve());
     const waiting = ask({ minRevision: 1 });
-    actor.hint(3);
+    actor.changes.hint(3);
     load.resolve();
     await ready();
     runShort();
@@ -603,7 +603,7 @@ describe('what waits is served as soon as it can be', () => {
   test('a hint of what is not there is looked after twice, and then forgotten', async () => {
     const { actor, load, source, counts } = start();
     await load(1);
-    actor.hint(7);
+    actor.changes.hint(7);
     expect(actor.lag).toBe(6);
     await expect.poll(() => counts['catchUp']).toBe(2);
     await expect.poll(() => actor.state).toBe('ready');
@@ -621,14 +621,14 @@ describe('settings', () => {
     const before = ask({ settingsVersion: 1 });
     const change = source.commit(SHARD, [viewer('insert', 'x', 'u')], 3);
     // Admitted before the change came, begun after it.
-    actor.committed(change);
+    actor.changes.committed(change);
     runShort();
     expect([before.seen, before.reason]).toEqual([[], 'SETTINGS_OLD']);
     const [old, same, newer] = [2, 3, 4].map((settingsVersion) => ask({ settingsVersion }));
     runShort();
     expect([old?.reason, same?.seen, newer?.seen]).toEqual(['SETTINGS_OLD', [2], [2]]);
     // A change of a writer that knew older ones does not lower it.
-    actor.committed(source.commit(SHARD, [viewer('insert', 'y', 'u')], 2));
+    actor.changes.committed(source.commit(SHARD, [viewer('insert', 'y', 'u')], 2));
     expect(ask({ settingsVersion: 2 }).reason).toBe('SETTINGS_OLD');
   });
 
@@ -688,7 +688,7 @@ describe('another history', () => {
     const { actor, ask, load, commit, ready, counts, runShort } = start();
     await load(1);
     const changes = Array.from({ length: 40 }, (_, i) => commit(`c${i}`));
-    for (const change of changes) actor.committed(change);
+    for (const change of changes) actor.changes.committed(change);
     expect(actor.watermark).toBe(41);
     const [old, recent] = [changes[3], changes[30]];
     ask({ minRevision: recent?.revision ?? 0, forkId: recent?.forkId ?? '' });
@@ -718,8 +718,8 @@ describe('carried changes', () => {
     await load(2);
     const changes = [commit('a'), commit('b'), commit('c')];
     const { pages } = source;
-    actor.committed(changes[0] as CommittedChange);
-    actor.carried(carriedOf(source, 2, changes));
+    actor.changes.committed(changes[0] as CommittedChange);
+    actor.changes.carried(carriedOf(source, 2, changes));
     const probe = ask({ minRevision: 5, forkId: source.head(SHARD).forkId });
     runShort();
     expect([actor.watermark, probe.seen, source.pages]).toEqual([5, [5], pages]);
@@ -730,7 +730,7 @@ describe('carried changes', () => {
     await load(1);
     commit('missed');
     const changes = [commit('b')];
-    actor.carried(carriedOf(source, 2, changes));
+    actor.changes.carried(carriedOf(source, 2, changes));
     expect(actor.watermark).toBe(1);
     await ready();
     expect([actor.watermark, actor.tupleCount]).toEqual([3, 3]);
@@ -738,11 +738,11 @@ describe('carried changes', () => {
 
   test('that follow another stamp than the one here drop the index; those of a shard that is not here do nothing', async () => {
     const { actor, source, load, commit, ready, counts } = start();
-    actor.carried(carriedOf(source, 0, []));
+    actor.changes.carried(carriedOf(source, 0, []));
     expect(actor.state).toBe('unloaded');
     await load(2);
     const change = commit('c');
-    actor.carried(carriedOf(source, 2, [change], { forkIdAtStart: '99' }));
+    actor.changes.carried(carriedOf(source, 2, [change], { forkIdAtStart: '99' }));
     await ready();
     expect([counts['load'], actor.watermark]).toEqual([2, 3]);
   });
@@ -750,10 +750,10 @@ describe('carried changes', () => {
   test('a lost history drops the index, unless it stands at the head already', async () => {
     const { actor, source, load, ready, counts } = start();
     await load(3);
-    actor.carried(carriedOf(source, 5, [], { isLost: true }));
+    actor.changes.carried(carriedOf(source, 5, [], { isLost: true }));
     expect([actor.state, counts['load']]).toEqual(['ready', 1]);
     source.diverge(SHARD, { revision: 1, forkId: '7920' });
-    actor.carried(carriedOf(source, 3, [], { isLost: true }));
+    actor.changes.carried(carriedOf(source, 3, [], { isLost: true }));
     await ready();
     expect([counts['load'], actor.watermark]).toEqual([2, 1]);
   });

@@ -72,7 +72,7 @@ test('a change that skips a seq is never applied: the shard is loaded again', as
   source.commit(SHARD, [viewer('insert', 'b', 'u')]);
   source.commit(SHARD, [viewer('insert', 'c', 'u')]);
   const { generation } = actor;
-  actor.hint(3);
+  actor.changes.hint(3);
   await expect.poll(() => actor.generation, { interval: 2 }).toBeGreaterThan(generation);
   await expect.poll(() => actor.watermark, { interval: 2 }).toBe(3);
   expect(reports).toEqual([

@@ -284,7 +284,7 @@ test('a lost owner ends it, and what was shown stays shown', async () => {
   await untilLocalReplica(fixture, 1);
   // Ahead of what the gateway knows: shown all the same.
   source.commit(SHARD, [viewer('insert', 'ahead', 'u')]);
-  nears[0]?.localReplicas?.host.actor(SHARD)?.hint(0);
+  nears[0]?.localReplicas?.host.actor(SHARD)?.changes.hint(0);
   await expect.poll(() => allows(pool, 1, 'ahead'), WAIT).toBe(true);
   transports[OWNER]?.crash();
   await expect.poll(() => pool.isReady, WAIT).toBe(true);
@@ -365,8 +365,8 @@ test(`Checks never go back, on this thread or in a worker, while the shard chang
         committed += 1;
         const mine = committed;
         // Committed, and not yet known to the gateway: a replica may see it all the same.
-        if (random.next() < 0.5) transports[OWNER]?.host?.actor(SHARD)?.hint(0);
-        if (random.next() < 0.5) nears.at(-1)?.localReplicas?.host.actor(SHARD)?.hint(0);
+        if (random.next() < 0.5) transports[OWNER]?.host?.actor(SHARD)?.changes.hint(0);
+        if (random.next() < 0.5) nears.at(-1)?.localReplicas?.host.actor(SHARD)?.changes.hint(0);
         await pause(6);
         if (random.next() < 0.8) pool.applyCommitted([change]); // else lost
         acknowledged = Math.max(acknowledged, mine);

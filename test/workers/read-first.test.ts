@@ -36,7 +36,7 @@ test('over a loaded shard it is read before it begins, so that changes go on mea
   const probe = ask({ isReadFirst: true, readSlices: 2 });
   runLong();
   expect(actor.isInUse).toBe(false);
-  actor.committed(commit('b'));
+  actor.changes.committed(commit('b'));
   expect(actor.watermark).toBe(2);
   runLong();
   runShort();

@@ -177,7 +177,7 @@ test(`reads of a spread shard never go back, while it changes, spreads and worke
         // Committed, and not yet known to the gateway: a replica may see it all the same.
         const mine = committed;
         if (random.next() < 0.7) {
-          transports[random.below(WORKERS)]?.host?.actor(SHARD)?.hint(0);
+          transports[random.below(WORKERS)]?.host?.actor(SHARD)?.changes.hint(0);
         }
         await pause(8);
         if (random.next() < 0.7) pool.applyCommitted([change]); // else lost

@@ -54,7 +54,7 @@ export class HeadPoll {
         headRevision.epoch === epoch &&
         headRevision.revision === revision &&
         headRevision.forkId === forkId;
-      if (!isSame) actor.hint(0);
+      if (!isSame) actor.changes.hint(0);
     }
   }
 }

@@ -120,7 +120,7 @@ export class LocalReplica {
     const nowMs = this.#options.clock.monotonicMs();
     if (nowMs < this.#lookAtMs) return;
     this.#lookAtMs = nowMs + LOOK_AGAIN_MS;
-    this.#host.actor(shard)?.hint(0);
+    this.#host.actor(shard)?.changes.hint(0);
   }
 
   /** What of a message is reported within what is left of a turn. The rest is caught up with, when a read asks for it. */

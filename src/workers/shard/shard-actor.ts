@@ -1,25 +1,19 @@
-import type { CarriedChanges, CommittedChange } from '../../model/packed-changes.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import type { ShownPlace } from '../../protocol/shown-revisions.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
-import { mustReload } from '../../store/changes.ts';
-import type { ChangePage, HeadRevision, ShardPosition, StoredChange } from '../../store/changes.ts';
+import type { HeadRevision, ShardPosition } from '../../store/changes.ts';
 import type { Demand, Job } from '../jobs/job.ts';
 import { Callbacks } from './callbacks.ts';
-import { catchUp, type CatchUpShard, type PageOutcome } from './catch-up.ts';
-import { HeldChanges } from './held-changes.ts';
 import type { IndexUser, ShardIndex } from './ports.ts';
 import { nextActorState } from './shard-actor-state.ts';
 import type { ActorEvent, ActorState } from './shard-actor-state.ts';
+import { type ChangedShard, ShardChanges } from './shard-changes.ts';
 import { unavailable } from './shard-errors.ts';
 import { ShardJobs } from './shard-jobs.ts';
 import { type LoadHost, ShardLoad } from './shard-load.ts';
 import { type MailboxShard, ShardMailbox } from './shard-mailbox.ts';
 import { ShardRevision, type Verdict } from './shard-revision.ts';
-
-/** How long a caught-up shard waits before it looks again for a revision that somebody asked for. */
-const BEHIND_RETRY_MS = 20;
 
 /** What an actor needs of the worker around it. */
 export interface ActorHost extends LoadHost {
@@ -45,7 +39,7 @@ export interface ActorHost extends LoadHost {
  * shard-actor-state.ts. Everything runs on the worker's thread; between an await and the next one
  * nothing else touches the actor.
  */
-export class ShardActor implements IndexUser, MailboxShard, CatchUpShard {
+export class ShardActor implements IndexUser, MailboxShard, ChangedShard {
   readonly key: ShardKey;
   /** Where it says how far it has shown the shard, if others answer for it as well; kept by the host. */
   shown: ShownPlace | null = null;
@@ -56,12 +50,9 @@ export class ShardActor implements IndexUser, MailboxShard, CatchUpShard {
   /** The begun ones all see the present revision; changes wait until there is none. */
   readonly #jobs = new ShardJobs();
   readonly #mailbox: ShardMailbox;
-  readonly #onResumed = new Callbacks();
+  /** Those that its index takes in. */
+  readonly changes: ShardChanges;
   readonly #onWarm = new Callbacks();
-  #held = new HeldChanges();
-  /** Highest revision known to exist. */
-  #headRevision = 0;
-  #retryTimer: NodeJS.Timeout | null = null;
   /** The latest. */
   #load: ShardLoad | null = null;
   /** Kept by the host: whether it stands in the line of short, of long work. */
@@ -72,6 +63,7 @@ export class ShardActor implements IndexUser, MailboxShard, CatchUpShard {
     this.key = key;
     this.#host = host;
     this.#mailbox = new ShardMailbox(this, host, this.#jobs, this.#revision);
+    this.changes = new ShardChanges(this, host, this.#jobs, this.#revision, this.#mailbox);
   }
 
   get state(): ActorState {
@@ -108,7 +100,7 @@ export class ShardActor implements IndexUser, MailboxShard, CatchUpShard {
   }
 
   get lag(): number {
-    return this.isLoaded ? Math.max(0, this.#headRevision - this.watermark) : 0;
+    return this.isLoaded ? this.changes.lag : 0;
   }
 
   /** Jobs waiting, runnable or suspended. */
@@ -157,36 +149,6 @@ export class ShardActor implements IndexUser, MailboxShard, CatchUpShard {
     return this.#mailbox.runLong(sliceEndMs, mark);
   }
 
-  /** A committed change, from whichever way, in whatever order, any number of times. */
-  committed(change: CommittedChange): void {
-    this.#headRevision = Math.max(this.#headRevision, change.revision);
-    if (!this.isLoaded && this.#state !== 'loading') return;
-    if (this.#state !== 'ready' || this.#jobs.hasBegun) {
-      this.#held.add(change); // dropped when full: the revision is known, and caught up
-      return;
-    }
-    this.#applyCommitted(change);
-    this.#mailbox.promote();
-  }
-
-  /** What a look at the head revision found beside it: changes after one that was known, or a lost history. */
-  carried(carried: CarriedChanges): void {
-    if (this.#revision.isOtherThan(carried)) {
-      this.#startLoad('diverged');
-      return;
-    }
-    const { projectId, tenantId, epoch } = carried;
-    for (const change of carried.changes) {
-      this.committed({ projectId, tenantId, epoch, ...change });
-    }
-  }
-
-  /** The shard is said to have reached `revision`; 0 is "look". Loads nothing. */
-  hint(revision: number): void {
-    this.#headRevision = Math.max(this.#headRevision, revision);
-    if (this.isLoaded && (revision === 0 || revision > this.watermark)) this.#startCatchUp();
-  }
-
   /** Loads the index unless there is one; `onDone` is called when it is there, or could not be loaded. */
   warm(onDone: () => void): void {
     if (this.isLoaded) {
@@ -227,13 +189,17 @@ export class ShardActor implements IndexUser, MailboxShard, CatchUpShard {
   sweep(nowMs: number): void {
     if (!this.#jobs.hasWaiting) return;
     this.#mailbox.sweep(nowMs, this.isLoaded ? undefined : this.#load?.leftMs);
-    if (!this.#jobs.hasWaiting) this.#host.settled(this);
+    if (!this.#jobs.hasWaiting) this.settled();
   }
 
-  // --- for ShardMailbox ----------------------------------------------------------------------------
+  // --- for ShardMailbox and ShardChanges ----------------------------------------------------------
 
-  get isChangeWaiting(): boolean {
-    return !this.#held.isEmpty || !this.#onResumed.isEmpty;
+  moved(event: ActorEvent): void {
+    this.#state = nextActorState(this.#state, event);
+  }
+
+  settled(): void {
+    this.#host.settled(this);
   }
 
   waits(): void {
@@ -248,31 +214,20 @@ export class ShardActor implements IndexUser, MailboxShard, CatchUpShard {
     this.#host.longRunnable(this);
   }
 
-  resumed(): void {
-    this.#onResumed.run();
-    if (!this.#held.isEmpty) this.#applyHeld();
-  }
-
   // --- loading --------------------------------------------------------------------------------
 
   /** Somebody waits: load, reload an older epoch, or catch up. */
   wake(): void {
     if (this.#state === 'unloaded') this.#startLoad('wanted');
-    else if (this.#state === 'ready') this.#startCatchUp();
-  }
-
-  #moved(event: ActorEvent): void {
-    this.#state = nextActorState(this.#state, event);
+    else if (this.#state === 'ready') this.changes.startCatchUp();
   }
 
   #drop(event: ActorEvent): void {
-    this.#moved(event);
+    this.moved(event);
     this.#generation += 1;
     this.#revision.drop();
-    this.#held = new HeldChanges();
-    if (this.#retryTimer !== null) clearTimeout(this.#retryTimer);
-    this.#retryTimer = null;
-    this.#host.settled(this);
+    this.changes.drop();
+    this.settled();
   }
 
   #startLoad(event: 'wanted' | 'diverged'): void {
@@ -280,8 +235,8 @@ export class ShardActor implements IndexUser, MailboxShard, CatchUpShard {
       this.shown?.revisions.void(this.shown.place);
       this.#drop(event);
       this.#jobs.waitAgain();
-      this.#host.waits?.(this);
-    } else this.#moved(event);
+      this.waits();
+    } else this.moved(event);
     this.#generation += 1;
     const generation = this.#generation;
     const load = new ShardLoad(this.key, this.#host, this);
@@ -301,146 +256,34 @@ export class ShardActor implements IndexUser, MailboxShard, CatchUpShard {
   }
 
   #loaded(index: ShardIndex, headRevision: HeadRevision): void {
-    this.#moved('loaded');
+    this.moved('loaded');
     assert(!this.#jobs.hasBegun, 'nothing is begun before there is an index');
     this.#host.counted('load');
     this.#revision.begin(index, headRevision);
     this.reportShown();
-    this.#headRevision = Math.max(this.#headRevision, headRevision.revision);
+    this.changes.known(headRevision.revision);
     this.#jobs.failWaiting(
       () => unavailable('the epoch of the shard has changed'),
       (job) => job.scope.epoch !== headRevision.epoch,
     );
-    this.#applyHeld();
+    this.changes.applyHeld();
     this.#mailbox.promote();
-    this.#host.settled(this);
+    this.settled();
     this.#onWarm.run();
-    if (this.#jobs.hasWaiting || this.#headRevision > this.watermark) this.#startCatchUp();
+    if (this.#jobs.hasWaiting || this.changes.lag > 0) this.changes.startCatchUp();
   }
 
   #loadFailed(error: unknown): void {
-    this.#moved('loadFailed');
+    this.moved('loadFailed');
     this.#host.counted('loadFailure');
     this.#host.report('shard_load_failed', this.key, error);
-    this.#held = new HeldChanges();
+    this.changes.drop();
     this.#jobs.failWaiting(() =>
       error instanceof AppError && error.reason === 'SHARD_TOO_LARGE'
         ? error
         : unavailable('the shard could not be loaded', error),
     );
-    this.#host.settled(this);
+    this.settled();
     this.#onWarm.run();
-  }
-
-  // --- changes --------------------------------------------------------------------------------
-
-  #applyCommitted(change: CommittedChange): void {
-    const { epoch, revision } = this.#revision.position;
-    if (change.epoch < epoch) return;
-    if (change.epoch > epoch) {
-      this.#startLoad('diverged');
-      return;
-    }
-    if (change.revision <= revision) {
-      if (this.#revision.contradicts(change.revision, change.forkId)) this.#startLoad('diverged');
-      return;
-    }
-    if (change.revision > revision + 1) {
-      this.#startCatchUp();
-      return;
-    }
-    this.#apply(change);
-  }
-
-  /** The next revision, whole, in one step. */
-  #apply(change: StoredChange): void {
-    try {
-      assert(!this.#jobs.hasBegun, 'the revision stands still while an evaluation is begun');
-      this.#revision.apply(change);
-      this.reportShown();
-    } catch (error) {
-      this.damaged(error);
-    }
-  }
-
-  #applyHeld(): void {
-    if (this.#state !== 'ready' || this.#jobs.hasBegun) return;
-    const held = this.#held.take();
-    if (held.length === 0) return;
-    for (const change of held) {
-      if (this.#state !== 'ready') return;
-      this.#applyCommitted(change);
-    }
-    this.#mailbox.promote();
-  }
-
-  #startCatchUp(): void {
-    if (this.#state !== 'ready') return;
-    this.#moved('wanted');
-    if (this.#retryTimer !== null) clearTimeout(this.#retryTimer);
-    this.#retryTimer = null;
-    const generation = this.#generation;
-    this.#host.counted('catchUp');
-    catchUp(this, this.#host.source)
-      .then(
-        (outcome) => {
-          if (generation !== this.#generation) return;
-          if (outcome === 'diverged') this.#startLoad('diverged');
-          else this.#caughtUp();
-        },
-        (error: unknown) => {
-          if (generation === this.#generation) this.#catchUpFailed(error);
-        },
-      )
-      .catch((error: unknown) => this.#host.failed(error));
-  }
-
-  whenResumed(callback: () => void): void {
-    this.#onResumed.add(callback);
-  }
-
-  /** Only this moves the watermark while catching up, so a page still fits when it is applied. */
-  applyPage(page: ChangePage, generation: number): PageOutcome {
-    if (generation !== this.#generation) return 'dropped';
-    if (mustReload(this.position, page)) return 'diverged';
-    this.#headRevision = Math.max(this.#headRevision, page.headRevision.revision);
-    for (const change of page.changes) {
-      this.#apply(change);
-      if (generation !== this.#generation) return 'dropped';
-    }
-    this.#mailbox.promote();
-    return this.watermark >= page.headRevision.revision ? 'caughtUp' : 'applied';
-  }
-
-  #caughtUp(): void {
-    this.#moved('caughtUp');
-    this.#applyHeld();
-    this.#mailbox.promote();
-    this.#host.settled(this);
-    if (this.#state !== 'ready') return;
-    // A revision was named that the last page did not show: look again shortly; without waiters only
-    // once, since a hint may be wrong, and the poll is the backstop.
-    const isBehind = this.#headRevision > this.watermark;
-    this.#headRevision = this.watermark;
-    if (isBehind || this.#jobs.hasWaiting) this.#retryLater();
-  }
-
-  #catchUpFailed(error: unknown): void {
-    this.#moved('catchUpFailed');
-    this.#host.report('shard_catch_up_failed', this.key, error);
-    this.#jobs.failWaiting(() => unavailable('the changes of the shard could not be read', error));
-    this.#applyHeld();
-    this.#host.settled(this);
-  }
-
-  #retryLater(): void {
-    this.#retryTimer ??= setTimeout(() => {
-      this.#retryTimer = null;
-      try {
-        this.wake();
-      } catch (error) {
-        this.#host.failed(error);
-      }
-    }, BEHIND_RETRY_MS);
   }
 }

@@ -109,7 +109,7 @@ async function reaches(
     if (performance.now() > deadline) {
       throw new Error(`the index did not reach seq ${headRevision.revision} in ${PATIENCE_MS} ms`);
     }
-    actor.hint(headRevision.revision);
+    actor.changes.hint(headRevision.revision);
     await sleep(LOOK_AGAIN_MS);
   }
   if (!isSame()) return false;
@@ -120,7 +120,7 @@ async function reaches(
   )
     return true;
   // What the store says of its history is for the actor to follow.
-  actor.hint(0);
+  actor.changes.hint(0);
   return false;
 }
 

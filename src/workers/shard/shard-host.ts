@@ -239,7 +239,7 @@ export class ShardHost {
         });
         break;
       case 'committed':
-        this.actor(message.change)?.committed(message.change);
+        this.actor(message.change)?.changes.committed(message.change);
         break;
       case 'warm':
         this.#warm(this.#actors.of(message.shard), message.ackId);
@@ -254,11 +254,11 @@ export class ShardHost {
         this.#actors.leave(message.shard, message.isOwner);
         break;
       case 'carried':
-        this.actor(message.carried)?.carried(message.carried);
+        this.actor(message.carried)?.changes.carried(message.carried);
         break;
       case 'hint':
         if (message.shard === null) void this.poll();
-        else this.actor(message.shard)?.hint(message.revision);
+        else this.actor(message.shard)?.changes.hint(message.revision);
         break;
     }
   }

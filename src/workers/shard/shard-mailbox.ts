@@ -19,14 +19,16 @@ import type { ShardRevision, Verdict } from './shard-revision.ts';
 /** What a mailbox needs of its shard. */
 export interface MailboxShard extends JobShard {
   readonly key: ShardKey;
-  /** Whether a change waits for the end of the begun evaluations. */
-  readonly isChangeWaiting: boolean;
+  readonly changes: {
+    /** Whether one waits for the end of the begun evaluations. */
+    readonly isWaiting: boolean;
+    /** The last begun evaluation has ended. */
+    resumed(): void;
+  };
   /** There are short jobs that can run. */
   shortWork(): void;
   /** There are long ones, or begun ones. */
   longWork(): void;
-  /** The last begun evaluation has ended. */
-  resumed(): void;
   /** Jobs wait for a newer state of the shard: it is swept until none does. */
   waits(): void;
   /** A job waits: the shard is loaded, or catches up. */
@@ -190,7 +192,7 @@ export class ShardMailbox {
   /** New jobs wait once a change waits for the begun ones: else it would wait for ever. */
   get #mayStart(): boolean {
     if (!this.#jobs.hasBegun) return true;
-    return this.#jobs.canAcquire && !this.#shard.isChangeWaiting;
+    return this.#jobs.canAcquire && !this.#shard.changes.isWaiting;
   }
 
   readonly #mayBegin = (): boolean => this.#mayStart;
@@ -202,7 +204,7 @@ export class ShardMailbox {
       this.#shard.longWork();
       return;
     }
-    if (!this.#jobs.hasBegun) this.#shard.resumed();
+    if (!this.#jobs.hasBegun) this.#shard.changes.resumed();
   }
 
   #runJob(
