@@ -3,10 +3,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
-import { startEmbeddedPostgres } from '../src/store/embedded-postgres.ts';
-import { migrate } from '../src/store/migrate.ts';
-import { clientConfig } from '../src/store/pool.ts';
-import { INDEX_SESSION, type IndexAsk, readIndex } from '../src/store/sql/read-index.ts';
+import { startEmbeddedPostgres } from '../src/store/embedded/embedded-postgres.ts';
+import { migrate } from '../src/store/migrations/migrate.ts';
+import { clientConfig } from '../src/store/postgres/pool.ts';
+import { INDEX_SESSION, type IndexAsk, readIndex } from '../src/store/sql/reads/read-index.ts';
 import { atEnd, withCleanup } from './harness/cleanup.ts';
 import { quantile, report } from './harness/options.ts';
 

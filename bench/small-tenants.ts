@@ -1,12 +1,12 @@
 /** Bytes of the process a small tenant, what of them is accounted for, and CPU of its first Check and later ones, without PostgreSQL. [TENANTS] [LIMIT_MIB] [TUPLES] */
 import type { ShardKey } from '../src/model/relation-tuple.ts';
 import { RAW_FIELDS, type RequestBatch, rawOpcode } from '../src/protocol/messages.ts';
-import { systemClock } from '../src/shared/clock.ts';
-import type { HeadRevision } from '../src/store/changes.ts';
-import type { SnapshotSink } from '../src/store/snapshot.ts';
-import { PackingShardIndex } from '../src/workers/shard/packing-index.ts';
-import { ShardHost } from '../src/workers/shard/shard-host.ts';
-import { WORKER_DEFAULTS } from '../src/workers/shard/worker-settings.ts';
+import { systemClock } from '../src/shared/time/clock.ts';
+import type { HeadRevision } from '../src/store/feed/changes.ts';
+import type { SnapshotSink } from '../src/store/feed/snapshot.ts';
+import { ShardHost } from '../src/workers/host/shard-host.ts';
+import { WORKER_DEFAULTS } from '../src/workers/host/worker-settings.ts';
+import { PackingShardIndex } from '../src/workers/indexes/packing-index.ts';
 import { DATASET_MODEL_JSON } from '../test/support/dataset/model.ts';
 import { MemoryShardSource } from '../test/workers/memory-shard-source.ts';
 import { numberArgument, report } from './harness/options.ts';

@@ -2,10 +2,10 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startEmbeddedPostgres } from '../src/store/embedded-postgres.ts';
-import { migrate } from '../src/store/migrate.ts';
-import { createPool } from '../src/store/pool.ts';
-import { loadSnapshot } from '../src/store/snapshot.ts';
+import { startEmbeddedPostgres } from '../src/store/embedded/embedded-postgres.ts';
+import { loadSnapshot } from '../src/store/feed/snapshot.ts';
+import { migrate } from '../src/store/migrations/migrate.ts';
+import { createPool } from '../src/store/postgres/pool.ts';
 import { atEnd, withCleanup } from './harness/cleanup.ts';
 import { numberArgument, OPTIONS, quantile, report } from './harness/options.ts';
 

@@ -7,8 +7,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Pool } from 'pg';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../src/store/embedded-postgres.ts';
-import { createPool } from '../src/store/pool.ts';
+import {
+  type EmbeddedPostgres,
+  startEmbeddedPostgres,
+} from '../src/store/embedded/embedded-postgres.ts';
+import { createPool } from '../src/store/postgres/pool.ts';
 import { atEnd, withCleanup } from './harness/cleanup.ts';
 import { treeCpuSecondsOf } from './harness/cpu.ts';
 import { contestantsOf, SCOPE, startFilled, worldOf } from './harness/filled-service.ts';

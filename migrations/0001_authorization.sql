@@ -865,7 +865,7 @@ begin
 end
 $$;
 
--- Applies a group of write requests in one transaction (services/write-group.ts makes the arguments), for
+-- Applies a group of write requests in one transaction (services/write-groups/write-group.ts makes the arguments), for
 -- the instance r_instance. SQLSTATE GH002 where it is not registered: nothing was applied by this statement.
 -- The tuples fit what their projects asked for as of s_rules (by shard; null: nobody looked). SQLSTATE GH003
 -- where a project asks for something else: nothing was applied, by this statement or an earlier one with the

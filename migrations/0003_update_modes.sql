@@ -139,7 +139,7 @@ $$;
 -- ===========================================================================
 
 -- As gatehouse_write, for a group in which updates ask something of the tuple that they are about. A request with such
--- an update shares no identity with another request of the group: the client sees to that (services/update-modes.ts).
+-- an update shares no identity with another request of the group: the client sees to that (services/write-groups/update-modes.ts).
 -- So each asks about what was stored before the group.
 --
 --   i_at, d_at      the position of the update in its request, 1 is the first

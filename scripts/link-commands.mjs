@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 
 const BIN = join(dirname(fileURLToPath(import.meta.url)), '..', 'node_modules', '.bin');
 
-/** What loads a program that was made for glibc, as the Node.js of the dependencies is (src/store/embedded-postgres-binaries.ts). */
+/** What loads a program that was made for glibc, as the Node.js of the dependencies is (src/store/embedded/embedded-postgres-binaries.ts). */
 const LOADERS = { x64: '/lib64/ld-linux-x86-64.so.2', arm64: '/lib/ld-linux-aarch64.so.1' };
 
 /** The Node.js that a dependency brings, which scripts find first on their PATH. False where none does, or it does not run, as with musl. */

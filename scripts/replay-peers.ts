@@ -11,8 +11,8 @@
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { readPeerFile } from '../src/cli/models/read-peer-file.ts';
-import { runSuite } from '../src/cli/models/run-suite.ts';
+import { readPeerFile } from '../src/cli/models/files/read-peer-file.ts';
+import { runSuite } from '../src/cli/models/files/run-suite.ts';
 import { readOpenFgaDsl } from '../src/language/openfga/read-openfga-model.ts';
 import { readSuiteFile } from '../src/language/openfga/read-suite-file.ts';
 import { importPeerModel } from '../src/language/peers/import-peer-model.ts';

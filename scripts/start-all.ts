@@ -20,8 +20,8 @@ import { secretVariablesIn } from '../src/config/load-options.ts';
 import { OPTIONS } from '../src/config/options.ts';
 import { NOTIFY_OPTIONS } from '../src/notify/service/settings.ts';
 import { secretVariables } from '../src/runner/secrets/own-secrets.ts';
-import { hideFromOtherProcesses } from '../src/shared/process-control.ts';
-import { onStopSignals } from '../src/shared/stop-signals.ts';
+import { hideFromOtherProcesses } from '../src/shared/process/process-control.ts';
+import { onStopSignals } from '../src/shared/process/stop-signals.ts';
 
 /** Ports besides the defaults of the services: their metrics ports would be the same, or none. */
 const DEFAULTS: Readonly<Record<string, string>> = {

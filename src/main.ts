@@ -1,7 +1,7 @@
-import { openDatabase } from './authz/database.ts';
-import { boundHeapGrowth } from './authz/index-share.ts';
+import { openDatabase } from './authz/database/database.ts';
 import { PostgresWatch } from './authz/postgres-watch.ts';
-import { instancesOf, supervise } from './authz/supervise.ts';
+import { instancesOf, supervise } from './authz/supervisor/supervise.ts';
+import { boundHeapGrowth } from './authz/workers/index-share.ts';
 import { loadConfigOrExit } from './config/load-config.ts';
 import { OPTIONS } from './config/options.ts';
 import { Readiness } from './gateway/readiness.ts';
@@ -9,8 +9,8 @@ import { plainTextWarning } from './http/host-allow-list.ts';
 import { packageVersion } from './observability/build-info.ts';
 import { createLogger, eventLogOf, localUrl, reportToTerminal } from './observability/logger.ts';
 import { exitOnFailure, stopOnSignals } from './observability/stop-on-signals.ts';
-import { DatabaseTime } from './shared/database-clock.ts';
-import { hideFromOtherProcesses } from './shared/process-control.ts';
+import { hideFromOtherProcesses } from './shared/process/process-control.ts';
+import { DatabaseTime } from './shared/time/database-clock.ts';
 
 /** Exit codes: 0 after a graceful stop, 1 for a failure, 2 for settings that are wrong. */
 const EXIT_USAGE = 2;

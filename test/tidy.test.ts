@@ -3,7 +3,7 @@
  * file may be, and what no file may say. What may import what is the table in test/modules.ts.
  */
 import { existsSync, globSync, readFileSync } from 'node:fs';
-import { join } from 'node:path/posix';
+import { dirname, join } from 'node:path/posix';
 import { describe, expect, test } from 'vitest';
 import { idsTested, invariantsOf, specFaults } from '../scripts/code-docs/invariants.ts';
 import { IMPORT_RULES, ROOMS } from './modules.ts';
@@ -23,6 +23,18 @@ import {
 
 const LINES_MAX = 450;
 const TEST_LINES_MAX = 1000;
+/** Files of a folder of src, besides tests. */
+const FOLDER_FILES_MAX = 15;
+/** Folders that have more: as many as they may have. */
+const LARGE_FOLDERS: Readonly<Record<string, number>> = {
+  'src/runner/api': 19,
+  'src/runner/host/sandbox': 22,
+  'src/runner/host/tools': 18,
+  'src/runner/language': 41,
+  'src/runner/scheduler': 30,
+  'src/runner/secrets': 30,
+  'src/runner/sync': 33,
+};
 
 /** What no file may hold, in parts so that this file may be searched too, and what to write instead. */
 const BANNED: readonly (readonly [RegExp, string])[] = [
@@ -146,6 +158,18 @@ test('no file is too long', () => {
     return lines > max ? [`${path}: ${lines} lines > ${max}`] : [];
   });
   expect(errors).toEqual([]);
+});
+
+test('no folder of src has too many files', () => {
+  const files = sources.filter(
+    (path) => !path.endsWith('.test.ts') && !path.startsWith('src/gen/'),
+  );
+  const sizes = Map.groupBy(files, dirname);
+  expect(sizes.size).toBeGreaterThan(100);
+  const large = [...sizes].filter(([, { length }]) => length > FOLDER_FILES_MAX);
+  expect(Object.fromEntries(large.map(([folder, { length }]) => [folder, length]))).toEqual(
+    LARGE_FOLDERS,
+  );
 });
 
 /** V8 makes a dictionary of each (findings/v8-literal-with-accessors-is-a-dictionary.sh). A class has its members two columns in. */

@@ -26,7 +26,7 @@ import http from 'node:http';
 import net from 'node:net';
 import pg from ${urlOf('node_modules/pg/lib/index.js')};
 import { createHttpServer } from ${urlOf('src/http/listener/http-server.ts')};
-import { spawnNative } from ${urlOf('src/shared/native-spawn.ts')};
+import { spawnNative } from ${urlOf('src/shared/process/native-spawn.ts')};
 `;
 
 const folder = new CaseFolder({ setupFiles: [resolve('test/support/unit-guard.ts')] });

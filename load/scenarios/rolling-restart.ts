@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { atEnd } from '../../bench/harness/cleanup.ts';
 import { type Service, startService } from '../../bench/harness/service.ts';
-import { startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
-import { migrate } from '../../src/store/migrate.ts';
+import { startEmbeddedPostgres } from '../../src/store/embedded/embedded-postgres.ts';
+import { migrate } from '../../src/store/migrations/migrate.ts';
 import { freePorts, startBalancer } from '../../test/rollout/balancer.ts';
 import { type Scenario, askOf, stageFigures } from './scenario.ts';
 

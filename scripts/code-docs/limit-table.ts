@@ -213,13 +213,14 @@ export const LIMITS: readonly LimitRow[] = [
   },
   {
     what: 'reads waiting for the read index',
-    limit: '`GATEWAY_WORKERS` × `GATEWAY_WORKER_QUEUE_MAX`, {services/read-index.WAIT_MAX_MS}',
+    limit:
+      '`GATEWAY_WORKERS` × `GATEWAY_WORKER_QUEUE_MAX`, {services/reads/read-index.WAIT_MAX_MS}',
     beyond: 'resource_exhausted; unavailable',
   },
   {
     what: 'shards in one query of it, changes beside them',
     limit:
-      '{sql/read-index.INDEX_ASKS_MAX}; {sql/read-index.CARRIED_BYTES_MAX}, {sql/read-index.CARRIED_ROWS_PER_SHARD} a shard',
+      '{sql/reads/read-index.INDEX_ASKS_MAX}; {sql/reads/read-index.CARRIED_BYTES_MAX}, {sql/reads/read-index.CARRIED_ROWS_PER_SHARD} a shard',
     beyond: 'the next query; read by the worker',
   },
 ];

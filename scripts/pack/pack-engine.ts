@@ -43,9 +43,9 @@ function includeScript(out: string): void {
   const licence = readFileSync(join(from, 'LICENSE'), 'utf8');
   const head = `/* ${SCRIPT}\n${licence} */\nconst module = { exports: {} };\n`;
   writeFileSync(join(to, SCRIPT), `${head}${script}\nexport default module.exports;\n`);
-  const user = join(out, 'model/ip-address.js');
+  const user = join(out, 'model/cel/ip-address.js');
   const text = readFileSync(user, 'utf8');
-  const changed = text.replace(`from '${SCRIPT}'`, `from '../included/${SCRIPT}'`);
+  const changed = text.replace(`from '${SCRIPT}'`, `from '../../included/${SCRIPT}'`);
   if (changed === text) throw new Error(`${user} does not import ${SCRIPT}`);
   writeFileSync(user, changed);
 }

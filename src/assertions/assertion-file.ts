@@ -3,9 +3,9 @@ import { canonicalJson, type JsonObject, type JsonValue } from '../model/canonic
 import { checkConditionName, checkJson, checkNamespace, checkRelation } from '../model/names.ts';
 import type { RelationTuple, Subject, TupleKey } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
-import { microsecondsOf, parseTimestamp } from '../shared/instant.ts';
-import { compareUtf8 } from '../shared/utf8-order.ts';
-import { utf8Length } from '../shared/utf8.ts';
+import { compareUtf8 } from '../shared/text/utf8-order.ts';
+import { utf8Length } from '../shared/text/utf8.ts';
+import { microsecondsOf, parseTimestamp } from '../shared/time/instant.ts';
 import { objectFromText, subjectFromText, textOfTuple, tupleFromText } from './tuple-text.ts';
 import { type Field, type Fields, type YamlProblem, isEmpty, YamlReader } from './yaml-reader.ts';
 

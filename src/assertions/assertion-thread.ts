@@ -1,4 +1,4 @@
-import { parseModel } from '../model/namespace-model.ts';
+import { parseModel } from '../model/namespace/namespace-model.ts';
 import type { AuthzReason } from '../model/reasons.ts';
 import { AppError, type ErrorData, errorToData } from '../shared/app-error.ts';
 import type { AssertionLimits } from './run-assertions.ts';

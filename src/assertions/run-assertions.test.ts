@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseModel } from '../model/namespace-model.ts';
+import { parseModel } from '../model/namespace/namespace-model.ts';
 import { modelOfText, testFiles } from './test-files.ts';
 
 const MODEL = `

@@ -2,12 +2,12 @@ import { TupleIndex } from '../cache/tuple-index.ts';
 import { rowFromTuple } from '../cache/tuple-row.ts';
 import type { EvaluationTask } from '../engine/bound/evaluator-api.ts';
 import { Evaluator } from '../engine/evaluator.ts';
-import { problemOfTuple } from '../model/model-admission.ts';
 import { suggestion } from '../model/model-json.ts';
-import type { NamespaceModel } from '../model/namespace-model.ts';
+import { problemOfTuple } from '../model/namespace/model-admission.ts';
+import type { NamespaceModel } from '../model/namespace/namespace-model.ts';
 import { subjectText } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
-import { type Clock, systemClock } from '../shared/clock.ts';
+import { type Clock, systemClock } from '../shared/time/clock.ts';
 import type { Assertion, AssertionDocument, AssertionTest, PlacedTuple } from './assertion-file.ts';
 import { textOfTuple } from './tuple-text.ts';
 

@@ -1,5 +1,5 @@
 import { parseGate } from '../language/gate/parse-gate.ts';
-import { checkModelDocument, type NamespaceModel } from '../model/namespace-model.ts';
+import { checkModelDocument, type NamespaceModel } from '../model/namespace/namespace-model.ts';
 import type { AuthzReason } from '../model/reasons.ts';
 import { AppError } from '../shared/app-error.ts';
 import { type AssertionDocument, readAssertionFile } from './assertion-file.ts';

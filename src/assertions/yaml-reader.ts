@@ -9,7 +9,7 @@ import {
   parseDocument,
 } from 'yaml';
 import type { JsonValue } from '../model/canonical-json.ts';
-import { nearestName } from '../shared/nearest-name.ts';
+import { nearestName } from '../shared/text/nearest-name.ts';
 
 /** Something wrong with a file, and where; both from 1. */
 export type YamlProblem = {

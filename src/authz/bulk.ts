@@ -8,12 +8,12 @@ import { StreamCursors } from '../services/bulk/stream-cursor.ts';
 import { TupleDelete } from '../services/bulk/tuple-delete.ts';
 import { TupleExport } from '../services/bulk/tuple-export.ts';
 import { TupleImport } from '../services/bulk/tuple-import.ts';
-import { HeadPlaces } from '../services/places.ts';
 import type { AuditSink } from '../services/ports.ts';
-import type { Clock } from '../shared/clock.ts';
+import { HeadPlaces } from '../services/reads/places.ts';
 import type { IdSource } from '../shared/ids.ts';
-import { errorFields } from '../store/pg-errors.ts';
-import type { SharedWork } from '../store/shared-work.ts';
+import type { Clock } from '../shared/time/clock.ts';
+import { errorFields } from '../store/postgres/pg-errors.ts';
+import type { SharedWork } from '../store/postgres/shared-work.ts';
 
 /** The use cases that move many tuples, and writes that depend on what is stored. */
 export type Bulk = {

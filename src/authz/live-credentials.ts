@@ -9,7 +9,7 @@ import type { AuthzReason } from '../model/reasons.ts';
 import { CredentialReport } from '../observability/credential-report.ts';
 import type { EventLog } from '../observability/logger.ts';
 import { AppError } from '../shared/app-error.ts';
-import type { Metrics } from './metrics.ts';
+import type { Metrics } from './metrics/metrics.ts';
 
 export type LiveCredentialsOptions = {
   readonly config: Config;

@@ -8,7 +8,7 @@ import { QueryRecorder } from '../gateway/reads/query-recorder.ts';
 import type { ReadScopes } from '../gateway/reads/read-scopes.ts';
 import type { EventLog } from '../observability/logger.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
-import type { Metrics } from './metrics.ts';
+import type { Metrics } from './metrics/metrics.ts';
 import type { Services } from './services.ts';
 
 /** The recorder of queries, where the settings ask for one. Closed by whoever stops the service. */

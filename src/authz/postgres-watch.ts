@@ -1,7 +1,7 @@
 import type { Readiness } from '../gateway/readiness.ts';
-import type { Membership } from '../store/membership.ts';
-import type { WorkerPool } from '../workers/slot/worker-pool.ts';
-import type { Database } from './database.ts';
+import type { Membership } from '../store/membership/membership.ts';
+import type { WorkerPool } from '../workers/pool/worker-pool.ts';
+import type { Database } from './database/database.ts';
 import type { Services } from './services.ts';
 
 /** Follows the membership: readiness, and what must be forgotten or looked at again. */

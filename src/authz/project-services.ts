@@ -7,12 +7,12 @@ import { ModelHistory } from '../services/models/model-history.ts';
 import { NamedVersions } from '../services/models/named-versions.ts';
 import { ACTIVATION_ROWS, StagedModels } from '../services/models/staged-models.ts';
 import type { AuditSink, ModelDistributor } from '../services/ports.ts';
-import { ProjectService } from '../services/project-service.ts';
-import { SettingsSource } from '../services/settings-source.ts';
-import type { Clock } from '../shared/clock.ts';
-import type { SharedWork } from '../store/shared-work.ts';
-import type { Database } from './database.ts';
-import type { Metrics } from './metrics.ts';
+import { ProjectService } from '../services/projects/project-service.ts';
+import { SettingsSource } from '../services/projects/settings-source.ts';
+import type { Clock } from '../shared/time/clock.ts';
+import type { SharedWork } from '../store/postgres/shared-work.ts';
+import type { Database } from './database/database.ts';
+import type { Metrics } from './metrics/metrics.ts';
 
 /** GATEWAY_MAX_CHECK_READS must not go below it, for a project either. */
 /** The lowest read budget of a project. */

@@ -1,8 +1,8 @@
 import { ReadLedger } from '../gateway/budgets/read-ledger.ts';
 import type { EventLog } from '../observability/logger.ts';
-import type { Clock } from '../shared/clock.ts';
-import { createRefusalLog } from './refusal-log.ts';
-import type { WorkersOptions } from './workers.ts';
+import type { Clock } from '../shared/time/clock.ts';
+import { createRefusalLog } from './logs/refusal-log.ts';
+import type { WorkersOptions } from './workers/workers.ts';
 
 /** What becomes of what workers report the reads of projects. */
 export type ReadAccounting = Required<Pick<WorkersOptions, 'onBudgetRefused' | 'onProjects'>> & {

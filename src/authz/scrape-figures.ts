@@ -1,10 +1,10 @@
 import type { Readiness } from '../gateway/readiness.ts';
-import type { DatabaseTime } from '../shared/database-clock.ts';
-import type { ChangeFeed } from '../store/change-feed.ts';
-import type { WorkerPool } from '../workers/slot/worker-pool.ts';
-import type { Database } from './database.ts';
+import type { DatabaseTime } from '../shared/time/database-clock.ts';
+import type { ChangeFeed } from '../store/feed/change-feed.ts';
+import type { WorkerPool } from '../workers/pool/worker-pool.ts';
+import type { Database } from './database/database.ts';
 import type { LiveCredentials } from './live-credentials.ts';
-import type { Metrics } from './metrics.ts';
+import type { Metrics } from './metrics/metrics.ts';
 import type { Services } from './services.ts';
 
 type FigureSources = {

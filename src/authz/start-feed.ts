@@ -1,10 +1,10 @@
 import type { BackgroundLoops } from '../observability/background-loops.ts';
 import type { EventLog } from '../observability/logger.ts';
 import type { HeldBySlots } from '../protocol/held-shards.ts';
-import { type ChangeFeed, startChangeFeed } from '../store/change-feed.ts';
-import type { WorkerPool } from '../workers/slot/worker-pool.ts';
-import type { Database } from './database.ts';
-import type { Metrics } from './metrics.ts';
+import { type ChangeFeed, startChangeFeed } from '../store/feed/change-feed.ts';
+import type { WorkerPool } from '../workers/pool/worker-pool.ts';
+import type { Database } from './database/database.ts';
+import type { Metrics } from './metrics/metrics.ts';
 import type { Services } from './services.ts';
 
 /** Starts to hear of the commits of all instances: workers and watches of the shard are hinted at each. */

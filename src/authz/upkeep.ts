@@ -1,8 +1,8 @@
 import type { Config } from '../config/options.ts';
 import type { BackgroundLoops } from '../observability/background-loops.ts';
 import type { EventLog } from '../observability/logger.ts';
-import { ChangeRetention } from '../store/retention.ts';
-import type { Database } from './database.ts';
+import { ChangeRetention } from '../store/feed/retention.ts';
+import type { Database } from './database/database.ts';
 import type { Services } from './services.ts';
 
 const UPKEEP_MS = 60_000;

@@ -7,15 +7,15 @@ import {
   EMPTY_NAME,
   WILDCARD_NODE,
 } from '../model/tuple-reader.ts';
-import { type Adjacency, FORWARD, REVERSE } from './adjacency.ts';
-import type { ChangeJournal } from './change-journal.ts';
+import { type Adjacency, FORWARD, REVERSE } from './tables/adjacency.ts';
+import type { ChangeJournal } from './tables/change-journal.ts';
 import {
   type Dictionary,
   RECORD_OWNER,
   RECORD_PAGE_MASK,
   RECORD_PAGE_SHIFT,
-} from './dictionary.ts';
-import type { NameTable } from './name-table.ts';
+} from './tables/dictionary.ts';
+import type { NameTable } from './tables/name-table.ts';
 import {
   NODE_ENTITY,
   NODE_IS_USER,
@@ -25,9 +25,9 @@ import {
   NODE_SETS,
   NODE_USERS,
   type NodeTable,
-} from './node-table.ts';
-import type { QualifierStore } from './qualifier-store.ts';
-import { hashScratch, loadText, mustFit } from './text-scratch.ts';
+} from './tables/node-table.ts';
+import type { QualifierStore } from './tables/qualifier-store.ts';
+import { hashScratch, loadText, mustFit } from './tables/text-scratch.ts';
 
 /** What an index consists of. */
 export type IndexParts = {

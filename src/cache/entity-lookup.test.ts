@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createEntityLookups } from '../model/tuple-reader.ts';
-import { hashBytes } from './text-scratch.ts';
+import { hashBytes } from './tables/text-scratch.ts';
 import { TupleIndex } from './tuple-index.ts';
 
 const NAMESPACES = ['doc', 'folder', ''];

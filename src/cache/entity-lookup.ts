@@ -6,9 +6,9 @@ import {
   RECORD_OWNER,
   RECORD_PAGE_MASK,
   RECORD_PAGE_SHIFT,
-} from './dictionary.ts';
-import { SEGMENT_HEADER, SEGMENT_SLOTS, homeSlot } from './segmented-hash.ts';
-import { hashBytes, lastWordAt, wordAt } from './text-scratch.ts';
+} from './tables/dictionary.ts';
+import { SEGMENT_HEADER, SEGMENT_SLOTS, homeSlot } from './tables/segmented-hash.ts';
+import { hashBytes, lastWordAt, wordAt } from './tables/text-scratch.ts';
 
 /** Ids of one group: enough loads under way at once, and few enough to stay in the first cache. */
 const GROUP = 32;

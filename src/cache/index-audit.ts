@@ -5,13 +5,19 @@ import {
   EDGE_WITH_QUALIFIER,
   WILDCARD_NODE,
 } from '../model/tuple-reader.ts';
-import { FORWARD, REVERSE } from './adjacency.ts';
-import { NAME_OWNER } from './dictionary.ts';
 import type { IndexParts } from './edge-writer.ts';
 import { IndexDamage, type IndexPart, IndexTally } from './index-tally.ts';
-import { NODE_IS_USER, NODE_RELATION, NODE_REVERSE, NODE_SETS, NODE_USERS } from './node-table.ts';
-import { NEVER_US } from './qualifier-store.ts';
 import { isPublicWildcardAt } from './row-loader.ts';
+import { FORWARD, REVERSE } from './tables/adjacency.ts';
+import { NAME_OWNER } from './tables/dictionary.ts';
+import {
+  NODE_IS_USER,
+  NODE_RELATION,
+  NODE_REVERSE,
+  NODE_SETS,
+  NODE_USERS,
+} from './tables/node-table.ts';
+import { NEVER_US } from './tables/qualifier-store.ts';
 import type { TupleIndex } from './tuple-index.ts';
 import { ROW_BOUNDS } from './tuple-row.ts';
 import type { RowBytes, TupleRow } from './tuple-row.ts';

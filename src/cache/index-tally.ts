@@ -1,5 +1,5 @@
-import { RECORD_LINK, RECORD_PAGE_MASK, RECORD_PAGE_SHIFT } from './dictionary.ts';
 import type { IndexParts } from './edge-writer.ts';
+import { RECORD_LINK, RECORD_PAGE_MASK, RECORD_PAGE_SHIFT } from './tables/dictionary.ts';
 import {
   CHAIN_MAX,
   NODE_ENTITY,
@@ -8,8 +8,8 @@ import {
   NODE_SETS,
   NODE_USERS,
   RECORD_MANY,
-} from './node-table.ts';
-import { SEGMENT_HEADER, SEGMENT_SLOTS, type SegmentedHash } from './segmented-hash.ts';
+} from './tables/node-table.ts';
+import { SEGMENT_HEADER, SEGMENT_SLOTS, type SegmentedHash } from './tables/segmented-hash.ts';
 import type { TupleIndex } from './tuple-index.ts';
 import type { TupleRow } from './tuple-row.ts';
 

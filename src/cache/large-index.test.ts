@@ -4,8 +4,8 @@ import { expect, test } from 'vitest';
 import { checkIndex, listOf } from '../../test/support/index-structure/check-index.ts';
 import { byLength } from '../../test/support/test-length.ts';
 import { AppError } from '../shared/app-error.ts';
-import { PageAllocator } from './page-allocator.ts';
-import { SegmentedHash } from './segmented-hash.ts';
+import { PageAllocator } from './tables/page-allocator.ts';
+import { SegmentedHash } from './tables/segmented-hash.ts';
 import { TupleIndex } from './tuple-index.ts';
 import type { TupleRow } from './tuple-row.ts';
 

@@ -4,9 +4,9 @@ import {
   EMPTY_NAME,
   WILDCARD_NODE,
 } from '../model/tuple-reader.ts';
-import { NAME_OWNER } from './dictionary.ts';
-import { NEVER_US } from './qualifier-store.ts';
 import type { RowPacker } from './row-packer.ts';
+import { NAME_OWNER } from './tables/dictionary.ts';
+import { NEVER_US } from './tables/qualifier-store.ts';
 import type { TupleIndex } from './tuple-index.ts';
 import { ROW_BOUNDS } from './tuple-row.ts';
 

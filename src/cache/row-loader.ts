@@ -1,12 +1,12 @@
 import { fieldError } from '../model/reasons.ts';
 import { WILDCARD_NODE } from '../model/tuple-reader.ts';
-import { utf8Text } from '../shared/utf8.ts';
+import { utf8Text } from '../shared/text/utf8.ts';
 import type { EdgeWriter, IndexParts } from './edge-writer.ts';
 import { isRecord } from './entity-lookup.ts';
-import type { NameTable } from './name-table.ts';
-import { NEVER_US } from './qualifier-store.ts';
 import { GROUP_ROWS, readAhead } from './row-read-ahead.ts';
-import { hashBytes, loadBytes, mustFit } from './text-scratch.ts';
+import type { NameTable } from './tables/name-table.ts';
+import { NEVER_US } from './tables/qualifier-store.ts';
+import { hashBytes, loadBytes, mustFit } from './tables/text-scratch.ts';
 import { ROW_BOUNDS } from './tuple-row.ts';
 import type { RowBytes } from './tuple-row.ts';
 

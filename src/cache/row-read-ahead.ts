@@ -1,16 +1,16 @@
 import { WORD_LIST } from '../model/tuple-reader.ts';
-import { ADJACENCY_MASK } from './adjacency.ts';
-import { RECORD_LINK, RECORD_PAGE_MASK, RECORD_PAGE_SHIFT } from './dictionary.ts';
 import type { IndexParts } from './edge-writer.ts';
-import { LIST_COUNT_MASK, LIST_PAGE_MASK, LIST_PAGE_SHIFT } from './list-store.ts';
+import { ADJACENCY_MASK } from './tables/adjacency.ts';
+import { RECORD_LINK, RECORD_PAGE_MASK, RECORD_PAGE_SHIFT } from './tables/dictionary.ts';
+import { LIST_COUNT_MASK, LIST_PAGE_MASK, LIST_PAGE_SHIFT } from './tables/list-store.ts';
 import {
   NODE_PAGE_MASK,
   NODE_PAGE_SHIFT,
   NODE_REVERSE,
   NODE_STRIDE,
   RECORD_MANY,
-} from './node-table.ts';
-import { SEGMENT_HEADER, SEGMENT_SLOTS, homeSlot } from './segmented-hash.ts';
+} from './tables/node-table.ts';
+import { SEGMENT_HEADER, SEGMENT_SLOTS, homeSlot } from './tables/segmented-hash.ts';
 
 /** Rows of one group: enough loads under way at once, and few enough for what they touch to stay in the first cache. */
 export const GROUP_ROWS = 32;

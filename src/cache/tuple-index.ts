@@ -2,9 +2,12 @@ import { WILDCARD_NAMESPACE, type RelationTuple, type TupleKey } from '../model/
 import { EDGE_ABSENT, EMPTY_NAME, WILDCARD_NAME, WILDCARD_NODE } from '../model/tuple-reader.ts';
 import type { EdgeQualifier, EntityLookups, TupleReader } from '../model/tuple-reader.ts';
 import { assert } from '../shared/assert.ts';
-import { utf8Text } from '../shared/utf8.ts';
-import { Adjacency, FORWARD } from './adjacency.ts';
-import { ChangeJournal } from './change-journal.ts';
+import { utf8Text } from '../shared/text/utf8.ts';
+import { EdgeWriter, type IndexParts } from './edge-writer.ts';
+import { findEntities } from './entity-lookup.ts';
+import { RowLoader } from './row-loader.ts';
+import { Adjacency, FORWARD } from './tables/adjacency.ts';
+import { ChangeJournal } from './tables/change-journal.ts';
 import {
   Dictionary,
   NAME_OWNER,
@@ -12,10 +15,8 @@ import {
   RECORD_OWNER,
   RECORD_PAGE_MASK,
   RECORD_PAGE_SHIFT,
-} from './dictionary.ts';
-import { EdgeWriter, type IndexParts } from './edge-writer.ts';
-import { findEntities } from './entity-lookup.ts';
-import { NameTable } from './name-table.ts';
+} from './tables/dictionary.ts';
+import { NameTable } from './tables/name-table.ts';
 import {
   NODE_ENTITY,
   NODE_IS_USER,
@@ -28,11 +29,10 @@ import {
   NODE_STRIDE,
   NODE_USERS,
   NodeTable,
-} from './node-table.ts';
-import { PageAllocator } from './page-allocator.ts';
-import { NEVER_US, QualifierStore } from './qualifier-store.ts';
-import { RowLoader } from './row-loader.ts';
-import { hashScratch, loadText } from './text-scratch.ts';
+} from './tables/node-table.ts';
+import { PageAllocator } from './tables/page-allocator.ts';
+import { NEVER_US, QualifierStore } from './tables/qualifier-store.ts';
+import { hashScratch, loadText } from './tables/text-scratch.ts';
 import { isPublicWildcard, rowFromTuple } from './tuple-row.ts';
 import type { RowBytes, TupleRow } from './tuple-row.ts';
 

@@ -2,7 +2,7 @@ import { type ParsedWords, parseWords, usage } from '../command-line/parse-words
 import { type Screens, Terminal } from '../command-line/terminal.ts';
 import { packageVersion } from '../observability/build-info.ts';
 import { AppError } from '../shared/app-error.ts';
-import { meant } from '../shared/nearest-name.ts';
+import { meant } from '../shared/text/nearest-name.ts';
 import { ALL_OPTIONS, COMMANDS, secondWords } from './command-table.ts';
 import { type CliCommandRow, type CliLine, PROGRAMS } from './core/command.ts';
 import { EXIT_OK, EXIT_UNAVAILABLE, EXIT_USAGE, exitCodeOf } from './core/exit-codes.ts';

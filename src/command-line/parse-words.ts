@@ -1,6 +1,6 @@
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { AppError } from '../shared/app-error.ts';
-import { meant } from '../shared/nearest-name.ts';
+import { meant } from '../shared/text/nearest-name.ts';
 import type { CliOption } from './command-help.ts';
 
 /** What a command line is refused for; the message says what is wrong with which word. */

@@ -1,7 +1,7 @@
 import { availableParallelism, totalmem } from 'node:os';
 import { AppError } from '../shared/app-error.ts';
-import { nearestName } from '../shared/nearest-name.ts';
 import type { SharedReason } from '../shared/reasons.ts';
+import { nearestName } from '../shared/text/nearest-name.ts';
 import type { Machine, Option, OptionTable, OptionValues, Resolved } from './option.ts';
 import { fileVariableOf, readSecretFile } from './secret-file.ts';
 

@@ -1,5 +1,5 @@
 import { StructSchema } from '@bufbuild/protobuf/wkt';
-import { JSON_BYTES } from '../shared/json-bytes.ts';
+import { JSON_BYTES } from '../shared/text/json-bytes.ts';
 import { DEPTH_MAX, fieldTooLarge, malformed, TOKEN_BYTES_MAX } from './decode-limits.ts';
 import { JsonScan, JsonSyntaxProblem } from './json-scan.ts';
 import { MessageShapes } from './message-shape.ts';

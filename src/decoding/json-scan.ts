@@ -1,4 +1,4 @@
-import { JSON_BYTES } from '../shared/json-bytes.ts';
+import { JSON_BYTES } from '../shared/text/json-bytes.ts';
 import {
   DEPTH_MAX,
   FIELDS_MAX,

@@ -13,8 +13,8 @@ import {
   ScalarType,
 } from '@bufbuild/protobuf';
 import { EmptySchema } from '@bufbuild/protobuf/wkt';
-import { decimalInteger } from '../shared/decimal-integer.ts';
-import { nanosOf, parseTimestamp } from '../shared/instant.ts';
+import { decimalInteger } from '../shared/text/decimal-integer.ts';
+import { nanosOf, parseTimestamp } from '../shared/time/instant.ts';
 import { malformed } from './decode-limits.ts';
 
 const { INT32, SINT32, SFIXED32, UINT32, FIXED32 } = ScalarType;

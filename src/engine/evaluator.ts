@@ -1,9 +1,9 @@
-import { type LazyContext, parseContext } from '../model/conditions.ts';
+import { type LazyContext, parseContext } from '../model/conditions/conditions.ts';
 import type { ExpandTree, UsersetRef } from '../model/expand-tree.ts';
-import type { NamespaceModel } from '../model/namespace-model.ts';
+import type { NamespaceModel } from '../model/namespace/namespace-model.ts';
 import type { CheckQuery } from '../model/relation-tuple.ts';
 import { EMPTY_NAME, type TupleReader } from '../model/tuple-reader.ts';
-import type { Clock } from '../shared/clock.ts';
+import type { Clock } from '../shared/time/clock.ts';
 import { BoundModel } from './bound/bound-model.ts';
 import {
   CHECK_ALLOWED,

@@ -1,6 +1,6 @@
 import type { CheckQuery } from '../model/relation-tuple.ts';
 import { EMPTY_NAME, type TupleReader } from '../model/tuple-reader.ts';
-import type { Clock } from '../shared/clock.ts';
+import type { Clock } from '../shared/time/clock.ts';
 import type { BoundModel, Op } from './bound/bound-model.ts';
 import { BACKSTOP_BUDGET, type EvaluationTask } from './bound/evaluator-api.ts';
 import { type ConditionCache, FALSE, Scope, type Target, TRUE, type Value } from './bound/scope.ts';

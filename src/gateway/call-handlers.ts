@@ -16,7 +16,7 @@ import type { ConnectAdapter, ConnectAdapterOptions } from '../http/connect/adap
 import { createConnectAdapter } from '../http/connect/adapter.ts';
 import type { UnreadAnswers } from '../http/exchange/unread-answers.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
-import type { StageTimes } from '../shared/stage-times.ts';
+import type { StageTimes } from '../shared/time/stage-times.ts';
 import type { Admission } from './callers/caller.ts';
 import { guardedService, type OnRefused } from './callers/guarded-service.ts';
 import { createCallerPort } from './connect/caller-port.ts';

@@ -17,7 +17,7 @@ import type { AuthzReason } from '../model/reasons.ts';
 import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
-import type { StageTimes } from '../shared/stage-times.ts';
+import type { StageTimes } from '../shared/time/stage-times.ts';
 import {
   type CallHandlers,
   type CallOptions,

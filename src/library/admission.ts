@@ -1,8 +1,8 @@
-import { problemOfTuple, type TupleProblem } from '../model/model-admission.ts';
-import type { NamespaceModel } from '../model/namespace-model.ts';
+import { problemOfTuple, type TupleProblem } from '../model/namespace/model-admission.ts';
+import type { NamespaceModel } from '../model/namespace/namespace-model.ts';
+import { missingPart, unknownText } from '../model/namespace/unknown-relation.ts';
 import { fieldError } from '../model/reasons.ts';
 import { type RelationTuple, tupleIdentity } from '../model/relation-tuple.ts';
-import { missingPart, unknownText } from '../model/unknown-relation.ts';
 import { EngineError } from './engine-error.ts';
 
 /** Parts of a tuple, as callers name them. */

@@ -1,11 +1,11 @@
 import { rowFromTuple } from '../cache/tuple-row.ts';
 import { TRUE, UNDETERMINED } from '../engine/bound/scope.ts';
+import { ExplainRun } from '../engine/explain/explain-run.ts';
 import { guarded } from '../engine/general-evaluator.ts';
-import { ExplainRun } from '../engine/queries/explain-run.ts';
-import { listObjects } from '../engine/queries/list-objects.ts';
-import { relationsOf } from '../engine/queries/relations-of.ts';
-import { startListSubjects } from '../engine/queries/start-list-subjects.ts';
-import { StepsTask } from '../engine/queries/steps-task.ts';
+import { listObjects } from '../engine/lists/list-objects.ts';
+import { relationsOf } from '../engine/lists/relations-of.ts';
+import { startListSubjects } from '../engine/lists/start-list-subjects.ts';
+import { StepsTask } from '../engine/lists/steps-task.ts';
 import type { RelationTuple } from '../model/relation-tuple.ts';
 import { checkAdmitted, checkNamed, refuseRepeated } from './admission.ts';
 import { atBorder } from './border.ts';

@@ -1,4 +1,4 @@
-import type { NamespaceModel } from '../model/namespace-model.ts';
+import type { NamespaceModel } from '../model/namespace/namespace-model.ts';
 import { EngineError } from './engine-error.ts';
 
 const read = new WeakMap<object, NamespaceModel>();

@@ -2,7 +2,7 @@ import type { GateProblem } from '../language/gate/gate-lexer.ts';
 import { gateProblems, parseGate, type ParsedGate } from '../language/gate/parse-gate.ts';
 import { formatGate as formatText, printGate } from '../language/gate/print-gate-tree.ts';
 import type { ModelProblem } from '../model/model-json.ts';
-import { inspectModel } from '../model/namespace-model.ts';
+import { inspectModel } from '../model/namespace/namespace-model.ts';
 import { atBorder } from './border.ts';
 import { checkText } from './checked-options.ts';
 import { EngineError, type SourceProblem } from './engine-error.ts';

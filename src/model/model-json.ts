@@ -1,5 +1,5 @@
 import { AppError } from '../shared/app-error.ts';
-import { nearestName } from '../shared/nearest-name.ts';
+import { nearestName } from '../shared/text/nearest-name.ts';
 import type { AuthzReason } from './reasons.ts';
 
 /** One thing that the author of a model should know. */

@@ -1,5 +1,5 @@
 import { type AppError, errorWithoutStack } from '../shared/app-error.ts';
-import { utf8Length } from '../shared/utf8.ts';
+import { utf8Length } from '../shared/text/utf8.ts';
 import { JSON_DEPTH_MAX, type JsonValue } from './canonical-json.ts';
 import { type AuthzReason, fieldError } from './reasons.ts';
 

@@ -1,6 +1,6 @@
 import { AppError } from '../shared/app-error.ts';
-import { isTimestamp } from '../shared/instant.ts';
 import { DECODE_TURNS, runInSlices } from '../shared/slice-queue.ts';
+import { isTimestamp } from '../shared/time/instant.ts';
 import { type JsonObject, canonicalJson } from './canonical-json.ts';
 import {
   SEAT_NAMESPACE,

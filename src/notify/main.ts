@@ -7,8 +7,8 @@ import {
   reportToTerminal,
 } from '../observability/logger.ts';
 import { EXIT_FAILURE, exitOnFailure } from '../observability/stop-on-signals.ts';
-import { hideFromOtherProcesses } from '../shared/process-control.ts';
-import { onStopSignals } from '../shared/stop-signals.ts';
+import { hideFromOtherProcesses } from '../shared/process/process-control.ts';
+import { onStopSignals } from '../shared/process/stop-signals.ts';
 import { createNotifyLog } from './core/event-log.ts';
 import { startNotificationService } from './service/notification-service.ts';
 import { loadNotifySettings, redactedNotifySettings } from './service/settings.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../shared/clock.ts';
+import type { Clock } from '../shared/time/clock.ts';
 import type { EventLog } from './logger.ts';
 
 /** Lines of one kind of incident are at least this far apart. */

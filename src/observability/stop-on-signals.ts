@@ -1,6 +1,6 @@
 import { AppError } from '../shared/app-error.ts';
+import { onStopSignals } from '../shared/process/stop-signals.ts';
 import type { SharedReason } from '../shared/reasons.ts';
-import { onStopSignals } from '../shared/stop-signals.ts';
 import type { Logger } from './logger.ts';
 
 /**

@@ -1,6 +1,6 @@
+import type { MissingPart } from '../model/namespace/unknown-relation.ts';
 import type { CarriedChanges, CommittedChange } from '../model/packed-changes.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
-import type { MissingPart } from '../model/unknown-relation.ts';
 import type { ErrorData } from '../shared/app-error.ts';
 import type { QueryAnswer, QueryCall, QueryRpc } from './queries.ts';
 import type { BudgetRefusal, ProjectFigures } from './read-figures.ts';

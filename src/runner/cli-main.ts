@@ -1,4 +1,4 @@
-import { hideFromOtherProcesses } from '../shared/process-control.ts';
+import { hideFromOtherProcesses } from '../shared/process/process-control.ts';
 import { runCommandLine } from './cli/command-line.ts';
 import { secretVariables, withdrawSecrets } from './secrets/own-secrets.ts';
 

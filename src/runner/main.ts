@@ -1,4 +1,4 @@
-import { hideFromOtherProcesses } from '../shared/process-control.ts';
+import { hideFromOtherProcesses } from '../shared/process/process-control.ts';
 import { withdrawSecrets } from './secrets/own-secrets.ts';
 import { serveRunner } from './serve.ts';
 

@@ -9,7 +9,7 @@ import { eventLogOf, type Logger } from '../observability/logger.ts';
 import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
-import type { Clock } from '../shared/clock.ts';
+import type { Clock } from '../shared/time/clock.ts';
 import { Access } from './api/access.ts';
 import { serveApi, type ApiOptions } from './api/api-server.ts';
 import { EVENTS_PATH } from './api/event-routes.ts';

@@ -3,7 +3,7 @@ import { isUwsInstalled } from '../http/http1/uws-binary.ts';
 import { packageVersion } from '../observability/build-info.ts';
 import { createLogger, localUrl, reportToTerminal } from '../observability/logger.ts';
 import { exitOnFailure, stopOnSignals } from '../observability/stop-on-signals.ts';
-import { systemClock } from '../shared/clock.ts';
+import { systemClock } from '../shared/time/clock.ts';
 import { createRunner } from './runner.ts';
 import { secretVariables } from './secrets/own-secrets.ts';
 import { loadRunnerSettings, redactedRunnerSettings, RUNNER_OPTIONS } from './settings/settings.ts';

@@ -1,5 +1,5 @@
 import { randomFillSync } from 'node:crypto';
-import type { Clock } from './clock.ts';
+import type { Clock } from './time/clock.ts';
 
 const POOL_BYTES = 4096;
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));

@@ -1,7 +1,7 @@
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { pruneChanges } from '../../src/store/retention.ts';
+import { pruneChanges } from '../../src/store/feed/retention.ts';
 import { call } from '../support/service.ts';
 import { linesOf, plainTuples, postLines } from '../tuples/support.ts';
 import { plain, tupleLines, tupleCommands } from './tuple-commands-service.ts';

@@ -3,8 +3,8 @@ import { type DescField, type DescMessage, type Message, ScalarType } from '@buf
 import { expect, test } from 'vitest';
 import { messageOfJson } from '../../src/decoding/json-values.ts';
 import { MessageDecoder } from '../../src/decoding/message-decoder.ts';
-import { CostMeter } from '../../src/model/cel-meter.ts';
-import { celValueOf } from '../../src/model/cel-values.ts';
+import { CostMeter } from '../../src/model/cel/cel-meter.ts';
+import { celValueOf } from '../../src/model/cel/cel-values.ts';
 import { AppError } from '../../src/shared/app-error.ts';
 import { INPUTS, jsonAt, valueAt, waysTo } from './messages.ts';
 

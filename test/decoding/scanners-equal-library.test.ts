@@ -2,10 +2,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { MessageDecoder } from '../../src/decoding/message-decoder.ts';
-import { scanJsonScope } from '../../src/gateway/hot/json-scope.ts';
-import { scanProtoScope, type ScopeFieldNumbers } from '../../src/gateway/hot/proto-scope.ts';
-import { createScopeScan, SCOPE_VALUE_LENGTH_MAX } from '../../src/gateway/hot/scope-scan.ts';
-import { scanWrite } from '../../src/gateway/hot/write-scan.ts';
+import { scanJsonScope } from '../../src/gateway/hot/scan/json-scope.ts';
+import { scanProtoScope, type ScopeFieldNumbers } from '../../src/gateway/hot/scan/proto-scope.ts';
+import { createScopeScan, SCOPE_VALUE_LENGTH_MAX } from '../../src/gateway/hot/scan/scope-scan.ts';
+import { scanWrite } from '../../src/gateway/hot/scan/write-scan.ts';
 import {
   checkNamespace,
   checkObjectId,

@@ -4,7 +4,11 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { isAlive, readPidFile, stopServer } from '../../src/store/embedded-postgres-process.ts';
+import {
+  isAlive,
+  readPidFile,
+  stopServer,
+} from '../../src/store/embedded/embedded-postgres-process.ts';
 import { byLength, inLong, inShort } from '../support/test-length.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');

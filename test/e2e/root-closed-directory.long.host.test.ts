@@ -13,7 +13,7 @@ import { cp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { isAlive, readPidFile } from '../../src/store/embedded-postgres-process.ts';
+import { isAlive, readPidFile } from '../../src/store/embedded/embedded-postgres-process.ts';
 import type { Launcher } from '../support/child-service.ts';
 import { call, startService, type Service } from '../support/service.ts';
 
@@ -122,7 +122,7 @@ describe.skipIf(!isRoot)('root in a directory closed to others', { timeout: 120_
   });
 
   it('npm test works', () => {
-    const run = spawnSync('npm', ['test', '--', 'src/store/migrate.pg.test.ts'], {
+    const run = spawnSync('npm', ['test', '--', 'src/store/migrations/migrate.pg.test.ts'], {
       cwd: project,
       env: { PATH: process.env['PATH'] ?? '', HOME: home, NO_COLOR: '1' },
       encoding: 'utf8',

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { readRecentShards } from '../../src/store/sql/recent-shards.ts';
+import { readRecentShards } from '../../src/store/sql/reads/recent-shards.ts';
 import { urlOf } from '../support/postgres-admin.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { type ServedService, serveService } from '../support/serve-service.ts';

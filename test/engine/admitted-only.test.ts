@@ -4,16 +4,16 @@ import { CHECK_GENERAL } from '../../src/engine/bound/evaluator-api.ts';
 import { TRUE } from '../../src/engine/bound/scope.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
 import type { GeneralEvaluator } from '../../src/engine/general-evaluator.ts';
+import { listObjects } from '../../src/engine/lists/list-objects.ts';
+import { listSubjects } from '../../src/engine/lists/list-subjects.ts';
+import { StepsTask } from '../../src/engine/lists/steps-task.ts';
 import { OverlayReader } from '../../src/engine/overlay/overlay-reader.ts';
-import { listObjects } from '../../src/engine/queries/list-objects.ts';
-import { listSubjects } from '../../src/engine/queries/list-subjects.ts';
-import { StepsTask } from '../../src/engine/queries/steps-task.ts';
-import { problemOfTuple } from '../../src/model/model-admission.ts';
-import type { NamespaceModel, SubjectType } from '../../src/model/model-shape.ts';
-import { parseModel } from '../../src/model/namespace-model.ts';
+import { problemOfTuple } from '../../src/model/namespace/model-admission.ts';
+import type { NamespaceModel, SubjectType } from '../../src/model/namespace/model-shape.ts';
+import { parseModel } from '../../src/model/namespace/namespace-model.ts';
 import type { RelationTuple, Subject } from '../../src/model/relation-tuple.ts';
 import type { ListPage } from '../../src/model/subject-list.ts';
-import { systemClock } from '../../src/shared/clock.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
 import {
   ALL_REFS,
   CONTEXTS,

@@ -1,10 +1,10 @@
 import { TupleIndex } from '../../src/cache/tuple-index.ts';
 import type { Value } from '../../src/engine/bound/scope.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
-import { type ListEnd, listObjects } from '../../src/engine/queries/list-objects.ts';
-import { StepsTask } from '../../src/engine/queries/steps-task.ts';
-import { parseModel } from '../../src/model/namespace-model.ts';
-import { systemClock } from '../../src/shared/clock.ts';
+import { type ListEnd, listObjects } from '../../src/engine/lists/list-objects.ts';
+import { StepsTask } from '../../src/engine/lists/steps-task.ts';
+import { parseModel } from '../../src/model/namespace/namespace-model.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
 import { keyOf } from '../support/tuple-text.ts';
 import { finish } from './support.ts';
 

@@ -9,7 +9,7 @@ import {
   SLOT_OFFSET,
   SUMMARY_OPEN,
 } from '../../src/engine/hot/membership-cache.ts';
-import { parseModel } from '../../src/model/namespace-model.ts';
+import { parseModel } from '../../src/model/namespace/namespace-model.ts';
 import { EMPTY_NAME } from '../../src/model/tuple-reader.ts';
 import { keyOf } from '../support/tuple-text.ts';
 

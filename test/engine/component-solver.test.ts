@@ -4,8 +4,8 @@ import { BoundModel } from '../../src/engine/bound/bound-model.ts';
 import { BACKSTOP_DEPTH } from '../../src/engine/bound/evaluator-api.ts';
 import { ConditionCache, UNDETERMINED, FALSE, Scope, TRUE } from '../../src/engine/bound/scope.ts';
 import { type Outcome, solveComponent } from '../../src/engine/general/component-solver.ts';
-import { parseModel } from '../../src/model/namespace-model.ts';
-import { systemClock } from '../../src/shared/clock.ts';
+import { parseModel } from '../../src/model/namespace/namespace-model.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
 import { keyOf } from '../support/tuple-text.ts';
 
 const MODEL = parseModel(

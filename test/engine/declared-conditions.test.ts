@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Evaluator } from '../../src/engine/evaluator.ts';
-import { parseModel } from '../../src/model/namespace-model.ts';
+import { parseModel } from '../../src/model/namespace/namespace-model.ts';
 import type { RelationTuple } from '../../src/model/relation-tuple.ts';
-import { systemClock } from '../../src/shared/clock.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
 import { keyOf, ReferenceEvaluator, type WeighedTuple } from '../reference/reference-evaluator.ts';
 import {
   ALL_REFS,

@@ -7,10 +7,10 @@ import {
   type EvaluationTask,
 } from '../../src/engine/bound/evaluator-api.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
-import { parseModel } from '../../src/model/namespace-model.ts';
+import { parseModel } from '../../src/model/namespace/namespace-model.ts';
 import type { RelationTuple } from '../../src/model/relation-tuple.ts';
 import { EMPTY_NAME } from '../../src/model/tuple-reader.ts';
-import { systemClock } from '../../src/shared/clock.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
 import { keyOf } from '../support/tuple-text.ts';
 
 const upwards = (computed: string) => ({ tuple_to_userset: { tupleset: 'parent', computed } });

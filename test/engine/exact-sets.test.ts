@@ -9,9 +9,9 @@ import {
 } from '../../src/engine/bound/evaluator-api.ts';
 import { FALSE, TRUE, UNDETERMINED } from '../../src/engine/bound/scope.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
-import { parseModel } from '../../src/model/namespace-model.ts';
+import { parseModel } from '../../src/model/namespace/namespace-model.ts';
 import type { RelationTuple, TupleKey } from '../../src/model/relation-tuple.ts';
-import { systemClock } from '../../src/shared/clock.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
 import { createRandom } from '../support/dataset/random.ts';
 import { contextOf, finish } from './support.ts';
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { TRUE } from '../../src/engine/bound/scope.ts';
 import type { Explanation } from '../../src/model/explanation.ts';
-import { type NamespaceModel, parseModel } from '../../src/model/namespace-model.ts';
+import { type NamespaceModel, parseModel } from '../../src/model/namespace/namespace-model.ts';
 import {
   type CheckQuery,
   type RelationTuple,

@@ -1,11 +1,11 @@
 import { Evaluator } from '../../src/engine/evaluator.ts';
+import type { ExplainGround } from '../../src/engine/explain/explain-ground.ts';
+import { ExplainRun } from '../../src/engine/explain/explain-run.ts';
 import { OverlayReader } from '../../src/engine/overlay/overlay-reader.ts';
-import type { ExplainGround } from '../../src/engine/queries/explain-ground.ts';
-import { ExplainRun } from '../../src/engine/queries/explain-run.ts';
 import type { Explanation } from '../../src/model/explanation.ts';
-import { parseModel } from '../../src/model/namespace-model.ts';
+import { parseModel } from '../../src/model/namespace/namespace-model.ts';
 import type { CheckQuery, RelationTuple } from '../../src/model/relation-tuple.ts';
-import { systemClock } from '../../src/shared/clock.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
 import { NOW_MS, type World } from '../reference/worlds.ts';
 import { createIndex, createSimpleIndex, finish, READS_DEFAULT } from './support.ts';
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { ExplainRun } from '../../src/engine/queries/explain-run.ts';
+import { ExplainRun } from '../../src/engine/explain/explain-run.ts';
 import type { Explanation } from '../../src/model/explanation.ts';
 import type { RelationTuple, Subject } from '../../src/model/relation-tuple.ts';
-import { systemClock } from '../../src/shared/clock.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
 import { depthOf, sizeOf } from '../reference/reference-derivations.ts';
 import { NOW_MS } from '../reference/worlds.ts';
 import { type ExplainBounds, explainedWorld } from './explain-support.ts';

@@ -16,10 +16,10 @@ import {
   ROW_OPAQUE,
   ObjectCache,
 } from '../../src/engine/hot/object-cache.ts';
-import { parseModel } from '../../src/model/namespace-model.ts';
+import { parseModel } from '../../src/model/namespace/namespace-model.ts';
 import type { Subject, TupleKey } from '../../src/model/relation-tuple.ts';
 import { EMPTY_NAME } from '../../src/model/tuple-reader.ts';
-import { systemClock } from '../../src/shared/clock.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
 
 const MODEL = parseModel(
   JSON.stringify({

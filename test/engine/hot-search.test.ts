@@ -20,7 +20,7 @@ import {
   ROW_OPAQUE,
   ObjectCache,
 } from '../../src/engine/hot/object-cache.ts';
-import { parseModel } from '../../src/model/namespace-model.ts';
+import { parseModel } from '../../src/model/namespace/namespace-model.ts';
 import { EMPTY_NAME } from '../../src/model/tuple-reader.ts';
 import { keyOf } from '../support/tuple-text.ts';
 

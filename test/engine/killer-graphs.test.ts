@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { BACKSTOP_CYCLE, BACKSTOP_DEPTH } from '../../src/engine/bound/evaluator-api.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
-import { parseModel } from '../../src/model/namespace-model.ts';
+import { parseModel } from '../../src/model/namespace/namespace-model.ts';
 import type { Subject } from '../../src/model/relation-tuple.ts';
-import { systemClock } from '../../src/shared/clock.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
 import { checkBoth, createIndex, finish, READS_DEFAULT } from './support.ts';
 
 const NOW_MS = 1_700_000_000_000;

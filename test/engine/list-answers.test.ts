@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { TupleIndex } from '../../src/cache/tuple-index.ts';
 import { EntityOrder } from '../../src/engine/general/entity-order.ts';
-import { compareUtf8 } from '../../src/shared/utf8-order.ts';
+import { compareUtf8 } from '../../src/shared/text/utf8-order.ts';
 import { ListEncoder } from '../../src/workers/raw/answer-encoder.ts';
 
 /** An index with an object of each id, and their entities in the order given. */

@@ -4,15 +4,15 @@ import { FALSE, TRUE, UNDETERMINED, type Value } from '../../src/engine/bound/sc
 import { Evaluator } from '../../src/engine/evaluator.ts';
 import type { GeneralEvaluator } from '../../src/engine/general-evaluator.ts';
 import { CheckRun } from '../../src/engine/general/check-run.ts';
+import { listSubjects } from '../../src/engine/lists/list-subjects.ts';
+import { listedKindOf, targetOfKind } from '../../src/engine/lists/listed-kind.ts';
+import { StepsTask, stepsOf } from '../../src/engine/lists/steps-task.ts';
 import { OverlayReader } from '../../src/engine/overlay/overlay-reader.ts';
-import { listSubjects } from '../../src/engine/queries/list-subjects.ts';
-import { listedKindOf, targetOfKind } from '../../src/engine/queries/listed-kind.ts';
-import { StepsTask, stepsOf } from '../../src/engine/queries/steps-task.ts';
 import type { UsersetRef } from '../../src/model/expand-tree.ts';
-import { parseModel } from '../../src/model/namespace-model.ts';
+import { parseModel } from '../../src/model/namespace/namespace-model.ts';
 import type { TupleChange } from '../../src/model/relation-tuple.ts';
 import type { ListPage, SubjectList } from '../../src/model/subject-list.ts';
-import { systemClock } from '../../src/shared/clock.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
 import { memoizedValues, weighTuples } from '../reference/reference-decision.ts';
 import { keyOf, ReferenceEvaluator } from '../reference/reference-evaluator.ts';
 import {

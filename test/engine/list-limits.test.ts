@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Evaluator } from '../../src/engine/evaluator.ts';
-import { listObjects } from '../../src/engine/queries/list-objects.ts';
+import { listObjects } from '../../src/engine/lists/list-objects.ts';
 import { evaluatorOf, NOW_MS } from './banned-docs.ts';
 import { finish, READS_DEFAULT } from './support.ts';
 

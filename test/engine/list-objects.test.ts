@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { TupleIndex } from '../../src/cache/tuple-index.ts';
 import { BACKSTOP_DEPTH, type EvaluationTask } from '../../src/engine/bound/evaluator-api.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
-import { parseModel } from '../../src/model/namespace-model.ts';
-import { systemClock } from '../../src/shared/clock.ts';
+import { parseModel } from '../../src/model/namespace/namespace-model.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
 import { keyOf } from '../support/tuple-text.ts';
 
 const MODEL = parseModel(

@@ -7,12 +7,12 @@ import {
 } from '../../src/engine/bound/evaluator-api.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
 import { guarded } from '../../src/engine/general-evaluator.ts';
-import { listSubjects } from '../../src/engine/queries/list-subjects.ts';
-import { StepsTask } from '../../src/engine/queries/steps-task.ts';
-import { parseModel } from '../../src/model/namespace-model.ts';
+import { listSubjects } from '../../src/engine/lists/list-subjects.ts';
+import { StepsTask } from '../../src/engine/lists/steps-task.ts';
+import { parseModel } from '../../src/model/namespace/namespace-model.ts';
 import type { RelationTuple } from '../../src/model/relation-tuple.ts';
 import type { ListPage, SubjectList } from '../../src/model/subject-list.ts';
-import { systemClock } from '../../src/shared/clock.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
 import { keyOf } from '../support/tuple-text.ts';
 
 const exclusion = (include: string, exclude: string) => ({

@@ -3,9 +3,9 @@ import { TupleIndex } from '../../src/cache/tuple-index.ts';
 import { BoundModel } from '../../src/engine/bound/bound-model.ts';
 import { ConditionCache, Scope } from '../../src/engine/bound/scope.ts';
 import { type MemberScan, MemberSearch } from '../../src/engine/general/member-search.ts';
-import { parseModel } from '../../src/model/namespace-model.ts';
+import { parseModel } from '../../src/model/namespace/namespace-model.ts';
 import type { RelationTuple } from '../../src/model/relation-tuple.ts';
-import { systemClock } from '../../src/shared/clock.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
 import { keyOf } from '../support/tuple-text.ts';
 
 const upwards = { tuple_to_userset: { tupleset: 'parent', computed: 'viewer' } };

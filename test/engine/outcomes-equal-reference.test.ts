@@ -13,10 +13,10 @@ import {
 import { CheckRun } from '../../src/engine/general/check-run.ts';
 import { type Outcome, solveComponent } from '../../src/engine/general/component-solver.ts';
 import type { UsersetRef } from '../../src/model/expand-tree.ts';
-import { parseModel } from '../../src/model/namespace-model.ts';
+import { parseModel } from '../../src/model/namespace/namespace-model.ts';
 import type { RelationTuple } from '../../src/model/relation-tuple.ts';
 import { EMPTY_NAME, type TupleReader } from '../../src/model/tuple-reader.ts';
-import { systemClock } from '../../src/shared/clock.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
 import {
   keyOf,
   ReferenceEvaluator,

@@ -7,7 +7,7 @@ import { Evaluator } from '../../src/engine/evaluator.ts';
 import type { GeneralEvaluator } from '../../src/engine/general-evaluator.ts';
 import { ListObjectsRun } from '../../src/engine/general/list-objects-run.ts';
 import { OverlayReader } from '../../src/engine/overlay/overlay-reader.ts';
-import { parseModel } from '../../src/model/namespace-model.ts';
+import { parseModel } from '../../src/model/namespace/namespace-model.ts';
 import {
   type RelationTuple,
   type Subject,
@@ -15,7 +15,7 @@ import {
   tupleIdentity,
 } from '../../src/model/relation-tuple.ts';
 import { EMPTY_NAME } from '../../src/model/tuple-reader.ts';
-import { systemClock } from '../../src/shared/clock.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
 import { decisionOf, memoizedValues, weighTuples } from '../reference/reference-decision.ts';
 import { keyOf, ReferenceEvaluator } from '../reference/reference-evaluator.ts';
 import {

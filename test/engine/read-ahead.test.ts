@@ -14,9 +14,9 @@ import {
 import { ROW_COUNTS, ROW_OPAQUE, ObjectCache } from '../../src/engine/hot/object-cache.ts';
 import type { ObjectTable } from '../../src/engine/hot/object-table.ts';
 import { READ_AHEAD_MAX, readAhead } from '../../src/engine/hot/read-ahead.ts';
-import { parseModel } from '../../src/model/namespace-model.ts';
+import { parseModel } from '../../src/model/namespace/namespace-model.ts';
 import { EMPTY_NAME } from '../../src/model/tuple-reader.ts';
-import { systemClock } from '../../src/shared/clock.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
 import { keyOf } from '../support/tuple-text.ts';
 
 const BYTES = 1 << 16;

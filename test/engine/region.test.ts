@@ -3,9 +3,9 @@ import { TupleIndex } from '../../src/cache/tuple-index.ts';
 import { BoundModel } from '../../src/engine/bound/bound-model.ts';
 import { ConditionCache, UNDETERMINED, FALSE, Scope, TRUE } from '../../src/engine/bound/scope.ts';
 import { type Border, Region } from '../../src/engine/general/region.ts';
-import { parseModel } from '../../src/model/namespace-model.ts';
+import { parseModel } from '../../src/model/namespace/namespace-model.ts';
 import { EMPTY_NAME } from '../../src/model/tuple-reader.ts';
-import { systemClock } from '../../src/shared/clock.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
 import { keyOf } from '../support/tuple-text.ts';
 
 const MODEL = parseModel(

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { TupleIndex } from '../../src/cache/tuple-index.ts';
 import { BoundModel } from '../../src/engine/bound/bound-model.ts';
 import { ConditionCache, Scope } from '../../src/engine/bound/scope.ts';
-import { parseModel } from '../../src/model/namespace-model.ts';
-import { systemClock } from '../../src/shared/clock.ts';
+import { parseModel } from '../../src/model/namespace/namespace-model.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
 
 describe('prepared conditions', () => {
   const paramsOf = (age: number): string => JSON.stringify({ min_age: age });

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { TupleIndex } from '../../src/cache/tuple-index.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
-import { parseModel } from '../../src/model/namespace-model.ts';
-import { systemClock } from '../../src/shared/clock.ts';
+import { parseModel } from '../../src/model/namespace/namespace-model.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
 
 const MODEL = parseModel(
   JSON.stringify({

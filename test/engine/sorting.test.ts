@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { SlicedSort } from '../../src/engine/general/sliced-sort.ts';
-import { compareUtf8 } from '../../src/shared/utf8-order.ts';
+import { compareUtf8 } from '../../src/shared/text/utf8-order.ts';
 
 const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? 1);
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);

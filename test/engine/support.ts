@@ -6,7 +6,7 @@ import {
 } from '../../src/engine/bound/evaluator-api.ts';
 import { FALSE, TRUE } from '../../src/engine/bound/scope.ts';
 import type { Evaluator } from '../../src/engine/evaluator.ts';
-import { type LazyContext, parseContext } from '../../src/model/conditions.ts';
+import { type LazyContext, parseContext } from '../../src/model/conditions/conditions.ts';
 import type { CheckQuery, RelationTuple, TupleKey } from '../../src/model/relation-tuple.ts';
 import type { TupleReader } from '../../src/model/tuple-reader.ts';
 import { EMPTY_NAME } from '../../src/model/tuple-reader.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type ListEnd, listObjects } from '../../src/engine/queries/list-objects.ts';
-import { StepsTask } from '../../src/engine/queries/steps-task.ts';
+import { type ListEnd, listObjects } from '../../src/engine/lists/list-objects.ts';
+import { StepsTask } from '../../src/engine/lists/steps-task.ts';
 import { evaluatorOf, listed, NOW_MS, READS } from './banned-docs.ts';
 import { finish } from './support.ts';
 

@@ -3,10 +3,10 @@ import { expect, test } from 'vitest';
 import { TupleIndex } from '../../src/cache/tuple-index.ts';
 import { CHECK_ALLOWED, CHECK_GENERAL } from '../../src/engine/bound/evaluator-api.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
-import { parseModel } from '../../src/model/namespace-model.ts';
+import { parseModel } from '../../src/model/namespace/namespace-model.ts';
 import type { RelationTuple, Subject } from '../../src/model/relation-tuple.ts';
 import { EMPTY_NAME } from '../../src/model/tuple-reader.ts';
-import { systemClock } from '../../src/shared/clock.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
 import { finish } from './support.ts';
 
 const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? 1);

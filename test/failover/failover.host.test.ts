@@ -189,7 +189,7 @@ inLong(test)(
           cut();
           await primary.kill();
           const other = await startCluster();
-          const { migrate } = await import('../../src/store/migrate.ts');
+          const { migrate } = await import('../../src/store/migrations/migrate.ts');
           await migrate(other.target);
           if (dumped !== undefined) await restoreRows(other.target, dumped);
           return other;

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ServerTarget } from '../../src/store/pool.ts';
+import type { ServerTarget } from '../../src/store/postgres/pool.ts';
 import { attempt, ok, until } from '../faults/support.ts';
 import { call, type Service, startService } from '../support/service.ts';
 

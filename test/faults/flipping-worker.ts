@@ -3,13 +3,13 @@ import { BroadcastChannel, type MessagePort } from 'node:worker_threads';
 import type { TupleIndex } from '../../src/cache/tuple-index.ts';
 import type { HelloMessage, HelloReply } from '../../src/protocol/messages.ts';
 import { PROTOCOL_VERSION } from '../../src/protocol/messages.ts';
-import { systemClock } from '../../src/shared/clock.ts';
-import { createPool } from '../../src/store/pool.ts';
-import { PackingShardIndex } from '../../src/workers/shard/packing-index.ts';
-import { PostgresShardSource } from '../../src/workers/shard/postgres-shard-source.ts';
-import { ShardHost } from '../../src/workers/shard/shard-host.ts';
-import { postAnswers, serveBatches } from '../../src/workers/shard/worker-port.ts';
-import type { WorkerSettings } from '../../src/workers/shard/worker-settings.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
+import { createPool } from '../../src/store/postgres/pool.ts';
+import { ShardHost } from '../../src/workers/host/shard-host.ts';
+import { postAnswers, serveBatches } from '../../src/workers/host/worker-port.ts';
+import type { WorkerSettings } from '../../src/workers/host/worker-settings.ts';
+import { PackingShardIndex } from '../../src/workers/indexes/packing-index.ts';
+import { PostgresShardSource } from '../../src/workers/source/postgres-shard-source.ts';
 import { type FlippedPart, flipBit } from '../support/flip-bit.ts';
 
 export default function flippingWorker(

@@ -1,4 +1,4 @@
-import type { PostgresTarget } from '../../src/store/pool.ts';
+import type { PostgresTarget } from '../../src/store/postgres/pool.ts';
 import type { LogLine } from '../support/child-service.ts';
 import { urlOf } from '../support/postgres-admin.ts';
 import { serveService } from '../support/serve-service.ts';

@@ -1,8 +1,8 @@
 // Entry of a decision worker whose thread ends when any other thread of the process says so.
 import { BroadcastChannel, type MessagePort } from 'node:worker_threads';
 import type { HelloMessage, HelloReply } from '../../src/protocol/messages.ts';
-import decisionWorker from '../../src/workers/shard/decision-worker.ts';
-import type { WorkerSettings } from '../../src/workers/shard/worker-settings.ts';
+import decisionWorker from '../../src/workers/host/decision-worker.ts';
+import type { WorkerSettings } from '../../src/workers/host/worker-settings.ts';
 
 export default function mortalWorker(hello: HelloMessage<MessagePort, WorkerSettings>): HelloReply {
   const channel = new BroadcastChannel('end-worker');

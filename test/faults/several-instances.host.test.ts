@@ -6,8 +6,11 @@ import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { AuthzService } from '../../src/gen/workspace/v1/authz_service_pb.ts';
-import { worksIn } from '../../src/store/embedded-postgres-process.ts';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
+import { worksIn } from '../../src/store/embedded/embedded-postgres-process.ts';
+import {
+  type EmbeddedPostgres,
+  startEmbeddedPostgres,
+} from '../../src/store/embedded/embedded-postgres.ts';
 import { call, type Service, startService } from '../support/service.ts';
 import { byLength, inLong } from '../support/test-length.ts';
 import { attempt, ok, seededDice, until } from './support.ts';

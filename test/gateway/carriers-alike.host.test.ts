@@ -38,11 +38,11 @@ import { UNREAD_BYTES_MAX, UnreadAnswers } from '../../src/http/exchange/unread-
 import { createHttpServer } from '../../src/http/listener/http-server.ts';
 import { TokenCodec } from '../../src/model/consistency-token.ts';
 import type { RawAnswer, ShardClient } from '../../src/protocol/shard-client.ts';
-import type { ProjectSettings } from '../../src/services/project-settings.ts';
-import { ReadPositions } from '../../src/services/read-positions.ts';
-import type { TupleService } from '../../src/services/tuple-service.ts';
+import type { ProjectSettings } from '../../src/services/projects/project-settings.ts';
+import { ReadPositions } from '../../src/services/reads/read-positions.ts';
+import type { TupleService } from '../../src/services/tuples/tuple-service.ts';
 import { ANSWER_JSON } from '../../src/shared/answer-json.ts';
-import type { IndexRow } from '../../src/store/sql/read-index.ts';
+import type { IndexRow } from '../../src/store/sql/reads/read-index.ts';
 import { callersOf } from '../support/callers.ts';
 import { callHttp2, envelope } from '../support/http2-calls.ts';
 import { indexOver, rowAt } from '../support/read-index.ts';

@@ -5,7 +5,7 @@ import {
   ListObjectsResponseSchema,
   ReadRelationTuplesResponseSchema,
 } from '../../src/gen/workspace/v1/authz_service_pb.ts';
-import { encodedJsonOf } from '../../src/http/connect/encoded-answer.ts';
+import { encodedJsonOf } from '../../src/http/connect/protocol/encoded-answer.ts';
 import type { RelationTuple } from '../../src/model/relation-tuple.ts';
 import { tupleToProto } from '../../src/requests/tuple-to-proto.ts';
 

@@ -1,8 +1,8 @@
 import { fromJsonString } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
-import { scanJsonScope } from '../../src/gateway/hot/json-scope.ts';
-import { createScopeScan } from '../../src/gateway/hot/scope-scan.ts';
+import { scanJsonScope } from '../../src/gateway/hot/scan/json-scope.ts';
+import { createScopeScan } from '../../src/gateway/hot/scan/scope-scan.ts';
 import { BatchCheckRequestSchema } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import type { RawScope } from '../../src/protocol/shard-client.ts';
 

@@ -2,8 +2,8 @@ import { ScalarType } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import { DECISION_NUMBERS } from '../../src/gateway/hot/hot-methods.ts';
-import { scanProtoScope } from '../../src/gateway/hot/proto-scope.ts';
-import { createScopeScan } from '../../src/gateway/hot/scope-scan.ts';
+import { scanProtoScope } from '../../src/gateway/hot/scan/proto-scope.ts';
+import { createScopeScan } from '../../src/gateway/hot/scan/scope-scan.ts';
 import { AuthzService } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 
 const scan = createScopeScan();

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { scanWrite } from '../../src/gateway/hot/write-scan.ts';
+import { scanWrite } from '../../src/gateway/hot/scan/write-scan.ts';
 import { libraryReading, updatesOf } from '../decoding/library-readings.ts';
 
 /** What protobuf's own reader makes of the same text, in the scan's terms; null where it refuses. */

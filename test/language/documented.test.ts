@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { parseGate } from '../../src/language/gate/parse-gate.ts';
 import { formatGate } from '../../src/language/gate/print-gate-tree.ts';
-import { inspectModel } from '../../src/model/namespace-model.ts';
+import { inspectModel } from '../../src/model/namespace/namespace-model.ts';
 
 const TEXT = readFileSync(new URL('../../docs/models.md', import.meta.url), 'utf8');
 const SECTION = TEXT.slice(

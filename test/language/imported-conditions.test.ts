@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { readOpenFgaDsl, readOpenFgaJson } from '../../src/language/openfga/read-openfga-model.ts';
 import { importPeerModel, type ImportedModel } from '../../src/language/peers/import-peer-model.ts';
 import { readSpiceDbSchema } from '../../src/language/spicedb/read-spicedb-schema.ts';
-import { asPeersRead, peerReadings } from '../../src/model/cel-readings.ts';
+import { asPeersRead, peerReadings } from '../../src/model/cel/cel-readings.ts';
 import { parseParameterType } from '../../src/model/condition-type.ts';
 
 function ofOpenFga(parameters: string, expression: string): ImportedModel {

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { parseGate } from '../../src/language/gate/parse-gate.ts';
 import { printGate } from '../../src/language/gate/print-gate-tree.ts';
-import { readModelDocument } from '../../src/model/model-document.ts';
+import { readModelDocument } from '../../src/model/namespace/model-document.ts';
 import { AppError } from '../../src/shared/app-error.ts';
 import { byLength } from '../support/test-length.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { runSuite } from '../../src/cli/models/run-suite.ts';
+import { runSuite } from '../../src/cli/models/files/run-suite.ts';
 import { parseGate } from '../../src/language/gate/parse-gate.ts';
 import { printGate } from '../../src/language/gate/print-gate-tree.ts';
 import { readOpenFgaDsl } from '../../src/language/openfga/read-openfga-model.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { runSuite } from '../../src/cli/models/run-suite.ts';
+import { runSuite } from '../../src/cli/models/files/run-suite.ts';
 import { parseGate } from '../../src/language/gate/parse-gate.ts';
 import { printGate } from '../../src/language/gate/print-gate-tree.ts';
 import type { RelationDocument, RewriteDocument } from '../../src/language/model-document.ts';

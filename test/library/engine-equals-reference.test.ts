@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Engine, parseModel, type Tuple } from '../../src/library/index.ts';
-import { parseModel as parseRules } from '../../src/model/namespace-model.ts';
+import { parseModel as parseRules } from '../../src/model/namespace/namespace-model.ts';
 import type { RelationTuple, Subject as ModelSubject } from '../../src/model/relation-tuple.ts';
 import { decisionOf, memoizedValues, weighTuples } from '../reference/reference-decision.ts';
 import { ReferenceEvaluator } from '../reference/reference-evaluator.ts';

@@ -1,11 +1,15 @@
 import type { Client, Pool } from 'pg';
-import { HeadRevisions, type HeadRevisionLook, put } from '../../src/services/head-revisions.ts';
-import { TupleWriter } from '../../src/services/tuple-writer.ts';
-import { systemClock } from '../../src/shared/clock.ts';
+import {
+  HeadRevisions,
+  type HeadRevisionLook,
+  put,
+} from '../../src/services/reads/head-revisions.ts';
+import { TupleWriter } from '../../src/services/writes/tuple-writer.ts';
 import { IdSource } from '../../src/shared/ids.ts';
-import { Membership } from '../../src/store/membership.ts';
-import { createPool } from '../../src/store/pool.ts';
-import { selectHeadRevisions } from '../../src/store/sql/select-head-revisions.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
+import { Membership } from '../../src/store/membership/membership.ts';
+import { createPool } from '../../src/store/postgres/pool.ts';
+import { selectHeadRevisions } from '../../src/store/sql/reads/select-head-revisions.ts';
 import type { TestDatabase } from '../support/postgres.ts';
 import { NO_WRITE_RULES } from '../support/write-rules.ts';
 

@@ -9,7 +9,7 @@ import {
   registered,
   registering,
   renewed,
-} from '../../src/store/member-state.ts';
+} from '../../src/store/membership/member-state.ts';
 
 /*
  * The protocol of instances on one shard, small enough to be explored whole. What an instance makes of an

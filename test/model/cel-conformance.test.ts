@@ -20,8 +20,8 @@ import {
 } from '@bufbuild/cel-spec/testdata/tests.js';
 import { isReflectMessage } from '@bufbuild/protobuf/reflect';
 import { describe, expect, test } from 'vitest';
-import { CostMeter } from '../../src/model/cel-meter.ts';
-import { compileExpression, isProblem, planExpression } from '../../src/model/cel-program.ts';
+import { CostMeter } from '../../src/model/cel/cel-meter.ts';
+import { compileExpression, isProblem, planExpression } from '../../src/model/cel/cel-program.ts';
 import { typeText } from '../../src/model/condition-type.ts';
 
 /** Chapters of the language itself; the others are about messages, enums and extensions. */

@@ -4,14 +4,17 @@ import {
   CONDITION_FALSE as NO,
   CONDITION_TRUE as YES,
   CONDITION_UNDECIDED as OPEN,
-} from '../../src/model/conditions.ts';
-import { prepareCondition } from '../../src/model/conditions.ts';
+} from '../../src/model/conditions/conditions.ts';
+import { prepareCondition } from '../../src/model/conditions/conditions.ts';
 import {
   compileCondition,
   parametersFault,
   prepareDeclaredCondition,
-} from '../../src/model/declared-condition.ts';
-import { type ConditionDeclaration, parseConditions } from '../../src/model/model-conditions.ts';
+} from '../../src/model/conditions/declared-condition.ts';
+import {
+  type ConditionDeclaration,
+  parseConditions,
+} from '../../src/model/conditions/model-conditions.ts';
 
 const PARAMETERS = { s: 'string', f: 'double', t: 'timestamp', d: 'duration', x: 'any' };
 

@@ -1,15 +1,21 @@
 import { Environment } from '@marcbachmann/cel-js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isProblem } from '../../src/model/cel-program.ts';
+import { isProblem } from '../../src/model/cel/cel-program.ts';
 import {
   CONDITION_FALSE,
   CONDITION_TRUE,
   CONDITION_UNDECIDED,
-} from '../../src/model/conditions.ts';
-import { compileCondition, prepareDeclaredCondition } from '../../src/model/declared-condition.ts';
-import { type ConditionDeclaration, parseConditions } from '../../src/model/model-conditions.ts';
-import { whyUndecided } from '../../src/model/undecided-condition.ts';
+} from '../../src/model/conditions/conditions.ts';
+import {
+  compileCondition,
+  prepareDeclaredCondition,
+} from '../../src/model/conditions/declared-condition.ts';
+import {
+  type ConditionDeclaration,
+  parseConditions,
+} from '../../src/model/conditions/model-conditions.ts';
+import { whyUndecided } from '../../src/model/conditions/undecided-condition.ts';
 import {
   areTyped,
   celOf,

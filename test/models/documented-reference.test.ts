@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { modelOfText, testFiles } from '../../src/assertions/test-files.ts';
 import { parseGate } from '../../src/language/gate/parse-gate.ts';
 import { formatGate } from '../../src/language/gate/print-gate-tree.ts';
-import { inspectModel } from '../../src/model/namespace-model.ts';
+import { inspectModel } from '../../src/model/namespace/namespace-model.ts';
 
 /* What docs/models.md says of each rewrite, type rule and condition, asked of the code. */
 const PAGE = readFileSync('docs/models.md', 'utf8');

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { migrate } from '../../src/store/migrate.ts';
+import { migrate } from '../../src/store/migrations/migrate.ts';
 import { docModel } from '../support/model-calls.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 

@@ -1,10 +1,10 @@
 import { expect, onTestFinished, test } from 'vitest';
-import type { AuditRecord } from '../../src/authz/audit-log.ts';
-import { createAuditSink } from '../../src/authz/audit-sink.ts';
+import type { AuditRecord } from '../../src/authz/logs/audit-log.ts';
+import { createAuditSink } from '../../src/authz/logs/audit-sink.ts';
 import { ModelHistory } from '../../src/services/models/model-history.ts';
-import { ProjectService } from '../../src/services/project-service.ts';
-import { SettingsSource } from '../../src/services/settings-source.ts';
-import { systemClock } from '../../src/shared/clock.ts';
+import { ProjectService } from '../../src/services/projects/project-service.ts';
+import { SettingsSource } from '../../src/services/projects/settings-source.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
 import { docModel } from '../support/model-calls.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { stagedModels } from '../support/staged-models.ts';

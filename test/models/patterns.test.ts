@@ -10,7 +10,11 @@ import type {
   RewriteDocument,
   SubjectDocument,
 } from '../../src/language/model-document.ts';
-import { inspectModel, type NamespaceModel, parseModel } from '../../src/model/namespace-model.ts';
+import {
+  inspectModel,
+  type NamespaceModel,
+  parseModel,
+} from '../../src/model/namespace/namespace-model.ts';
 import { scriptInProcess } from '../support/script-in-process.ts';
 
 /* The worked patterns of docs/models.md: models with files of assertions, which hold and which say something. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { migrateNotify } from '../../src/notify/store/notify-database.ts';
 import { PostgresStore } from '../../src/notify/store/postgres-store.ts';
-import { silentLog } from '../../src/store/store-log.ts';
+import { silentLog } from '../../src/store/postgres/store-log.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { byLength, inShort } from '../support/test-length.ts';
 import { claimRequest, hook, newNotification, T0, WEBHOOK } from './store-contract.ts';

@@ -1,7 +1,7 @@
 import type { PoolClient } from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { migrateNotify } from '../../src/notify/store/notify-database.ts';
-import { silentLog } from '../../src/store/store-log.ts';
+import { silentLog } from '../../src/store/postgres/store-log.ts';
 import { urlOf } from '../support/postgres-admin.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { mustCall, notify } from './support/notify-process.ts';

@@ -5,7 +5,7 @@ import type { StoredListener } from '../../src/notify/model/notification-store.t
 import { LIVE_CHANNEL } from '../../src/notify/model/notification.ts';
 import { migrateNotify } from '../../src/notify/store/notify-database.ts';
 import { PostgresStore } from '../../src/notify/store/postgres-store.ts';
-import { silentLog } from '../../src/store/store-log.ts';
+import { silentLog } from '../../src/store/postgres/store-log.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { byLength, inShort } from '../support/test-length.ts';
 import { ANN, newNotification, T0, WEBHOOK } from './store-contract.ts';

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from 'vitest';
 import { migrateNotify } from '../../src/notify/store/notify-database.ts';
 import { PostgresStore } from '../../src/notify/store/postgres-store.ts';
-import { silentLog } from '../../src/store/store-log.ts';
+import { silentLog } from '../../src/store/postgres/store-log.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { ANN, describeStore, newNotification } from './store-contract.ts';
 

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { afterAll, expect, test } from 'vitest';
-import type { ServerTarget } from '../../src/store/pool.ts';
+import type { ServerTarget } from '../../src/store/postgres/pool.ts';
 import { createCuttingProxy } from '../support/cutting-proxy.ts';
 import { EventClient, type ClientEvent } from '../support/event-client.ts';
 import { urlOf } from '../support/postgres-admin.ts';

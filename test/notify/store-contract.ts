@@ -8,8 +8,8 @@ import {
   LIVE_CHANNEL,
   type UserKey,
 } from '../../src/notify/model/notification.ts';
-import { systemClock } from '../../src/shared/clock.ts';
 import { IdSource } from '../../src/shared/ids.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
 
 /** Of notify.v1.Channel. */
 export const WEBHOOK = 2;

@@ -1,6 +1,6 @@
 /* A loop in the background that fails is seen by whoever looks: in /readyz, the series and the log. */
 import { expect, onTestFinished, test } from 'vitest';
-import { createPool } from '../../src/store/pool.ts';
+import { createPool } from '../../src/store/postgres/pool.ts';
 import { freshDatabase } from '../notify/support/notify-process.ts';
 import { serveNotify } from '../notify/support/notify-service.ts';
 import { poll } from '../notify/support/poll.ts';

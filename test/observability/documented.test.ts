@@ -1,8 +1,8 @@
 /* docs/observability.md and the code say the same: every series and every event, and no other. */
 import { globSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { measureStages } from '../../src/authz/decision-metrics.ts';
-import { createMetrics } from '../../src/authz/metrics.ts';
+import { measureStages } from '../../src/authz/metrics/decision-metrics.ts';
+import { createMetrics } from '../../src/authz/metrics/metrics.ts';
 import { BodyBudget } from '../../src/http/bodies/body-budget.ts';
 import { createNotifyMetrics } from '../../src/notify/service/metrics.ts';
 import { BackgroundLoops } from '../../src/observability/background-loops.ts';

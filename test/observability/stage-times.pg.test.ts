@@ -2,7 +2,7 @@ import http2 from 'node:http2';
 import { create, toBinary } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CheckRequestSchema } from '../../src/gen/workspace/v1/authz_service_pb.ts';
-import { BATCH_STAGES, CALL_STAGES } from '../../src/shared/stage-times.ts';
+import { BATCH_STAGES, CALL_STAGES } from '../../src/shared/time/stage-times.ts';
 import { callHttp2, envelope } from '../support/http2-calls.ts';
 import { urlOf } from '../support/postgres-admin.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';

@@ -1,7 +1,7 @@
 /* `gatehouse model check --stored`: models that releases before imported, and that decide otherwise than where they came from. */
 import { expect, test } from 'vitest';
 import { storedModelLines } from '../../src/cli/models/imported-models.ts';
-import { OPENFGA_COMMENT } from '../../src/store/sql/openfga-stores.ts';
+import { OPENFGA_COMMENT } from '../../src/store/sql/projects/openfga-stores.ts';
 import { instanceForFile } from '../support/instance.ts';
 
 const { instance } = await instanceForFile({});

@@ -1,7 +1,7 @@
 import type { UsersetRef } from '../../src/model/expand-tree.ts';
 import type { Derivation } from '../../src/model/explanation.ts';
-import type { Rewrite } from '../../src/model/model-shape.ts';
-import type { NamespaceModel } from '../../src/model/namespace-model.ts';
+import type { Rewrite } from '../../src/model/namespace/model-shape.ts';
+import type { NamespaceModel } from '../../src/model/namespace/namespace-model.ts';
 import type { RelationTuple, Subject } from '../../src/model/relation-tuple.ts';
 import {
   excludeKey,

@@ -1,6 +1,6 @@
 import type { ExpandTree, UsersetRef } from '../../src/model/expand-tree.ts';
-import type { Rewrite } from '../../src/model/model-shape.ts';
-import type { NamespaceModel } from '../../src/model/namespace-model.ts';
+import type { Rewrite } from '../../src/model/namespace/model-shape.ts';
+import type { NamespaceModel } from '../../src/model/namespace/namespace-model.ts';
 import type { RelationTuple, Subject } from '../../src/model/relation-tuple.ts';
 
 /** A tuple with what its qualifier is worth in the request at hand; absent ones are left out. */

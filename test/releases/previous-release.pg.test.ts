@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { Client, type QueryConfig, type QueryResult } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readChanges } from '../../src/store/changes.ts';
-import { MIGRATIONS_DIRECTORY, migrate } from '../../src/store/migrate.ts';
-import { readMigrationFiles } from '../../src/store/migration-files.ts';
+import { readChanges } from '../../src/store/feed/changes.ts';
+import { MIGRATIONS_DIRECTORY, migrate } from '../../src/store/migrations/migrate.ts';
+import { readMigrationFiles } from '../../src/store/migrations/migration-files.ts';
 import { type TestDatabase, createTestDatabase } from '../support/postgres.ts';
 import type { RecordedStatement } from './recorded-statement.ts';
 

@@ -1,4 +1,4 @@
-import type { PostgresTarget } from '../../src/store/pool.ts';
+import type { PostgresTarget } from '../../src/store/postgres/pool.ts';
 import { urlOf } from '../support/postgres-admin.ts';
 import { type Service, startService } from '../support/service.ts';
 import { freePorts } from './balancer.ts';

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { instancesOf, shareOf } from '../../src/authz/supervise.ts';
-import { isAlive, readPidFile } from '../../src/store/embedded-postgres-process.ts';
-import { startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
+import { instancesOf, shareOf } from '../../src/authz/supervisor/supervise.ts';
+import { isAlive, readPidFile } from '../../src/store/embedded/embedded-postgres-process.ts';
+import { startEmbeddedPostgres } from '../../src/store/embedded/embedded-postgres.ts';
 import { ARRIVING, arrive } from '../http/arriving-clients.ts';
 import {
   type ChildService,

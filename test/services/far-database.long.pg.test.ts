@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startIndexLinks, type IndexLinks } from '../../src/authz/index-links.ts';
-import { HeadRevisions } from '../../src/services/head-revisions.ts';
-import { ReadIndex } from '../../src/services/read-index.ts';
-import { systemClock } from '../../src/shared/clock.ts';
-import type { ServerTarget } from '../../src/store/pool.ts';
+import { startIndexLinks, type IndexLinks } from '../../src/authz/database/index-links.ts';
+import { HeadRevisions } from '../../src/services/reads/head-revisions.ts';
+import { ReadIndex } from '../../src/services/reads/read-index.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
+import type { ServerTarget } from '../../src/store/postgres/pool.ts';
 import { PostgresProxy } from '../../verify/cluster/postgres-proxy.ts';
 import { createRandom } from '../../verify/workload/random.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Management, createManagement } from '../../src/authz/management.ts';
 import type { RawMember } from '../../src/services/groups/group-input.ts';
 import { AppError } from '../../src/shared/app-error.ts';
-import { systemClock } from '../../src/shared/clock.ts';
 import { IdSource } from '../../src/shared/ids.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
 import {
   GroupModel,
   brokenRows,

@@ -1,11 +1,15 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { CarriedChanges } from '../../src/model/packed-changes.ts';
-import { HeadRevisions } from '../../src/services/head-revisions.ts';
-import { AWAY_AFTER_MS } from '../../src/services/index-queries.ts';
-import { ReadIndex, type ReadIndexMetrics, WAIT_MAX_MS } from '../../src/services/read-index.ts';
-import { STALL_MS } from '../../src/services/stall-threshold.ts';
+import { HeadRevisions } from '../../src/services/reads/head-revisions.ts';
+import { AWAY_AFTER_MS } from '../../src/services/reads/index-queries.ts';
+import {
+  ReadIndex,
+  type ReadIndexMetrics,
+  WAIT_MAX_MS,
+} from '../../src/services/reads/read-index.ts';
+import { STALL_MS } from '../../src/services/reads/stall-threshold.ts';
 import type { AppError } from '../../src/shared/app-error.ts';
-import type { IndexAsk, IndexRow } from '../../src/store/sql/read-index.ts';
+import type { IndexAsk, IndexRow } from '../../src/store/sql/reads/read-index.ts';
 import { rowAt } from '../support/read-index.ts';
 
 /*

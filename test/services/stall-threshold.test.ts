@@ -1,6 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { STALL_MS, STALL_MS_MAX, StallThreshold } from '../../src/services/stall-threshold.ts';
+import {
+  STALL_MS,
+  STALL_MS_MAX,
+  StallThreshold,
+} from '../../src/services/reads/stall-threshold.ts';
 
 const after = (samples: readonly number[]): StallThreshold => {
   const threshold = new StallThreshold();

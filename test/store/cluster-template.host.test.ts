@@ -3,8 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { prepareTemplate } from '../../src/store/embedded-postgres-cluster.ts';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
+import { prepareTemplate } from '../../src/store/embedded/embedded-postgres-cluster.ts';
+import {
+  type EmbeddedPostgres,
+  startEmbeddedPostgres,
+} from '../../src/store/embedded/embedded-postgres.ts';
 import { byLength } from '../support/test-length.ts';
 
 let parent: string;

@@ -17,8 +17,8 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { isAlive, readPidFile } from '../../src/store/embedded-postgres-process.ts';
-import { startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
+import { isAlive, readPidFile } from '../../src/store/embedded/embedded-postgres-process.ts';
+import { startEmbeddedPostgres } from '../../src/store/embedded/embedded-postgres.ts';
 import { spawnService, startService } from '../support/service.ts';
 
 const PAGE_BYTES = 8192;

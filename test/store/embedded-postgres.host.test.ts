@@ -18,10 +18,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Client } from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { isAlive } from '../../src/store/embedded-postgres-process.ts';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
-import { isUnavailable } from '../../src/store/pg-errors.ts';
-import { createPool } from '../../src/store/pool.ts';
+import { isAlive } from '../../src/store/embedded/embedded-postgres-process.ts';
+import {
+  type EmbeddedPostgres,
+  startEmbeddedPostgres,
+} from '../../src/store/embedded/embedded-postgres.ts';
+import { isUnavailable } from '../../src/store/postgres/pg-errors.ts';
+import { createPool } from '../../src/store/postgres/pool.ts';
 import { byLength, inLong, inShort } from '../support/test-length.ts';
 
 const OWNER = fileURLToPath(new URL('../support/embedded-owner.ts', import.meta.url));

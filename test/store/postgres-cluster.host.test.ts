@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
-import { migrate } from '../../src/store/migrate.ts';
+import { migrate } from '../../src/store/migrations/migrate.ts';
 import {
   type TestCluster,
   dumpRows,

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { migrateNotify } from '../../src/notify/store/notify-database.ts';
-import { MIGRATIONS_DIRECTORY, migrate } from '../../src/store/migrate.ts';
-import { readMigrationFiles } from '../../src/store/migration-files.ts';
+import { MIGRATIONS_DIRECTORY, migrate } from '../../src/store/migrations/migrate.ts';
+import { readMigrationFiles } from '../../src/store/migrations/migration-files.ts';
 import { type TestDatabase, createTestDatabase } from '../support/postgres.ts';
 import { dumpSchema } from '../support/schema-dump.ts';
 

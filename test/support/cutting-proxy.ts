@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type Socket, connect, createServer } from 'node:net';
 import { join } from 'node:path';
-import type { PostgresTarget, ServerTarget } from '../../src/store/pool.ts';
+import type { PostgresTarget, ServerTarget } from '../../src/store/postgres/pool.ts';
 
 /** A way to Postgres that loses answers. */
 export type CuttingProxy = {

@@ -1,7 +1,13 @@
-import { CONDITION_UNDECIDED, parseContext } from '../../src/model/conditions.ts';
-import { prepareDeclaredCondition } from '../../src/model/declared-condition.ts';
-import { type ConditionDeclarations, parseConditions } from '../../src/model/model-conditions.ts';
-import { type UndecidedReason, whyUndecided } from '../../src/model/undecided-condition.ts';
+import { CONDITION_UNDECIDED, parseContext } from '../../src/model/conditions/conditions.ts';
+import { prepareDeclaredCondition } from '../../src/model/conditions/declared-condition.ts';
+import {
+  type ConditionDeclarations,
+  parseConditions,
+} from '../../src/model/conditions/model-conditions.ts';
+import {
+  type UndecidedReason,
+  whyUndecided,
+} from '../../src/model/conditions/undecided-condition.ts';
 
 /* Conditions over parameters of each type, for the tests of why they are undecided. */
 export const PARAMETERS = {

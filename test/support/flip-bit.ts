@@ -1,9 +1,13 @@
-import { ADJACENCY_LIST, ADJACENCY_MASK } from '../../src/cache/adjacency.ts';
-import { RECORD_HEADER, RECORD_PAGE_MASK, RECORD_PAGE_SHIFT } from '../../src/cache/dictionary.ts';
-import { LIST_PAGE_MASK, LIST_PAGE_SHIFT } from '../../src/cache/list-store.ts';
-import { NODE_REVERSE, NODE_SETS, NODE_USERS } from '../../src/cache/node-table.ts';
-import { SEGMENT_HEADER, SEGMENT_SLOTS } from '../../src/cache/segmented-hash.ts';
-import type { SegmentedHash } from '../../src/cache/segmented-hash.ts';
+import { ADJACENCY_LIST, ADJACENCY_MASK } from '../../src/cache/tables/adjacency.ts';
+import {
+  RECORD_HEADER,
+  RECORD_PAGE_MASK,
+  RECORD_PAGE_SHIFT,
+} from '../../src/cache/tables/dictionary.ts';
+import { LIST_PAGE_MASK, LIST_PAGE_SHIFT } from '../../src/cache/tables/list-store.ts';
+import { NODE_REVERSE, NODE_SETS, NODE_USERS } from '../../src/cache/tables/node-table.ts';
+import { SEGMENT_HEADER, SEGMENT_SLOTS } from '../../src/cache/tables/segmented-hash.ts';
+import type { SegmentedHash } from '../../src/cache/tables/segmented-hash.ts';
 import type { TupleIndex } from '../../src/cache/tuple-index.ts';
 
 /** Where a bit of an index is flipped, so that answers differ; the index must hold what the name says. */

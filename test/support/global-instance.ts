@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import type { TestProject } from 'vitest/node';
-import type { PostgresTarget } from '../../src/store/pool.ts';
+import type { PostgresTarget } from '../../src/store/postgres/pool.ts';
 import { asAdmin, cloneInto, withDatabase } from './postgres-admin.ts';
 import type { SharedMessage, SharedReady } from './run-shared-instance.ts';
 

@@ -2,11 +2,15 @@ import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
-import { type DirectoryLock, lockDirectory } from '../../src/store/directory-lock.ts';
-import { isAlive, readPidFile, stopServer } from '../../src/store/embedded-postgres-process.ts';
-import { startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
-import { migrate } from '../../src/store/migrate.ts';
-import type { PostgresTarget } from '../../src/store/pool.ts';
+import { type DirectoryLock, lockDirectory } from '../../src/shared/process/directory-lock.ts';
+import {
+  isAlive,
+  readPidFile,
+  stopServer,
+} from '../../src/store/embedded/embedded-postgres-process.ts';
+import { startEmbeddedPostgres } from '../../src/store/embedded/embedded-postgres.ts';
+import { migrate } from '../../src/store/migrations/migrate.ts';
+import type { PostgresTarget } from '../../src/store/postgres/pool.ts';
 import { asAdmin, withDatabase } from './postgres-admin.ts';
 
 const PREFIX = 'gatehouse-test-';

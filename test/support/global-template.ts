@@ -1,4 +1,4 @@
-import { prepareTemplate } from '../../src/store/embedded-postgres-cluster.ts';
+import { prepareTemplate } from '../../src/store/embedded/embedded-postgres-cluster.ts';
 
 /**
  * Makes the cluster that starts of an embedded PostgreSQL copy, where the installation made none (`npm ci` by

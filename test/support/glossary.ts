@@ -35,7 +35,10 @@ export const GLOSSARY: readonly Term[] = [
     except: [
       ROWS_OF_SQL,
       RUNNER_EVENTS,
-      [/^src\/authz\/audit-|^src\/services\/commit-publisher/, 'a field of the audit log'],
+      [
+        /^src\/authz\/logs\/audit-|^src\/services\/writes\/commit-publisher/,
+        'a field of the audit log',
+      ],
       [/^src\/cache\/index-audit/, 'the number of a step of an audit'],
       [/^src\/assertions\//, 'a sequence in YAML'],
     ],

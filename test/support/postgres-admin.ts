@@ -1,5 +1,5 @@
 import { Client } from 'pg';
-import type { PostgresTarget } from '../../src/store/pool.ts';
+import type { PostgresTarget } from '../../src/store/postgres/pool.ts';
 
 /** The same server, another database. */
 export function withDatabase(target: PostgresTarget, database: string): PostgresTarget {

@@ -9,22 +9,22 @@ import {
   chooseServerUser,
   findPostgresBinaries,
   giveTo,
-} from '../../src/store/embedded-postgres-binaries.ts';
+} from '../../src/store/embedded/embedded-postgres-binaries.ts';
 import {
   DATABASE,
   SOCKET_PORT,
   SUPERUSER,
   createCluster,
   serverSettings,
-} from '../../src/store/embedded-postgres-cluster.ts';
+} from '../../src/store/embedded/embedded-postgres-cluster.ts';
 import {
   type Programs,
   isAlive,
   readPidFile,
   spawnServer,
   stopServer,
-} from '../../src/store/embedded-postgres-process.ts';
-import type { ServerTarget } from '../../src/store/pool.ts';
+} from '../../src/store/embedded/embedded-postgres-process.ts';
+import type { ServerTarget } from '../../src/store/postgres/pool.ts';
 
 const PASSWORD = 'cluster-password';
 const START_TIMEOUT_MS = 120_000;

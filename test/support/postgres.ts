@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { inject } from 'vitest';
-import { type PostgresTarget, createPool } from '../../src/store/pool.ts';
+import { type PostgresTarget, createPool } from '../../src/store/postgres/pool.ts';
 import { asAdmin, cloneInto, withDatabase } from './postgres-admin.ts';
 
 declare module 'vitest' {

@@ -1,8 +1,8 @@
 import type { Pool } from 'pg';
-import { HeadRevisions } from '../../src/services/head-revisions.ts';
-import { ReadIndex, type ReadIndexOptions } from '../../src/services/read-index.ts';
-import { systemClock } from '../../src/shared/clock.ts';
-import { type IndexAsk, type IndexRow, readIndex } from '../../src/store/sql/read-index.ts';
+import { HeadRevisions } from '../../src/services/reads/head-revisions.ts';
+import { ReadIndex, type ReadIndexOptions } from '../../src/services/reads/read-index.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
+import { type IndexAsk, type IndexRow, readIndex } from '../../src/store/sql/reads/read-index.ts';
 
 const silent = (): void => undefined;
 

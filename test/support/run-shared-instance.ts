@@ -3,7 +3,7 @@
  * the message `start`, and ends on `stop`.
  */
 import { assert } from '../../src/shared/assert.ts';
-import type { PostgresTarget } from '../../src/store/pool.ts';
+import type { PostgresTarget } from '../../src/store/postgres/pool.ts';
 import { startInstance } from './start-instance.ts';
 
 /** Where it is, once it serves. */

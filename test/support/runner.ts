@@ -7,7 +7,7 @@ import { afterAll, onTestFinished } from 'vitest';
 import { createLogger } from '../../src/observability/logger.ts';
 import { createRunner, type Runner } from '../../src/runner/runner.ts';
 import { loadRunnerSettings } from '../../src/runner/settings/settings.ts';
-import { systemClock } from '../../src/shared/clock.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
 
 export type TestRunner = {
   readonly runner: Runner;

@@ -1,10 +1,10 @@
-import { openDatabase } from '../../src/authz/database.ts';
+import { openDatabase } from '../../src/authz/database/database.ts';
 import { PostgresWatch } from '../../src/authz/postgres-watch.ts';
 import { startService as startParts } from '../../src/authz/service.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { Readiness } from '../../src/gateway/readiness.ts';
 import { createLogger, eventLogOf } from '../../src/observability/logger.ts';
-import { DatabaseTime } from '../../src/shared/database-clock.ts';
+import { DatabaseTime } from '../../src/shared/time/database-clock.ts';
 import type { LogLine } from './child-service.ts';
 import { type Service, TEST_ADMIN_SECRET, TEST_SETTINGS, TEST_TOKEN } from './service.ts';
 

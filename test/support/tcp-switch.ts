@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type Socket, connect, createServer } from 'node:net';
 import { join } from 'node:path';
-import type { ServerTarget } from '../../src/store/pool.ts';
+import type { ServerTarget } from '../../src/store/postgres/pool.ts';
 
 /** One address before several database servers, as a virtual IP or a proxy of a failover manager gives. */
 export interface TcpSwitch {

@@ -46,7 +46,7 @@ Object.assign(net.Socket.prototype, { connect: forbidden('net.Socket.connect') }
 Object.assign(dgram.Socket.prototype, { bind: forbidden('dgram.Socket.bind') });
 syncBuiltinESMExports();
 
-// It does not go through Node's own modules: posix_spawn of src/shared/native-spawn.ts.
+// It does not go through Node's own modules: posix_spawn of src/shared/process/native-spawn.ts.
 const loadAddon = process.dlopen.bind(process);
 process.dlopen = (target: { exports: object }, filename: string, flags?: number): void => {
   loadAddon(target, filename, flags ?? constants.dlopen.RTLD_LAZY);

@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 import type { ShardKey } from '../../src/model/relation-tuple.ts';
-import { inTransaction } from '../../src/store/transaction.ts';
+import { inTransaction } from '../../src/store/postgres/transaction.ts';
 
 export type MemberRow = readonly [userId: string, role: 1 | 2 | 3 | 4, status: 1 | 2 | 3];
 

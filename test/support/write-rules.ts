@@ -1,4 +1,4 @@
-import { NO_RULES, type WriteRules } from '../../src/services/write-rules.ts';
+import { NO_RULES, type WriteRules } from '../../src/services/writes/write-rules.ts';
 
 /** Nothing is asked of tuples, and nobody is asked. */
 export const NO_WRITE_RULES: WriteRules = {

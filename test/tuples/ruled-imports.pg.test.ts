@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { pruneChanges } from '../../src/store/retention.ts';
+import { pruneChanges } from '../../src/store/feed/retention.ts';
 import { startInstance, type Instance } from '../support/instance.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { call } from '../support/service.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ExpandTree } from '../../src/model/expand-tree.ts';
-import { parseModel } from '../../src/model/namespace-model.ts';
+import { parseModel } from '../../src/model/namespace/namespace-model.ts';
 import type { RelationTuple, Subject } from '../../src/model/relation-tuple.ts';
 import { Dependencies } from '../../verify/checker/dependencies.ts';
 import { Evaluator, type Query, type Stored, usersetText } from '../../verify/checker/evaluate.ts';

@@ -1,6 +1,6 @@
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import type { ServerTarget } from '../../src/store/pool.ts';
+import type { ServerTarget } from '../../src/store/postgres/pool.ts';
 import { PostgresProxy } from '../../verify/cluster/postgres-proxy.ts';
 import { createRandom } from '../../verify/workload/random.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';

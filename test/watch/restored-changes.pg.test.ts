@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readDeployment } from '../../src/store/deployment.ts';
-import { selectWatchStart, selectWatchedProject } from '../../src/store/sql/watched-changes.ts';
+import { readDeployment } from '../../src/store/migrations/deployment.ts';
+import {
+  selectWatchStart,
+  selectWatchedProject,
+} from '../../src/store/sql/reads/watched-changes.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 
 /* A dump holds the numbers of transactions of the server that it was taken from. */

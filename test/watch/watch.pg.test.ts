@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { WatchRequest, WatchResponse } from '../../src/gen/gatehouse/v1/tuple_service_pb.ts';
 import { TupleUpdate_Op } from '../../src/gen/workspace/v1/authz_service_pb.ts';
-import { pruneChanges } from '../../src/store/retention.ts';
+import { pruneChanges } from '../../src/store/feed/retention.ts';
 import { startInstance, type Instance } from '../support/instance.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { byLength, inShort } from '../support/test-length.ts';

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { ReadScope } from '../../src/protocol/shard-client.ts';
-import { FairQueue } from '../../src/workers/slot/fair-queue.ts';
-import { RawRequest } from '../../src/workers/slot/pending-request.ts';
-import { ShardQueue } from '../../src/workers/slot/shard-queue.ts';
+import { FairQueue } from '../../src/workers/queues/fair-queue.ts';
+import { RawRequest } from '../../src/workers/queues/pending-request.ts';
+import { ShardQueue } from '../../src/workers/queues/shard-queue.ts';
 import { scopeOf } from './pool-fixture.ts';
 
 const SEED = Number(process.env['SEED'] ?? Date.now() % 1_000_000);

@@ -1,6 +1,6 @@
-import { PackingShardIndex } from '../../src/workers/shard/packing-index.ts';
+import { PackingShardIndex } from '../../src/workers/indexes/packing-index.ts';
+import { SmallShards } from '../../src/workers/indexes/small-shards.ts';
 import type { IndexUser } from '../../src/workers/shard/ports.ts';
-import { SmallShards } from '../../src/workers/shard/small-shards.ts';
 
 /** What small shards share, without evaluators; `packedRowsMax` 0 folds none. */
 export function smallShards(

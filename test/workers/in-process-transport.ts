@@ -1,11 +1,11 @@
 import type { AnswerBatch, RequestBatch } from '../../src/protocol/messages.ts';
 import { RAW_FIELDS, RAW_REQUEST_ID } from '../../src/protocol/messages.ts';
-import type { Clock } from '../../src/shared/clock.ts';
-import { systemClock } from '../../src/shared/clock.ts';
-import { PackingShardIndex } from '../../src/workers/shard/packing-index.ts';
+import type { Clock } from '../../src/shared/time/clock.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
+import { ShardHost } from '../../src/workers/host/shard-host.ts';
+import type { WorkerSettings } from '../../src/workers/host/worker-settings.ts';
+import { PackingShardIndex } from '../../src/workers/indexes/packing-index.ts';
 import type { ShardSource } from '../../src/workers/shard/ports.ts';
-import { ShardHost } from '../../src/workers/shard/shard-host.ts';
-import type { WorkerSettings } from '../../src/workers/shard/worker-settings.ts';
 import type { SlotEvents, SlotTransport } from '../../src/workers/slot/slot-transport.ts';
 
 export type InProcessTransportOptions = {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { ShardKey, Subject, TupleChange } from '../../src/model/relation-tuple.ts';
 import type { RawAnswer, ReadScope } from '../../src/protocol/shard-client.ts';
 import { slotOfShard } from '../../src/protocol/shard-routing.ts';
-import type { WorkerPool } from '../../src/workers/slot/worker-pool.ts';
+import type { WorkerPool } from '../../src/workers/pool/worker-pool.ts';
 import { createRandom } from '../support/dataset/random.ts';
 import { byLength } from '../support/test-length.ts';
 import {

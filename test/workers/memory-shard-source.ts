@@ -6,9 +6,9 @@ import type {
   HeadRevision,
   ShardPosition,
   StoredChange,
-} from '../../src/store/changes.ts';
-import type { SnapshotPage } from '../../src/store/snapshot-page.ts';
-import type { SnapshotSink } from '../../src/store/snapshot.ts';
+} from '../../src/store/feed/changes.ts';
+import type { SnapshotPage } from '../../src/store/feed/snapshot-page.ts';
+import type { SnapshotSink } from '../../src/store/feed/snapshot.ts';
 import type { ShardSource } from '../../src/workers/shard/ports.ts';
 
 type Stored = {

@@ -8,13 +8,13 @@ import type {
   UserObjects,
 } from '../../src/protocol/shard-client.ts';
 import { AppError, errorFromData } from '../../src/shared/app-error.ts';
-import { systemClock } from '../../src/shared/clock.ts';
-import { WORKER_DEFAULTS } from '../../src/workers/shard/worker-settings.ts';
-import { LocalReplicaTransport } from '../../src/workers/slot/local-replica-transport.ts';
-import type { ReplicationOptions } from '../../src/workers/slot/shard-replication.ts';
-import type { WorkerPoolEvent } from '../../src/workers/slot/worker-pool-options.ts';
-import { createWorkerPool } from '../../src/workers/slot/worker-pool.ts';
-import type { WorkerPool } from '../../src/workers/slot/worker-pool.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
+import { WORKER_DEFAULTS } from '../../src/workers/host/worker-settings.ts';
+import { LocalReplicaTransport } from '../../src/workers/pool/local-replica-transport.ts';
+import type { ReplicationOptions } from '../../src/workers/pool/shard-replication.ts';
+import type { WorkerPoolEvent } from '../../src/workers/pool/worker-pool-options.ts';
+import { createWorkerPool } from '../../src/workers/pool/worker-pool.ts';
+import type { WorkerPool } from '../../src/workers/pool/worker-pool.ts';
 import { InProcessTransport } from './in-process-transport.ts';
 import { EPOCH, MemoryShardSource } from './memory-shard-source.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { ShardKey } from '../../src/model/relation-tuple.ts';
 import { slotOfShard } from '../../src/protocol/shard-routing.ts';
-import type { ReplicationOptions } from '../../src/workers/slot/shard-replication.ts';
+import type { ReplicationOptions } from '../../src/workers/pool/shard-replication.ts';
 import { createRandom } from '../support/dataset/random.ts';
 import { byLength } from '../support/test-length.ts';
 import {

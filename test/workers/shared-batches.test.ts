@@ -7,15 +7,15 @@ import {
   ANSWER_DENIED,
   rawOpcode,
 } from '../../src/protocol/messages.ts';
-import { systemClock } from '../../src/shared/clock.ts';
+import { systemClock } from '../../src/shared/time/clock.ts';
+import { ShardHost } from '../../src/workers/host/shard-host.ts';
+import { WORKER_DEFAULTS } from '../../src/workers/host/worker-settings.ts';
+import { PackingShardIndex } from '../../src/workers/indexes/packing-index.ts';
 import { ownAnswers } from '../../src/workers/jobs/answer-writer.ts';
-import { PackingShardIndex } from '../../src/workers/shard/packing-index.ts';
-import { ShardHost } from '../../src/workers/shard/shard-host.ts';
-import { WORKER_DEFAULTS } from '../../src/workers/shard/worker-settings.ts';
-import { RawRequest } from '../../src/workers/slot/pending-request.ts';
+import { RawRequest } from '../../src/workers/queues/pending-request.ts';
+import { ShardQueue } from '../../src/workers/queues/shard-queue.ts';
 import { createPiscinaTransport } from '../../src/workers/slot/piscina-transport.ts';
 import { batchOfRequests } from '../../src/workers/slot/request-batcher.ts';
-import { ShardQueue } from '../../src/workers/slot/shard-queue.ts';
 import { MemoryShardSource } from './memory-shard-source.ts';
 import { MODEL_VERSION, scopeOf, viewer } from './pool-fixture.ts';
 

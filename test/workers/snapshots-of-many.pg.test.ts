@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { ShardKey } from '../../src/model/relation-tuple.ts';
-import { SNAPSHOT_COLUMNS, loadSnapshot } from '../../src/store/snapshot.ts';
-import { SNAPSHOT_ROWS_MAX, loadSnapshotsOfMany } from '../../src/store/snapshots-of-many.ts';
-import { PostgresShardSource } from '../../src/workers/shard/postgres-shard-source.ts';
+import { SNAPSHOT_COLUMNS, loadSnapshot } from '../../src/store/feed/snapshot.ts';
+import { SNAPSHOT_ROWS_MAX, loadSnapshotsOfMany } from '../../src/store/feed/snapshots-of-many.ts';
+import { PostgresShardSource } from '../../src/workers/source/postgres-shard-source.ts';
 import { type TestDatabase, createTestDatabase } from '../support/postgres.ts';
 import { writeChange } from '../support/write-change.ts';
 

@@ -6,9 +6,9 @@ import type {
   ScopeEntry,
   WorkerRequest,
 } from '../../src/protocol/messages.ts';
-import { PackingShardIndex } from '../../src/workers/shard/packing-index.ts';
-import { ShardHost } from '../../src/workers/shard/shard-host.ts';
-import { WORKER_DEFAULTS } from '../../src/workers/shard/worker-settings.ts';
+import { ShardHost } from '../../src/workers/host/shard-host.ts';
+import { WORKER_DEFAULTS } from '../../src/workers/host/worker-settings.ts';
+import { PackingShardIndex } from '../../src/workers/indexes/packing-index.ts';
 import { EPOCH, MemoryShardSource } from './memory-shard-source.ts';
 import { MODEL_VERSION, viewer } from './pool-fixture.ts';
 

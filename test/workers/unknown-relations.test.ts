@@ -5,8 +5,8 @@ import {
   BatchCheckRequestSchema,
   CheckRequestSchema,
 } from '../../src/gen/workspace/v1/authz_service_pb.ts';
-import { parseModel } from '../../src/model/namespace-model.ts';
-import { missingPart } from '../../src/model/unknown-relation.ts';
+import { parseModel } from '../../src/model/namespace/namespace-model.ts';
+import { missingPart } from '../../src/model/namespace/unknown-relation.ts';
 import type { WorkerStats } from '../../src/protocol/messages.ts';
 import { byLength } from '../support/test-length.ts';
 import {

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import type { ShardKey } from '../../src/model/relation-tuple.ts';
 import { slotOfShard } from '../../src/protocol/shard-routing.ts';
 import type { AppError } from '../../src/shared/app-error.ts';
-import { WORKER_DEFAULTS } from '../../src/workers/shard/worker-settings.ts';
-import { createWorkerPool } from '../../src/workers/slot/worker-pool.ts';
+import { WORKER_DEFAULTS } from '../../src/workers/host/worker-settings.ts';
+import { createWorkerPool } from '../../src/workers/pool/worker-pool.ts';
 import { InProcessTransport } from './in-process-transport.ts';
 import { MemoryShardSource } from './memory-shard-source.ts';
 import {

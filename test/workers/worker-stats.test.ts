@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import type { WorkerStats } from '../../src/protocol/messages.ts';
-import type { EvaluatedRpc } from '../../src/workers/jobs/decision-stats.ts';
-import { WORKER_DEFAULTS } from '../../src/workers/shard/worker-settings.ts';
-import { createWorkerPool } from '../../src/workers/slot/worker-pool.ts';
+import type { EvaluatedRpc } from '../../src/workers/counts/decision-stats.ts';
+import { WORKER_DEFAULTS } from '../../src/workers/host/worker-settings.ts';
+import { createWorkerPool } from '../../src/workers/pool/worker-pool.ts';
 import { InProcessTransport } from './in-process-transport.ts';
 import { MemoryShardSource } from './memory-shard-source.ts';
 import { askBatch, checkViewer, reasonOf, scopeOf, startFixture, viewer } from './pool-fixture.ts';

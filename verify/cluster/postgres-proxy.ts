@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type Server, type Socket, connect, createServer } from 'node:net';
 import { join } from 'node:path';
-import type { ServerTarget } from '../../src/store/pool.ts';
+import type { ServerTarget } from '../../src/store/postgres/pool.ts';
 import type { Random } from '../workload/random.ts';
 
 /** What a commit of ours carries in the bytes that the client sends. */

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { worksIn } from '../../src/store/embedded-postgres-process.ts';
-import type { ServerTarget } from '../../src/store/pool.ts';
+import { worksIn } from '../../src/store/embedded/embedded-postgres-process.ts';
+import type { ServerTarget } from '../../src/store/postgres/pool.ts';
 import {
   type TestCluster,
   type TestReplica,

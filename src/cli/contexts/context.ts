@@ -1,5 +1,5 @@
 import { usage } from '../../command-line/parse-words.ts';
-import { meant } from '../../shared/nearest-name.ts';
+import { meant } from '../../shared/text/nearest-name.ts';
 import type { CliLine } from '../core/command.ts';
 import { serviceUrl } from '../core/connection.ts';
 import {

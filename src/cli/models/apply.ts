@@ -7,8 +7,8 @@ import { EXIT_USAGE } from '../core/exit-codes.ts';
 import { readText } from '../core/files.ts';
 import { integerOfOption } from '../core/json-values.ts';
 import { showActivation, waitMsOf, type WrittenJson } from './activation.ts';
+import { fileOf, isJson, say } from './files/model-files.ts';
 import { modelCall, type ProblemJson, versionOf } from './model-calls.ts';
-import { fileOf, isJson, say } from './model-files.ts';
 
 type WarnedJson = WrittenJson & { readonly warnings: readonly ProblemJson[] };
 

@@ -9,8 +9,8 @@ import { AppError } from '../../shared/app-error.ts';
 import type { CliLine } from '../core/command.ts';
 import { EXIT_NO, EXIT_OK } from '../core/exit-codes.ts';
 import { fileError } from '../core/files.ts';
-import { isOfContent, say } from './model-files.ts';
-import { readPeerModel } from './read-peer-file.ts';
+import { isOfContent, say } from './files/model-files.ts';
+import { readPeerModel } from './files/read-peer-file.ts';
 import { csvTuples, jsonTuples, textTuples, type TupleSource } from './tuples/read-tuples.ts';
 import { yamlTuples } from './tuples/yaml-tuples.ts';
 

@@ -1,12 +1,12 @@
 import { usage } from '../../command-line/parse-words.ts';
 import { parseGate } from '../../language/gate/parse-gate.ts';
 import { printGate } from '../../language/gate/print-gate-tree.ts';
-import { findDuplicateKey } from '../../model/duplicate-key.ts';
+import { findDuplicateKey } from '../../model/namespace/duplicate-key.ts';
 import type { CliLine } from '../core/command.ts';
 import { EXIT_NO, EXIT_OK } from '../core/exit-codes.ts';
 import { readText, writeText } from '../core/files.ts';
 import { convertTuples } from './convert-tuples.ts';
-import { fileOf, isJson, isOfContent, say } from './model-files.ts';
+import { fileOf, isJson, isOfContent, say } from './files/model-files.ts';
 
 /** Deeper than any model. */
 const DEPTH_MAX = 100;

@@ -1,7 +1,7 @@
 import { usage } from '../../command-line/parse-words.ts';
 import { parseGate } from '../../language/gate/parse-gate.ts';
 import type { ModelDocument } from '../../language/model-document.ts';
-import { findDuplicateKey } from '../../model/duplicate-key.ts';
+import { findDuplicateKey } from '../../model/namespace/duplicate-key.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { CliLine } from '../core/command.ts';
 import { connectionOf } from '../core/connection.ts';
@@ -9,9 +9,9 @@ import { EXIT_NO, EXIT_OK } from '../core/exit-codes.ts';
 import { fileError, readText } from '../core/files.ts';
 import { PROJECT } from '../core/options.ts';
 import { showAnswer } from '../core/rows.ts';
+import { isJson } from './files/model-files.ts';
+import { type ModelStatement, modelStatements } from './files/model-statements.ts';
 import { type ModelJson, modelCall } from './model-calls.ts';
-import { isJson } from './model-files.ts';
-import { type ModelStatement, modelStatements } from './model-statements.ts';
 
 type Statements = ReadonlyMap<string, ModelStatement>;
 

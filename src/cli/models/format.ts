@@ -2,7 +2,7 @@ import { formatGate } from '../../language/gate/print-gate-tree.ts';
 import type { CliLine } from '../core/command.ts';
 import { EXIT_NO, EXIT_OK } from '../core/exit-codes.ts';
 import { readText, writeText } from '../core/files.ts';
-import { filesOf, isOfContent, say } from './model-files.ts';
+import { filesOf, isOfContent, say } from './files/model-files.ts';
 
 /** `model format`: lays `.gate` files out in place. */
 export function formatFiles(line: CliLine): Promise<number> {

@@ -5,6 +5,7 @@ import { EXIT_OK } from '../core/exit-codes.ts';
 import { writeText } from '../core/files.ts';
 import { integerOfOption } from '../core/json-values.ts';
 import { showAnswer, showRows } from '../core/rows.ts';
+import { say } from './files/model-files.ts';
 import {
   type ModelJson,
   modelCall,
@@ -12,7 +13,6 @@ import {
   type VersionJson,
   versionOf,
 } from './model-calls.ts';
-import { say } from './model-files.ts';
 
 const LIMIT = { default: 100, max: 1_000_000 } as const;
 const PAGE_MAX = 1_000;

@@ -8,9 +8,9 @@ import type { PeerRemark } from '../../language/peers/peer-model.ts';
 import type { CliLine } from '../core/command.ts';
 import { EXIT_NO, EXIT_OK } from '../core/exit-codes.ts';
 import { writeText } from '../core/files.ts';
-import { fileOf, isOfContent, say } from './model-files.ts';
-import { readPeerFile } from './read-peer-file.ts';
-import { runSuite } from './run-suite.ts';
+import { fileOf, isOfContent, say } from './files/model-files.ts';
+import { readPeerFile } from './files/read-peer-file.ts';
+import { runSuite } from './files/run-suite.ts';
 
 /** `model import`: writes a model of OpenFGA or SpiceDB as `.gate`. */
 export function importModel(line: CliLine): Promise<number> {

@@ -1,7 +1,7 @@
-import { peerReadings } from '../../model/cel-readings.ts';
-import type { NamespaceModel } from '../../model/model-shape.ts';
-import { inspectModel } from '../../model/namespace-model.ts';
-import { OPENFGA_COMMENT } from '../../store/sql/openfga-stores.ts';
+import { peerReadings } from '../../model/cel/cel-readings.ts';
+import type { NamespaceModel } from '../../model/namespace/model-shape.ts';
+import { inspectModel } from '../../model/namespace/namespace-model.ts';
+import { OPENFGA_COMMENT } from '../../store/sql/projects/openfga-stores.ts';
 import { call } from '../core/call.ts';
 import type { ServiceConnection } from '../core/connection.ts';
 import type { ModelJson, VersionJson } from './model-calls.ts';

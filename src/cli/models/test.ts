@@ -2,13 +2,13 @@ import { dirname, resolve } from 'node:path';
 import { type AssertionDocument, readAssertionFile } from '../../assertions/assertion-file.ts';
 import { type AssertionFailure, runAssertions } from '../../assertions/run-assertions.ts';
 import { modelOfText } from '../../assertions/test-files.ts';
-import type { NamespaceModel } from '../../model/namespace-model.ts';
+import type { NamespaceModel } from '../../model/namespace/namespace-model.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { CliLine } from '../core/command.ts';
 import { type CliReason, EXIT_NO, EXIT_OK, EXIT_USAGE } from '../core/exit-codes.ts';
 import { fileError, readText, writeText } from '../core/files.ts';
-import { type JunitCase, type JunitSuite, junitXml } from './junit.ts';
-import { filesOf, say } from './model-files.ts';
+import { type JunitCase, type JunitSuite, junitXml } from './files/junit.ts';
+import { filesOf, say } from './files/model-files.ts';
 
 /** The service's defaults. */
 const LIMITS = { depthMax: 256, readBudget: 10_000 };

@@ -1,10 +1,10 @@
 import { usage } from '../../command-line/parse-words.ts';
 import { parseGate } from '../../language/gate/parse-gate.ts';
-import { type NamespaceModel, parseModel } from '../../model/namespace-model.ts';
+import { type NamespaceModel, parseModel } from '../../model/namespace/namespace-model.ts';
 import type { CliLine } from '../core/command.ts';
 import { EXIT_NO, EXIT_OK } from '../core/exit-codes.ts';
 import { readText, writeText } from '../core/files.ts';
-import { fileOf, isJson, isOfContent, say } from './model-files.ts';
+import { fileOf, isJson, isOfContent, say } from './files/model-files.ts';
 
 const TYPE_NAME = /^[A-Za-z_$][\w$]*$/;
 const BARE_KEY = /^[a-z_$][\w$]*$/;

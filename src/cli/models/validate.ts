@@ -1,13 +1,13 @@
 import { usage } from '../../command-line/parse-words.ts';
 import { gateProblems, parseGate } from '../../language/gate/parse-gate.ts';
-import { inspectModel } from '../../model/namespace-model.ts';
+import { inspectModel } from '../../model/namespace/namespace-model.ts';
 import type { CliLine } from '../core/command.ts';
 import { connectionOf } from '../core/connection.ts';
 import { EXIT_NO, EXIT_OK } from '../core/exit-codes.ts';
 import { readText } from '../core/files.ts';
 import { SERVICE } from '../core/options.ts';
+import { filesOf, isJson, say } from './files/model-files.ts';
 import { readingsOfImported, storedModelLines } from './imported-models.ts';
-import { filesOf, isJson, say } from './model-files.ts';
 
 /** `model validate`: says what is wrong with models. */
 export async function validateModels(line: CliLine): Promise<number> {

@@ -10,7 +10,7 @@ import {
 } from '../../gateway/callers/callers-file.ts';
 import { FSCK_RULES, type PlacedRule, RULES } from '../../gateway/callers/method-rules.ts';
 import { AppError } from '../../shared/app-error.ts';
-import { meant } from '../../shared/nearest-name.ts';
+import { meant } from '../../shared/text/nearest-name.ts';
 import type { CliLine } from '../core/command.ts';
 import { EXIT_NO, EXIT_OK } from '../core/exit-codes.ts';
 import { fileError, readSecret } from '../core/files.ts';

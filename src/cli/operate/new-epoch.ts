@@ -1,11 +1,11 @@
 import { loadConfig } from '../../config/load-config.ts';
 import type { Config } from '../../config/options.ts';
 import { AppError } from '../../shared/app-error.ts';
-import { startNewEpoch } from '../../store/deployment.ts';
-import { startEmbeddedPostgres } from '../../store/embedded-postgres.ts';
-import { migrate } from '../../store/migrate.ts';
-import { examineTarget } from '../../store/pooler.ts';
-import { withSoleUse } from '../../store/sole-use.ts';
+import { startEmbeddedPostgres } from '../../store/embedded/embedded-postgres.ts';
+import { startNewEpoch } from '../../store/migrations/deployment.ts';
+import { migrate } from '../../store/migrations/migrate.ts';
+import { examineTarget } from '../../store/postgres/pooler.ts';
+import { withSoleUse } from '../../store/postgres/sole-use.ts';
 import type { CliLine } from '../core/command.ts';
 import { EXIT_NO, EXIT_OK } from '../core/exit-codes.ts';
 import { assertNoWords } from './words.ts';

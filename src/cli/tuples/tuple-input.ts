@@ -1,6 +1,6 @@
 import { usage } from '../../command-line/parse-words.ts';
 import { AppError } from '../../shared/app-error.ts';
-import { parseTimestamp } from '../../shared/instant.ts';
+import { parseTimestamp } from '../../shared/time/instant.ts';
 import type { CliLine } from '../core/command.ts';
 import { fileError, readText } from '../core/files.ts';
 import { isObject, type JsonRecord, objectOfOption } from '../core/json-values.ts';

@@ -1,5 +1,5 @@
-import type { Rewrite } from '../../model/model-shape.ts';
-import type { NamespaceModel } from '../../model/namespace-model.ts';
+import type { Rewrite } from '../../model/namespace/model-shape.ts';
+import type { NamespaceModel } from '../../model/namespace/namespace-model.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
 import { PairTable } from './pair-table.ts';
 

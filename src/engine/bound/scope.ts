@@ -3,7 +3,7 @@ import {
   CostMeter,
   EVALUATION_COST_MAX,
   readsOfCost,
-} from '../../model/cel-meter.ts';
+} from '../../model/cel/cel-meter.ts';
 import {
   CONDITION_FALSE,
   CONDITION_TRUE,
@@ -12,9 +12,9 @@ import {
   parseContext,
   prepareCondition,
   type PreparedCondition,
-} from '../../model/conditions.ts';
-import { prepareDeclaredCondition } from '../../model/declared-condition.ts';
-import type { ConditionDeclarations } from '../../model/model-conditions.ts';
+} from '../../model/conditions/conditions.ts';
+import { prepareDeclaredCondition } from '../../model/conditions/declared-condition.ts';
+import type { ConditionDeclarations } from '../../model/conditions/model-conditions.ts';
 import type { AuthzReason } from '../../model/reasons.ts';
 import {
   EDGE_ABSENT,
@@ -29,7 +29,7 @@ import {
 } from '../../model/tuple-reader.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
-import type { Clock } from '../../shared/clock.ts';
+import type { Clock } from '../../shared/time/clock.ts';
 import type { BoundModel, Op } from './bound-model.ts';
 
 /** The three values of a decision; also what a stored edge contributes. UNDETERMINED answers deny. */

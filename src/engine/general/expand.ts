@@ -1,8 +1,8 @@
 import type { ExpandTree, UsersetRef } from '../../model/expand-tree.ts';
-import type { Rewrite } from '../../model/model-shape.ts';
-import type { NamespaceModel } from '../../model/namespace-model.ts';
+import type { Rewrite } from '../../model/namespace/model-shape.ts';
+import type { NamespaceModel } from '../../model/namespace/namespace-model.ts';
 import { EDGE_NODE_MASK, WILDCARD_NODE } from '../../model/tuple-reader.ts';
-import { compareUtf8 } from '../../shared/utf8-order.ts';
+import { compareUtf8 } from '../../shared/text/utf8-order.ts';
 import { BACKSTOP_CYCLE, BACKSTOP_DEPTH, type EvaluationTask } from '../bound/evaluator-api.ts';
 import { type Scope, TRUE } from '../bound/scope.ts';
 

@@ -3,13 +3,13 @@ import {
   CostMeter,
   EVALUATION_COST_MAX,
   readsOfCost,
-} from '../../model/cel-meter.ts';
+} from '../../model/cel/cel-meter.ts';
 import {
   CONDITION_FALSE,
   CONDITION_TRUE,
   type LazyContext,
   type PreparedCondition,
-} from '../../model/conditions.ts';
+} from '../../model/conditions/conditions.ts';
 import {
   expiresAtMsOf,
   QUALIFIED_CONDITION,

@@ -1,4 +1,4 @@
-import type { LazyContext } from '../../model/conditions.ts';
+import type { LazyContext } from '../../model/conditions/conditions.ts';
 import {
   CHANGE_ENTITY,
   CHANGE_FIRST_MENTION,

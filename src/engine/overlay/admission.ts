@@ -1,5 +1,5 @@
-import { problemOfCondition } from '../../model/condition-admission.ts';
-import type { NamespaceModel, SubjectType } from '../../model/model-shape.ts';
+import { problemOfCondition } from '../../model/conditions/condition-admission.ts';
+import type { NamespaceModel, SubjectType } from '../../model/namespace/model-shape.ts';
 import {
   EMPTY_NAME,
   type TupleReader,

@@ -22,8 +22,8 @@ import {
   WILDCARD_NODE,
 } from '../../model/tuple-reader.ts';
 import { assert } from '../../shared/assert.ts';
-import { compareUtf8 } from '../../shared/utf8-order.ts';
-import { utf8Text } from '../../shared/utf8.ts';
+import { compareUtf8 } from '../../shared/text/utf8-order.ts';
+import { utf8Text } from '../../shared/text/utf8.ts';
 import {
   type ChangedEdge,
   ChangedNodes,

@@ -14,8 +14,8 @@ import {
 import { fieldError } from '../../model/reasons.ts';
 import type { Subject } from '../../model/relation-tuple.ts';
 import type { ShardClient } from '../../protocol/shard-client.ts';
-import type { ProjectService } from '../../services/project-service.ts';
-import type { SettingsSource } from '../../services/settings-source.ts';
+import type { ProjectService } from '../../services/projects/project-service.ts';
+import type { SettingsSource } from '../../services/projects/settings-source.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { type CallDefaults, readTimeOf, originOf } from '../connect/call-context.ts';
 import type { ReadScopes } from '../reads/read-scopes.ts';

@@ -6,7 +6,7 @@ import {
   type RefusedQuery,
 } from '../../protocol/read-figures.ts';
 import type { CallOrigin } from '../../protocol/shard-client.ts';
-import type { Clock } from '../../shared/clock.ts';
+import type { Clock } from '../../shared/time/clock.ts';
 
 /** Projects that are distinguished; the one that was not heard of for longest goes. About 2 KB each. */
 const PROJECTS_MAX = 1_000;

@@ -15,7 +15,7 @@ import type {
 } from '../../protocol/shard-client.ts';
 import { fillTokenSpace } from '../../protocol/token-space.ts';
 import { AppError, errorFromData } from '../../shared/app-error.ts';
-import type { CallStages } from '../../shared/stage-times.ts';
+import type { CallStages } from '../../shared/time/stage-times.ts';
 import type { Credential } from '../callers/caller.ts';
 import type { DecisionMeter, DecisionRpc } from '../reads/decision-meter.ts';
 import type { ParkedCall } from '../reads/parked-read.ts';
@@ -25,7 +25,7 @@ import { type DecisionAnswer, framedAnswer, isSentPlain, preparedAnswer } from '
 import { isCompressedMessage, messageOf, type PlainHead } from './call-head.ts';
 import type { DecisionReader } from './decision-reader.ts';
 import { type HotMethod, LARGE_BODY_BYTES } from './hot-methods.ts';
-import { createScopeScan } from './scope-scan.ts';
+import { createScopeScan } from './scan/scope-scan.ts';
 
 /** What decision calls of every carrier need. */
 export type DecisionCallOptions = {

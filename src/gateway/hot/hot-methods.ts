@@ -3,14 +3,14 @@ import type { RawMethod, WireFormat } from '../../protocol/shard-client.ts';
 import type { Credential, CredentialSource } from '../callers/caller.ts';
 import { type MethodRule, mustRule } from '../callers/method-rules.ts';
 import type { DecisionRpc } from '../reads/decision-meter.ts';
-import { scanJsonQuery, scanJsonScope } from './json-scope.ts';
+import { scanJsonQuery, scanJsonScope } from './scan/json-scope.ts';
 import {
   type QueryFieldNumbers,
   scanProtoQuery,
   scanProtoScope,
   type ScopeFieldNumbers,
-} from './proto-scope.ts';
-import type { ScopeScan } from './scope-scan.ts';
+} from './scan/proto-scope.ts';
+import type { ScopeScan } from './scan/scope-scan.ts';
 
 /** A method that has a hot path. */
 export type HotMethod = {

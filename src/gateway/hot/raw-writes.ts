@@ -2,14 +2,14 @@ import type { ConnectAdapter, ConnectAdapterOptions } from '../../http/connect/a
 import { internalError } from '../../http/connect/protocol/call-errors.ts';
 import type { HttpExchange } from '../../http/exchange/http-exchange.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../../http/request-id.ts';
-import type { TupleService } from '../../services/tuple-service.ts';
+import type { TupleService } from '../../services/tuples/tuple-service.ts';
 import type { Credential, CredentialSource } from '../callers/caller.ts';
 import { mustRule } from '../callers/method-rules.ts';
 import { sharedNowMs } from '../connect/call-context.ts';
 import { sendConnectError } from '../connect/connect-error.ts';
 import { acceptedOf, type ExchangeLimits, exchangeHeadOf } from './exchange-head.ts';
 import { admitted } from './hot-methods.ts';
-import { scanWrite } from './write-scan.ts';
+import { scanWrite } from './scan/write-scan.ts';
 
 /** `timeoutMsMax`: deadline of a call; one whose caller states another goes the general path. */
 export type RawWritesOptions = ExchangeLimits & {

@@ -1,7 +1,7 @@
 import type { HandlerContext } from '@connectrpc/connect';
-import type { ModelAuthor } from '../../services/model-writes.ts';
 import type { ModelHistory } from '../../services/models/model-history.ts';
 import type { StagedModels } from '../../services/models/staged-models.ts';
+import type { ModelAuthor } from '../../services/projects/model-writes.ts';
 import { type CallDefaults, callerOfCall, requestIdOfCall } from '../connect/call-context.ts';
 import type { AssertionTests } from './assertion-tests.ts';
 import type { ModelPreviews } from './model-previews.ts';

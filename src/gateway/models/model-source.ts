@@ -3,7 +3,7 @@ import type { ModelProblemSchema, ModelSource } from '../../gen/gatehouse/v1/mod
 import { parseGate, type ParsedGate } from '../../language/gate/parse-gate.ts';
 import type { ModelProblem } from '../../model/model-json.ts';
 import { checkText, requiredError } from '../../model/names.ts';
-import { type CheckedModel, checkModelDocument } from '../../model/namespace-model.ts';
+import { type CheckedModel, checkModelDocument } from '../../model/namespace/namespace-model.ts';
 import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
 

@@ -6,8 +6,8 @@ import {
 } from '../../gen/gatehouse/v1/model_service_pb.ts';
 import { subjectFromColumns } from '../../model/relation-tuple.ts';
 import { timestampFromMicroseconds, tupleToProto } from '../../requests/tuple-to-proto.ts';
-import type { ModelActivation, RefusedTuple } from '../../services/model-writes.ts';
 import type { ModelVersion } from '../../services/models/model-version.ts';
+import type { ModelActivation, RefusedTuple } from '../../services/projects/model-writes.ts';
 
 const STATES = {
   none: ModelActivationState.UNSPECIFIED,

@@ -8,9 +8,9 @@ import type {
   ValidateModelResponseSchema,
 } from '../../gen/gatehouse/v1/model_service_pb.ts';
 import { gateProblems, parseGate } from '../../language/gate/parse-gate.ts';
-import { isTyped } from '../../model/model-references.ts';
 import { checkText, requiredError } from '../../model/names.ts';
-import { inspectModel } from '../../model/namespace-model.ts';
+import { isTyped } from '../../model/namespace/model-references.ts';
+import { inspectModel } from '../../model/namespace/namespace-model.ts';
 import { gateOf } from './version-methods.ts';
 
 type Problem = MessageInitShape<typeof ModelProblemSchema>;

@@ -2,7 +2,7 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import { assertNoUnknownFields } from '../../decoding/unknown-fields.ts';
 import type { ModelService } from '../../gen/gatehouse/v1/model_service_pb.ts';
 import { printGate } from '../../language/gate/print-gate-tree.ts';
-import { inspectModel } from '../../model/namespace-model.ts';
+import { inspectModel } from '../../model/namespace/namespace-model.ts';
 import type { StoredModel } from '../../services/models/model-history.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { deadlineOf } from '../connect/call-context.ts';

@@ -7,7 +7,7 @@ import { peerModelOfText } from '../../language/openfga/openfga-json.ts';
 import { withOwnNames } from '../../language/openfga/store-names.ts';
 import { importPeerModel } from '../../language/peers/import-peer-model.ts';
 import type { PeerModel, PeerRemark, PeerRule } from '../../language/peers/peer-model.ts';
-import { MODEL_SUBJECTS_MAX } from '../../model/model-subjects.ts';
+import { MODEL_SUBJECTS_MAX } from '../../model/namespace/model-subjects.ts';
 import type { OpenFgaModel, OpenFgaStore } from '../../services/openfga/openfga-stores.ts';
 import { mustAdmit } from '../callers/guarded-service.ts';
 import { mustRule } from '../callers/method-rules.ts';

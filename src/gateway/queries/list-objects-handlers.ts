@@ -8,7 +8,7 @@ import {
 import { checkNamespace, checkRelation } from '../../model/names.ts';
 import type { ObjectsOf } from '../../protocol/queries.ts';
 import { askedSubject } from '../../requests/query-methods.ts';
-import { ServedProject } from '../../services/served-project.ts';
+import { ServedProject } from '../../services/projects/served-project.ts';
 import { sharedNowMs } from '../connect/call-context.ts';
 import { listAnswerWith } from '../rpc/list-answer.ts';
 import { HeldParts, HeldCapacity } from './held-parts.ts';

@@ -3,7 +3,7 @@ import type { QueryScope } from '../../gen/gatehouse/v1/query_service_pb.ts';
 import type { QueryAnswer, QueryArgs, QueryKind } from '../../protocol/queries.ts';
 import type { ShardClient } from '../../protocol/shard-client.ts';
 import { type ScopedQuery, scopedQuery } from '../../requests/scoped-query.ts';
-import type { WriteRules } from '../../services/write-rules.ts';
+import type { WriteRules } from '../../services/writes/write-rules.ts';
 import { DECODE_TURNS, runSoon } from '../../shared/slice-queue.ts';
 import { type CallDefaults, readTimeOf, originOf } from '../connect/call-context.ts';
 import type { DecisionMeter } from '../reads/decision-meter.ts';

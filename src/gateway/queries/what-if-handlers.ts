@@ -8,7 +8,7 @@ import { checkUpdates } from '../../model/tuple-input.ts';
 import type { ItemChange } from '../../protocol/queries.ts';
 import { checkItems } from '../../requests/checked-items.ts';
 import { queryFromProto } from '../../requests/query-methods.ts';
-import { certainRefusal } from '../../services/write-rules.ts';
+import { certainRefusal } from '../../services/writes/write-rules.ts';
 import { DECODE_TURNS, runSoon } from '../../shared/slice-queue.ts';
 import { askQuery, type QueryOptions, resolvedScope } from './query-scope.ts';
 

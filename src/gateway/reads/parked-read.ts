@@ -1,6 +1,6 @@
 import type { Cancellable, ReadScope } from '../../protocol/shard-client.ts';
-import type { HeadRevisionWaiter } from '../../services/head-revision-loads.ts';
-import type { HeadRevision } from '../../services/head-revisions.ts';
+import type { HeadRevisionWaiter } from '../../services/reads/head-revision-loads.ts';
+import type { HeadRevision } from '../../services/reads/head-revisions.ts';
 import { AppError } from '../../shared/app-error.ts';
 
 /** A call that waits for its scope. One of these is called, once, unless it was cancelled. */

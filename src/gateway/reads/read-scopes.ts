@@ -2,12 +2,12 @@ import { tokenError } from '../../model/consistency-token.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import type { Revision } from '../../protocol/queries.ts';
 import type { CallOrigin, Cancellable, ReadScope } from '../../protocol/shard-client.ts';
-import type { HeadRevision } from '../../services/head-revisions.ts';
-import type { ProjectSettings } from '../../services/project-settings.ts';
-import type { ReadIndex } from '../../services/read-index.ts';
-import type { ReadPositions } from '../../services/read-positions.ts';
-import { lookAt } from '../../services/settings-look.ts';
-import type { SettingsSource } from '../../services/settings-source.ts';
+import type { ProjectSettings } from '../../services/projects/project-settings.ts';
+import { lookAt } from '../../services/projects/settings-look.ts';
+import type { SettingsSource } from '../../services/projects/settings-source.ts';
+import type { HeadRevision } from '../../services/reads/head-revisions.ts';
+import type { ReadIndex } from '../../services/reads/read-index.ts';
+import type { ReadPositions } from '../../services/reads/read-positions.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { ParkedRead, type ParkedCall } from './parked-read.ts';
 

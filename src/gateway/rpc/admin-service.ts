@@ -3,8 +3,8 @@ import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import { assertNoUnknownFields } from '../../decoding/unknown-fields.ts';
 import type { AdminService, ProjectSchema } from '../../gen/workspace/v1/admin_service_pb.ts';
 import { timestampFromMicroseconds } from '../../requests/tuple-to-proto.ts';
-import type { ProjectService } from '../../services/project-service.ts';
-import type { Project } from '../../services/project-settings.ts';
+import type { ProjectService } from '../../services/projects/project-service.ts';
+import type { Project } from '../../services/projects/project-settings.ts';
 import { mustRule } from '../callers/method-rules.ts';
 import { callerOfCall, credentialOfCall, requestIdOfCall } from '../connect/call-context.ts';
 

@@ -12,7 +12,7 @@ import {
   type CheckRequest,
   type ListObjectsRequest,
 } from '../../gen/workspace/v1/authz_service_pb.ts';
-import { withEncoded } from '../../http/connect/encoded-answer.ts';
+import { withEncoded } from '../../http/connect/protocol/encoded-answer.ts';
 import type { AuthzReason } from '../../model/reasons.ts';
 import type {
   DecisionMethod,

@@ -15,7 +15,7 @@ import { checkObjectRelation, checkQueryFromProto } from '../../requests/check-r
 import { assertBatch, checkedItem, listedObjects } from '../../requests/decision-request.ts';
 import { treeToProto, tupleToProto } from '../../requests/tuple-to-proto.ts';
 import type { WriteMeta } from '../../services/ports.ts';
-import type { TupleService } from '../../services/tuple-service.ts';
+import type { TupleService } from '../../services/tuples/tuple-service.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { deadlineOf, originOf, readTimeOf, type CallDefaults } from '../connect/call-context.ts';
 import type { DecisionMeter } from '../reads/decision-meter.ts';

@@ -7,7 +7,7 @@ import {
   toBinary,
   toJsonString,
 } from '@bufbuild/protobuf';
-import { withEncoded } from '../../http/connect/encoded-answer.ts';
+import { withEncoded } from '../../http/connect/protocol/encoded-answer.ts';
 import { ANSWER_JSON } from '../../shared/answer-json.ts';
 
 /** Encoding stops for other work after this long. */

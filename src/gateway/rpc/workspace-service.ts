@@ -11,7 +11,7 @@ import {
   type WorkspaceService,
 } from '../../gen/workspace/v1/workspace_service_pb.ts';
 import { timestampFromMicroseconds } from '../../requests/tuple-to-proto.ts';
-import type { ManagementCall } from '../../services/management-call.ts';
+import type { ManagementCall } from '../../services/projects/management-call.ts';
 import type { InvitationUseCases } from '../../services/workspaces/invitation-use-cases.ts';
 import type { MemberUseCases } from '../../services/workspaces/member-use-cases.ts';
 import type {

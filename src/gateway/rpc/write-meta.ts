@@ -1,6 +1,6 @@
 import type { HandlerContext } from '@connectrpc/connect';
-import type { ManagementCall } from '../../services/management-call.ts';
 import type { WriteMeta } from '../../services/ports.ts';
+import type { ManagementCall } from '../../services/projects/management-call.ts';
 import {
   type CallDefaults,
   callerOfCall,

@@ -18,7 +18,7 @@ import type { TupleDelete } from '../../services/bulk/tuple-delete.ts';
 import type { TupleExport } from '../../services/bulk/tuple-export.ts';
 import type { ImportTuplesResult, TupleImport } from '../../services/bulk/tuple-import.ts';
 import type { WriteMeta } from '../../services/ports.ts';
-import type { ImportedTuple } from '../../services/tuple-requests.ts';
+import type { ImportedTuple } from '../../services/tuples/tuple-requests.ts';
 import type { TupleWatch } from '../../services/watch/tuple-watch.ts';
 import { DECODE_TURNS } from '../../shared/slice-queue.ts';
 import { type CallDefaults, deadlineOf, sharedNowMs } from '../connect/call-context.ts';

@@ -6,10 +6,10 @@ import { messageOfJson } from '../../decoding/json-values.ts';
 import { RelationTupleSchema } from '../../gen/workspace/v1/authz_service_pb.ts';
 import type { RawSubject, RawTimestamp, RawTuple } from '../../model/raw-tuple.ts';
 import { type AuthzReason, fieldError } from '../../model/reasons.ts';
-import type { ImportedTuple } from '../../services/tuple-requests.ts';
+import type { ImportedTuple } from '../../services/tuples/tuple-requests.ts';
 import { AppError } from '../../shared/app-error.ts';
-import { nanosOf, parseTimestamp } from '../../shared/instant.ts';
 import { DECODE_TURNS } from '../../shared/slice-queue.ts';
+import { nanosOf, parseTimestamp } from '../../shared/time/instant.ts';
 import type { ExportReader } from './export-frame.ts';
 
 const NEWLINE = 0x0a;

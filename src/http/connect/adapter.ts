@@ -16,8 +16,8 @@ import type { CallLimits } from './call.ts';
 import { Calls } from './calls.ts';
 import { Http1Carrier } from './http1-carrier.ts';
 import { Http2Carrier } from './http2-carrier.ts';
-import { MessageDecoding } from './message-decoding.ts';
 import { OPEN_CALLERS } from './protocol/caller-port.ts';
+import { MessageDecoding } from './protocol/message-decoding.ts';
 
 const WRITE_MAX_BYTES = 256 * 1_048_576;
 const COMPRESS_MIN_BYTES = 1_024;

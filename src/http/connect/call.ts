@@ -24,12 +24,12 @@ import { gunzipCounted } from '../bodies/gunzip-counted.ts';
 import { gzipped } from '../bodies/gzip.ts';
 import type { HttpAnswer } from '../exchange/answer-sink.ts';
 import type { ConnectAdapterOptions } from './adapter-options.ts';
-import { encodedJsonOf } from './encoded-answer.ts';
-import type { MessageDecoding } from './message-decoding.ts';
 import { type ErrorPolicy, outgoingError, rpcOf } from './outgoing-error.ts';
 import type { Admitted } from './protocol/caller-port.ts';
+import { encodedJsonOf } from './protocol/encoded-answer.ts';
+import type { MessageDecoding } from './protocol/message-decoding.ts';
+import { abortReason } from './protocol/until-aborted.ts';
 import { assertKnownVersion, type Wire } from './protocol/wire.ts';
-import { abortReason } from './until-aborted.ts';
 
 /** A request whose caller is known, whatever carried it. */
 export type CallRequest = {

@@ -3,8 +3,8 @@ import type { ConnectError } from '@connectrpc/connect';
 import { transformInvokeImplementation } from '@connectrpc/connect/protocol';
 import type { HttpAnswer } from '../exchange/answer-sink.ts';
 import type { Call } from './call.ts';
-import { messagesIn } from './envelopes.ts';
-import { givenUntilAborted } from './until-aborted.ts';
+import { messagesIn } from './protocol/envelopes.ts';
+import { givenUntilAborted } from './protocol/until-aborted.ts';
 
 /** The answer of a method that takes or gives a stream, part by part. */
 export function streamAnswer(call: Call): HttpAnswer {

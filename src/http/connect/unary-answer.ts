@@ -7,9 +7,9 @@ import { COMPRESSED } from '../bodies/envelope.ts';
 import { bodyTooLarge } from '../bodies/gzip.ts';
 import type { HttpAnswer } from '../exchange/answer-sink.ts';
 import type { Call } from './call.ts';
-import { onlyEnvelope } from './envelopes.ts';
 import { httpStatusOfCode } from './protocol/connect-errors.ts';
-import { untilAborted } from './until-aborted.ts';
+import { onlyEnvelope } from './protocol/envelopes.ts';
+import { untilAborted } from './protocol/until-aborted.ts';
 
 type UnarySpec = Parameters<typeof invokeUnaryImplementation>[0];
 

@@ -4,7 +4,7 @@
  * several processes share.
  */
 import { assert } from '../../shared/assert.ts';
-import type { CallStages } from '../../shared/stage-times.ts';
+import type { CallStages } from '../../shared/time/stage-times.ts';
 import { BodyBudget } from '../bodies/body-budget.ts';
 import { BodyDeadlines } from '../bodies/body-deadlines.ts';
 import type { ExchangeHost } from '../exchange/exchange-host.ts';

@@ -1,5 +1,5 @@
 import type { AppError } from '../../shared/app-error.ts';
-import { nearestName } from '../../shared/nearest-name.ts';
+import { nearestName } from '../../shared/text/nearest-name.ts';
 import { expressionOfBlock } from '../cel-block.ts';
 import type { TextLines } from '../text-lines.ts';
 import { gateError, GateLexer, type GateProblem, type Token } from './gate-lexer.ts';

@@ -1,4 +1,4 @@
-import { MODEL_NESTING_MAX } from '../../model/model-document.ts';
+import { MODEL_NESTING_MAX } from '../../model/namespace/model-document.ts';
 import { assert } from '../../shared/assert.ts';
 import { TextLines } from '../text-lines.ts';
 import { gateError, type GateProblem } from './gate-lexer.ts';

@@ -1,4 +1,4 @@
-import { MODEL_NESTING_MAX } from '../../model/model-document.ts';
+import { MODEL_NESTING_MAX } from '../../model/namespace/model-document.ts';
 import { AppError } from '../../shared/app-error.ts';
 import {
   membersOf,

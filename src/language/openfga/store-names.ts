@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { BUILT_IN_CONDITIONS } from '../../model/conditions.ts';
+import { BUILT_IN_CONDITIONS } from '../../model/conditions/conditions.ts';
 import { SEAT_NAMESPACE } from '../../model/names.ts';
 import type { PeerModel, PeerRule } from '../peers/peer-model.ts';
 

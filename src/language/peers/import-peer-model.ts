@@ -1,4 +1,4 @@
-import { inspectModel } from '../../model/namespace-model.ts';
+import { inspectModel } from '../../model/namespace/namespace-model.ts';
 import type {
   ConditionDocument,
   ModelDocument,

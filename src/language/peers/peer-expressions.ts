@@ -1,10 +1,10 @@
-import { asPeersRead, type PeerReading, peerReadings } from '../../model/cel-readings.ts';
+import { asPeersRead, type PeerReading, peerReadings } from '../../model/cel/cel-readings.ts';
 import { type ConditionType, parseParameterType } from '../../model/condition-type.ts';
 import {
   CONDITION_EXPRESSION_MAX,
   MODEL_CONDITIONS_MAX,
   MODEL_EXPRESSIONS_MAX,
-} from '../../model/model-conditions.ts';
+} from '../../model/conditions/model-conditions.ts';
 import type { PeerCondition, PeerModel, PeerRemark } from './peer-model.ts';
 
 /** The expressions of a peer's conditions as they decide here what they decide there. */

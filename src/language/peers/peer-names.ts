@@ -1,4 +1,4 @@
-import { BUILT_IN_CONDITIONS } from '../../model/conditions.ts';
+import { BUILT_IN_CONDITIONS } from '../../model/conditions/conditions.ts';
 import { SEAT_NAMESPACE } from '../../model/names.ts';
 import type { PeerModel, PeerRemark } from './peer-model.ts';
 

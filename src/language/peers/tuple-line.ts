@@ -7,7 +7,7 @@ import {
   checkUserId,
   SEAT_NAMESPACE,
 } from '../../model/names.ts';
-import { parseTimestamp } from '../../shared/instant.ts';
+import { parseTimestamp } from '../../shared/time/instant.ts';
 import { shapeError } from './json-shape.ts';
 import type { PeerReference, PeerTuple } from './peer-model.ts';
 import type { PeerNames } from './peer-names.ts';

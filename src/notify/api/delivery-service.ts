@@ -24,9 +24,9 @@ import {
   type DeliveryService,
 } from '../../gen/notify/v1/delivery_service_pb.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { Clock } from '../../shared/clock.ts';
 import type { IdSource } from '../../shared/ids.ts';
-import { isTimestamp } from '../../shared/instant.ts';
+import type { Clock } from '../../shared/time/clock.ts';
+import { isTimestamp } from '../../shared/time/instant.ts';
 import type { ChannelRegistry } from '../channels/registry.ts';
 import type { Attempt, AttemptOutcome, DeliveryKey, DeliveryRecord } from '../model/delivery.ts';
 import type { NotificationStore } from '../model/notification-store.ts';

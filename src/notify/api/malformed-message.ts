@@ -2,7 +2,7 @@ import type { DescEnum, DescField, DescMessage } from '@bufbuild/protobuf';
 import { namedInJson } from '../../decoding/malformed-message.ts';
 import type { MalformedMessage } from '../../http/connect/protocol/call-errors.ts';
 import { AppError } from '../../shared/app-error.ts';
-import { nearestName } from '../../shared/nearest-name.ts';
+import { nearestName } from '../../shared/text/nearest-name.ts';
 import { invalidField } from '../model/reasons.ts';
 
 /** A longer body is not read a second time to say more of it. */

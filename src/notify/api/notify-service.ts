@@ -19,8 +19,8 @@ import {
   type NotifyService,
 } from '../../gen/notify/v1/notify_service_pb.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { Clock } from '../../shared/clock.ts';
 import type { IdSource } from '../../shared/ids.ts';
+import type { Clock } from '../../shared/time/clock.ts';
 import type { ChannelSettings } from '../channels/channel.ts';
 import type { ChannelRegistry, OutboundChannel } from '../channels/registry.ts';
 import type { NotificationWriter } from '../core/notification-writer.ts';

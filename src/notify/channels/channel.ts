@@ -1,5 +1,5 @@
 import type { OptionTable, OptionValues } from '../../config/option.ts';
-import type { Clock } from '../../shared/clock.ts';
+import type { Clock } from '../../shared/time/clock.ts';
 import type { Channel } from '../model/notification.ts';
 import type { Sender } from './sender.ts';
 

@@ -1,7 +1,7 @@
 import type { HotCounter } from '../../observability/metric-store.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { Clock } from '../../shared/clock.ts';
 import type { LoopReport } from '../../shared/loop-report.ts';
+import type { Clock } from '../../shared/time/clock.ts';
 import type { NotifyLog } from '../core/event-log.ts';
 import type { Attempt, AttemptOutcome, Settlement } from '../model/delivery.ts';
 import type { NotificationStore } from '../model/notification-store.ts';

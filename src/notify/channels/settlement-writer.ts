@@ -1,4 +1,4 @@
-import type { Clock } from '../../shared/clock.ts';
+import type { Clock } from '../../shared/time/clock.ts';
 import type { DisabledEndpoint, Settlement } from '../model/delivery.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
 

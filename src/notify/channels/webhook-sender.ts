@@ -3,7 +3,7 @@ import { lookup } from 'node:dns';
 import http from 'node:http';
 import https from 'node:https';
 import type { LookupFunction } from 'node:net';
-import type { Clock } from '../../shared/clock.ts';
+import type { Clock } from '../../shared/time/clock.ts';
 import { isRefusedHost } from '../core/refused-host.ts';
 import { ANSWER_BYTES_MAX } from '../model/delivery.ts';
 import type { DueDelivery } from '../model/notification.ts';

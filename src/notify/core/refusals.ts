@@ -2,7 +2,7 @@ import { createIncidentLog } from '../../observability/incident-log.ts';
 import { eventLogOf, type Logger } from '../../observability/logger.ts';
 import type { HotCounter } from '../../observability/metric-store.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { Clock } from '../../shared/clock.ts';
+import type { Clock } from '../../shared/time/clock.ts';
 import type { UserKey } from '../model/notification.ts';
 import type { ErrorReason } from '../model/reasons.ts';
 import type { ListenerName } from './event-log.ts';

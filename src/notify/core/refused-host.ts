@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
-import { withoutTrailing } from '../../shared/without-trailing.ts';
+import { withoutTrailing } from '../../shared/text/without-trailing.ts';
 
 const GLOBAL_UNICAST = ipaddr.IPv6.parse('2000::');
 const GLOBAL_UNICAST_BITS = 3;

@@ -1,6 +1,6 @@
 import { encodeSseEvent } from '../../http/exchange/sse-event.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { Clock } from '../../shared/clock.ts';
+import type { Clock } from '../../shared/time/clock.ts';
 import type { NotifyLog } from '../core/event-log.ts';
 import { hasFairCapacity } from '../core/notification-writer.ts';
 import type { FairGate } from '../core/round-robin-queue.ts';

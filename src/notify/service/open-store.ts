@@ -1,9 +1,12 @@
 import type { Logger } from '../../observability/logger.ts';
 import type { LoopReport } from '../../shared/loop-report.ts';
-import { explainDamage } from '../../store/embedded-postgres-cluster.ts';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../store/embedded-postgres.ts';
-import { examineTarget } from '../../store/pooler.ts';
-import type { StoreLog } from '../../store/store-log.ts';
+import { explainDamage } from '../../store/embedded/embedded-postgres-cluster.ts';
+import {
+  type EmbeddedPostgres,
+  startEmbeddedPostgres,
+} from '../../store/embedded/embedded-postgres.ts';
+import { examineTarget } from '../../store/postgres/pooler.ts';
+import type { StoreLog } from '../../store/postgres/store-log.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
 import { migrateNotify } from '../store/notify-database.ts';
 import { PostgresStore } from '../store/postgres-store.ts';

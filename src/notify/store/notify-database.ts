@@ -1,10 +1,10 @@
 import { fileURLToPath } from 'node:url';
 import type { ClientBase, Pool } from 'pg';
-import { migrateSchema } from '../../store/migrate.ts';
-import { isRetryable, storeError } from '../../store/pg-errors.ts';
-import { createPool, type PostgresTarget } from '../../store/pool.ts';
-import type { StoreLog } from '../../store/store-log.ts';
-import { inRetriedTransaction } from '../../store/transaction.ts';
+import { migrateSchema } from '../../store/migrations/migrate.ts';
+import { isRetryable, storeError } from '../../store/postgres/pg-errors.ts';
+import { createPool, type PostgresTarget } from '../../store/postgres/pool.ts';
+import type { StoreLog } from '../../store/postgres/store-log.ts';
+import { inRetriedTransaction } from '../../store/postgres/transaction.ts';
 
 /** Of one statement that Postgres asks to run again: a deadlock or a lock that took too long. */
 const ATTEMPTS_MAX = 5;

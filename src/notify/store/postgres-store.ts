@@ -1,5 +1,5 @@
 import type { LoopReport } from '../../shared/loop-report.ts';
-import { type Listening, startListening } from '../../store/listen.ts';
+import { type Listening, startListening } from '../../store/postgres/listen.ts';
 import type {
   ClaimRequest,
   DeadQuery,

@@ -1,5 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
-import { meant } from '../../shared/nearest-name.ts';
+import { meant } from '../../shared/text/nearest-name.ts';
 
 const NOWHERE: ReadonlyMap<string, string> = new Map();
 

@@ -1,5 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
-import { microsecondsOf, parseTimestamp } from '../../shared/instant.ts';
+import { microsecondsOf, parseTimestamp } from '../../shared/time/instant.ts';
 
 /** Errors: INVALID_REQUEST that names the parameter of the query. */
 function wrong(name: string, problem: string): AppError {

@@ -1,6 +1,6 @@
 import type { CliOption } from '../../command-line/command-help.ts';
 import { type GivenOptions, parseWords, usage } from '../../command-line/parse-words.ts';
-import { meant } from '../../shared/nearest-name.ts';
+import { meant } from '../../shared/text/nearest-name.ts';
 import type { RunStatus, SandboxStrategy } from '../model/run.ts';
 import { COMMANDS, type CommandName } from './command-table.ts';
 

@@ -1,6 +1,6 @@
 import type { Terminal } from '../../command-line/terminal.ts';
 import { AppError } from '../../shared/app-error.ts';
-import { createEchoFilter } from '../../shared/stop-signals.ts';
+import { createEchoFilter } from '../../shared/process/stop-signals.ts';
 import type { Conclusion, WorkflowRun } from '../model/run.ts';
 import { RunPrinter } from './run-printer.ts';
 import { printSummary } from './run-summary.ts';

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { realpath } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { ownProgramOptions } from '../../shared/own-program.ts';
+import { ownProgramOptions } from '../../shared/process/own-program.ts';
 import { ExpressionEvaluationError } from '../language/expression-data.ts';
 import { HASH_TIMEOUT_MS } from '../language/limits.ts';
 

@@ -1,5 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
-import { meant } from '../../shared/nearest-name.ts';
+import { meant } from '../../shared/text/nearest-name.ts';
 import type { JsonObject } from '../model/run.ts';
 import type { JobDefinition, Template, Workflow } from '../model/workflow.ts';
 import { textOfValue } from './expression-data.ts';

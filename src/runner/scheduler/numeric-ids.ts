@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
-import type { Clock } from '../../shared/clock.ts';
+import type { Clock } from '../../shared/time/clock.ts';
 import type { ProblemReporter } from '../model/ports.ts';
 import { writeFileAtomic } from '../storage/atomic-file.ts';
 import { ifPresent } from '../storage/file-errors.ts';

@@ -1,5 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
-import type { Clock } from '../../shared/clock.ts';
+import type { Clock } from '../../shared/time/clock.ts';
 import type { EventPublisher, RunnerEvent } from '../model/events.ts';
 import type { Job } from '../model/run.ts';
 import type { JournalRecord, RunStore } from '../model/storage.ts';

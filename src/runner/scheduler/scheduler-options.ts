@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
-import type { Clock } from '../../shared/clock.ts';
 import type { LoopReport } from '../../shared/loop-report.ts';
+import type { Clock } from '../../shared/time/clock.ts';
 import type { EventPublisher } from '../model/events.ts';
 import type { JobExecutor } from '../model/execution.ts';
 import type { ForkIsolation } from '../model/isolation.ts';

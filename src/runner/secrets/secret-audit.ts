@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
-import type { Clock } from '../../shared/clock.ts';
+import type { Clock } from '../../shared/time/clock.ts';
 import type { ProblemReporter } from '../model/ports.ts';
 import { openJsonlFile, type JsonlFile } from '../storage/jsonl-file.ts';
 import { ACTOR_TEXT_LENGTH_MAX, AUDIT_QUERY_DEFAULT, AUDIT_QUERY_MAX } from './secret-limits.ts';

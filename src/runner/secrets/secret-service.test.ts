@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import sodium from 'libsodium-wrappers';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { AppError } from '../../shared/app-error.ts';
-import type { Clock } from '../../shared/clock.ts';
+import type { Clock } from '../../shared/time/clock.ts';
 import type { HostSecretPort } from './host-port.ts';
 import type { SecretService } from './secret-api.ts';
 import { IMPORT_BYTES_MAX, VALUE_BYTES_MAX, VARIABLES_BYTES_MAX } from './secret-limits.ts';

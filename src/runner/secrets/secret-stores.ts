@@ -1,4 +1,4 @@
-import type { Clock } from '../../shared/clock.ts';
+import type { Clock } from '../../shared/time/clock.ts';
 import type { HostSecretPort } from './host-port.ts';
 import { MasterKey } from './key-source.ts';
 import { LocalStore } from './local-store.ts';

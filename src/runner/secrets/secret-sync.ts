@@ -1,5 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
-import type { Clock } from '../../shared/clock.ts';
+import type { Clock } from '../../shared/time/clock.ts';
 import type { ProblemReporter } from '../model/ports.ts';
 import type { SyncResult } from './secret-api.ts';
 import type { SecretActor, SecretAudit } from './secret-audit.ts';

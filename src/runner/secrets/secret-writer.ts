@@ -1,5 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
-import type { Clock } from '../../shared/clock.ts';
+import type { Clock } from '../../shared/time/clock.ts';
 import type { HostSecretPort } from './host-port.ts';
 import type { LocalEntry } from './local-store.ts';
 import { isDefaultEnvironment } from './names.ts';

@@ -7,7 +7,7 @@ import { armor, Decrypter, generateIdentity, identityToRecipient } from 'age-enc
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { byLength } from '../../../test/support/test-length.ts';
-import { systemClock } from '../../shared/clock.ts';
+import { systemClock } from '../../shared/time/clock.ts';
 import { VaultFile } from './vault-file.ts';
 import { VaultIdentities } from './vault-identities.ts';
 

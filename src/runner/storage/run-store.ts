@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { chmod, lstat, mkdir, rename, rm, statfs, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
-import { type DirectoryLock, lockDirectory } from '../../store/directory-lock.ts';
+import { type DirectoryLock, lockDirectory } from '../../shared/process/directory-lock.ts';
 import type { ProblemReporter } from '../model/ports.ts';
 import type { JournalRecord, LogWriter, RecoveredRun, RunStore } from '../model/storage.ts';
 import type { WorkflowSource } from '../model/workflow.ts';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
-import type { Clock } from '../../shared/clock.ts';
+import type { Clock } from '../../shared/time/clock.ts';
 import type { DeploymentRecorder, ProblemReporter, TextMask } from '../model/ports.ts';
 import type { ErrorReason } from '../model/reasons.ts';
 import type { WorkflowRun } from '../model/run.ts';

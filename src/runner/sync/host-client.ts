@@ -1,5 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
-import type { Clock } from '../../shared/clock.ts';
+import type { Clock } from '../../shared/time/clock.ts';
 import { objectOf } from './cache-entry.ts';
 import {
   messageOfAnswer,

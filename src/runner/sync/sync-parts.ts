@@ -1,8 +1,8 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Clock } from '../../shared/clock.ts';
 import type { LoopReport } from '../../shared/loop-report.ts';
+import type { Clock } from '../../shared/time/clock.ts';
 import type { ProblemReporter } from '../model/ports.ts';
 import type { TextSealer } from '../secrets/text-sealer.ts';
 import { storageError } from '../storage/file-errors.ts';

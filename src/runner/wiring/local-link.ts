@@ -1,5 +1,5 @@
 import { createLogger } from '../../observability/logger.ts';
-import { systemClock } from '../../shared/clock.ts';
+import { systemClock } from '../../shared/time/clock.ts';
 import type { LocalContext } from '../cli/local-runner.ts';
 import {
   type LinkEvent,

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { systemClock } from '../../shared/clock.ts';
 import { IdSource } from '../../shared/ids.ts';
+import { systemClock } from '../../shared/time/clock.ts';
 import type { LocalContext } from '../cli/local-runner.ts';
 import type { PlanJob, PlanStep, StartPlan } from '../cli/start-plan.ts';
 import { shownTemplate } from '../execution/state/shown-template.ts';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { BackgroundLoops } from '../../observability/background-loops.ts';
 import { eventLogOf, type Logger } from '../../observability/logger.ts';
-import { type Clock, systemClock } from '../../shared/clock.ts';
+import { type Clock, systemClock } from '../../shared/time/clock.ts';
 import { isBuiltIn } from '../execution/built-ins/built-in-inputs.ts';
 import { ActionLibrary } from '../host/actions/action-library.ts';
 import type { EventPublisher } from '../model/events.ts';

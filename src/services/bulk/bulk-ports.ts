@@ -1,13 +1,13 @@
 import type { Pool } from 'pg';
-import type { ConditionProblem } from '../../model/condition-admission.ts';
+import type { ConditionProblem } from '../../model/conditions/condition-admission.ts';
 import type { TokenCodec } from '../../model/consistency-token.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
-import type { HeadRevisions } from '../head-revisions.ts';
-import type { ShardOpening } from '../management-call.ts';
-import type { HeadPlaces } from '../places.ts';
-import type { ReadPositions } from '../read-positions.ts';
-import type { TupleWrites } from '../tuple-writes.ts';
-import type { WriteRules } from '../write-rules.ts';
+import type { ShardOpening } from '../projects/management-call.ts';
+import type { HeadRevisions } from '../reads/head-revisions.ts';
+import type { HeadPlaces } from '../reads/places.ts';
+import type { ReadPositions } from '../reads/read-positions.ts';
+import type { TupleWrites } from '../writes/tuple-writes.ts';
+import type { WriteRules } from '../writes/write-rules.ts';
 
 /** Counts of the methods that move many tuples. */
 export interface BulkMetrics {

@@ -1,8 +1,12 @@
 import type { Pool } from 'pg';
 import { type LoopReport, reportedRun } from '../../shared/loop-report.ts';
-import type { SharedWork } from '../../store/shared-work.ts';
-import { deleteImport, retireImport, selectOldImports } from '../../store/sql/tuple-imports.ts';
-import { deleteWriteKeys } from '../../store/sql/tuple-write-keys.ts';
+import type { SharedWork } from '../../store/postgres/shared-work.ts';
+import {
+  deleteImport,
+  retireImport,
+  selectOldImports,
+} from '../../store/sql/writes/tuple-imports.ts';
+import { deleteWriteKeys } from '../../store/sql/writes/tuple-write-keys.ts';
 import { cleanImport } from './tuple-import.ts';
 
 export type BulkUpkeepOptions = {

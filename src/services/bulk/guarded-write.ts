@@ -6,18 +6,18 @@ import { type AuthzReason, fieldError } from '../../model/reasons.ts';
 import type { ShardKey, TupleChange } from '../../model/relation-tuple.ts';
 import { checkUpdatesInSlices } from '../../model/tuple-input.ts';
 import { AppError } from '../../shared/app-error.ts';
-import { existMatches, type TupleMatch } from '../../store/sql/match-tuples.ts';
+import { existMatches, type TupleMatch } from '../../store/sql/reads/match-tuples.ts';
 import {
   type GuardedShard,
   insertWriteKey,
   selectGuardedShard,
-} from '../../store/sql/tuple-write-keys.ts';
-import { openShard } from '../management-call.ts';
+} from '../../store/sql/writes/tuple-write-keys.ts';
 import type { WriteMeta } from '../ports.ts';
-import { certainlyUnknown } from '../unknown-inserts.ts';
-import type { UpdateMode } from '../update-modes.ts';
-import { certainRefusal } from '../write-rules.ts';
-import type { WriteTransaction } from '../write-transaction.ts';
+import { openShard } from '../projects/management-call.ts';
+import { certainlyUnknown } from '../tuples/unknown-inserts.ts';
+import type { UpdateMode } from '../write-groups/update-modes.ts';
+import { certainRefusal } from '../writes/write-rules.ts';
+import type { WriteTransaction } from '../writes/write-transaction.ts';
 import { type BulkParts, tokenAt } from './bulk-ports.ts';
 import { countUndecidable } from './tuple-admission.ts';
 import { checkTupleFilter, isEverything, type RawFilter } from './tuple-filter.ts';

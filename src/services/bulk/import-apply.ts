@@ -2,8 +2,8 @@ import type { ClientBase } from 'pg';
 import type { AuthzReason } from '../../model/reasons.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { Clock } from '../../shared/clock.ts';
-import { violatedConstraint } from '../../store/pg-errors.ts';
+import type { Clock } from '../../shared/time/clock.ts';
+import { violatedConstraint } from '../../store/postgres/pg-errors.ts';
 import {
   applyImportChunk,
   type EmptyLook,
@@ -15,9 +15,9 @@ import {
   selectImportedChanges,
   selectStaged,
   touchImport,
-} from '../../store/sql/tuple-imports.ts';
-import { storeUnavailable } from '../exclusive-writer.ts';
+} from '../../store/sql/writes/tuple-imports.ts';
 import type { AuditSink, WriteMeta } from '../ports.ts';
+import { storeUnavailable } from '../writes/exclusive-writer.ts';
 import type { BulkParts } from './bulk-ports.ts';
 import { refusalOfImported } from './tuple-admission.ts';
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type RelationTuple, subjectToColumns } from '../../model/relation-tuple.ts';
-import type { ImportPart } from '../../store/sql/tuple-imports.ts';
+import type { ImportPart } from '../../store/sql/writes/tuple-imports.ts';
 
 /** A part ends with the row that reaches either; so the same stream is cut in the same places. */
 const PART_ROWS = 8_192;

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { TupleMatch } from '../../store/sql/match-tuples.ts';
-import { SignedCursors } from '../signed-cursor.ts';
+import type { TupleMatch } from '../../store/sql/reads/match-tuples.ts';
+import { SignedCursors } from '../reads/signed-cursor.ts';
 
 /** Where a stream of tuples stands. */
 export type StreamPosition = {

@@ -1,10 +1,10 @@
-import { problemOfCondition } from '../../model/condition-admission.ts';
-import type { ConditionDeclarations } from '../../model/model-conditions.ts';
+import { problemOfCondition } from '../../model/conditions/condition-admission.ts';
+import type { ConditionDeclarations } from '../../model/conditions/model-conditions.ts';
 import type { AuthzReason } from '../../model/reasons.ts';
 import type { RelationTuple, ShardKey, TupleChange } from '../../model/relation-tuple.ts';
 import type { AppError } from '../../shared/app-error.ts';
-import { refusalOfUnknown } from '../unknown-inserts.ts';
-import { NO_RULES, type ProjectRules, refusalOfTuple } from '../write-rules.ts';
+import { refusalOfUnknown } from '../tuples/unknown-inserts.ts';
+import { NO_RULES, type ProjectRules, refusalOfTuple } from '../writes/write-rules.ts';
 import type { BulkParts } from './bulk-ports.ts';
 
 const NO_CONDITIONS: ConditionDeclarations = new Map();

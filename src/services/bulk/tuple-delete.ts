@@ -3,7 +3,8 @@ import { SEAT_NAMESPACE, checkTenantId } from '../../model/names.ts';
 import { type AuthzReason, fieldError } from '../../model/reasons.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
-import { storeError } from '../../store/pg-errors.ts';
+import { storeError } from '../../store/postgres/pg-errors.ts';
+import { inTransaction } from '../../store/postgres/transaction.ts';
 import {
   type KeyRow,
   type TupleMatch,
@@ -11,12 +12,11 @@ import {
   declareDeletable,
   deleteKeys,
   fetchDeletable,
-} from '../../store/sql/match-tuples.ts';
-import { selectHeadRevisions } from '../../store/sql/select-head-revisions.ts';
-import { selectGuardedShard } from '../../store/sql/tuple-write-keys.ts';
-import { inTransaction } from '../../store/transaction.ts';
-import { openShard } from '../management-call.ts';
+} from '../../store/sql/reads/match-tuples.ts';
+import { selectHeadRevisions } from '../../store/sql/reads/select-head-revisions.ts';
+import { selectGuardedShard } from '../../store/sql/writes/tuple-write-keys.ts';
 import type { WriteMeta } from '../ports.ts';
+import { openShard } from '../projects/management-call.ts';
 import type { BulkParts } from './bulk-ports.ts';
 import { refused } from './guarded-write.ts';
 import { checkTupleFilter, type RawFilter } from './tuple-filter.ts';

@@ -3,7 +3,7 @@ import type { RawSubject } from '../../model/raw-tuple.ts';
 import { fieldError } from '../../model/reasons.ts';
 import { subjectToColumns } from '../../model/relation-tuple.ts';
 import { checkSubject } from '../../model/tuple-input.ts';
-import type { TupleMatch } from '../../store/sql/match-tuples.ts';
+import type { TupleMatch } from '../../store/sql/reads/match-tuples.ts';
 
 /** A filter as it was sent: '' and an absent subject match everything. */
 export type RawFilter = {

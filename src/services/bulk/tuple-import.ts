@@ -6,7 +6,7 @@ import type { ShardKey } from '../../model/relation-tuple.ts';
 import { checkTuple, microseconds } from '../../model/tuple-input.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { IdSource } from '../../shared/ids.ts';
-import { isAdopted, storeError } from '../../store/pg-errors.ts';
+import { isAdopted, storeError } from '../../store/postgres/pg-errors.ts';
 import {
   beginImport,
   deleteImport,
@@ -16,10 +16,10 @@ import {
   type ImportState,
   retireImport,
   stagePart,
-} from '../../store/sql/tuple-imports.ts';
-import { openShard } from '../management-call.ts';
+} from '../../store/sql/writes/tuple-imports.ts';
 import type { WriteMeta } from '../ports.ts';
-import type { ImportedTuple } from '../tuple-requests.ts';
+import { openShard } from '../projects/management-call.ts';
+import type { ImportedTuple } from '../tuples/tuple-requests.ts';
 import { type BulkParts, tokenAt } from './bulk-ports.ts';
 import { checkName } from './guarded-write.ts';
 import { ImportApply, type ImportApplyParts } from './import-apply.ts';

@@ -1,6 +1,6 @@
 import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { GroupStandingRow } from '../../store/sql/groups.ts';
+import type { GroupStandingRow } from '../../store/sql/organization/groups.ts';
 import { ACTIVE, ADMIN, type REQUIREMENTS, type Role, isAtLeast } from '../rules/roles.ts';
 
 /** What a user may do with a group; each includes the ones after it. */

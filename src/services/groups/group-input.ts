@@ -7,7 +7,11 @@ import {
 } from '../../model/names.ts';
 import { fieldError } from '../../model/reasons.ts';
 import { checkSlug } from '../../model/slug.ts';
-import { MEMBER_GROUP, MEMBER_USER, type MemberKey } from '../../store/sql/group-members.ts';
+import {
+  MEMBER_GROUP,
+  MEMBER_USER,
+  type MemberKey,
+} from '../../store/sql/organization/group-members.ts';
 import { type EnrollmentState, enrollmentStateOf } from '../rules/enrollment.ts';
 
 /** Requests of GroupService, close to the wire, so that each error can name its field. */

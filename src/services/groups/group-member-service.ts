@@ -13,9 +13,10 @@ import {
   membersOfGroup,
   selectMemberFacts,
   upsertEnrollment,
-} from '../../store/sql/group-members.ts';
-import { openShard } from '../management-call.ts';
+} from '../../store/sql/organization/group-members.ts';
 import type { WriteMeta } from '../ports.ts';
+import { openShard } from '../projects/management-call.ts';
+import { streamSnapshot } from '../reads/snapshot-read.ts';
 import {
   ENROLLMENT_TRANSITIONS,
   type EnrollmentEvent,
@@ -23,8 +24,7 @@ import {
   enrollmentStateNumber,
   enrollmentStateOf,
 } from '../rules/enrollment.ts';
-import { streamSnapshot } from '../snapshot-read.ts';
-import type { WriteTransaction } from '../write-transaction.ts';
+import type { WriteTransaction } from '../writes/write-transaction.ts';
 import { groupUnknown } from './group-access.ts';
 import {
   type GroupMemberRequest,

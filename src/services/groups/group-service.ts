@@ -4,9 +4,9 @@ import type { AuthzReason } from '../../model/reasons.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { freeSlug, slugOf } from '../../model/slug.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { Clock } from '../../shared/clock.ts';
 import type { IdSource } from '../../shared/ids.ts';
-import { deleteGroups } from '../../store/sql/delete-groups.ts';
+import type { Clock } from '../../shared/time/clock.ts';
+import { deleteGroups } from '../../store/sql/organization/delete-groups.ts';
 import {
   type GroupRow,
   type GroupStandingRow,
@@ -17,13 +17,13 @@ import {
   selectIsGroupMember,
   selectTakenGroupSlugs,
   selectWorkspaceStanding,
-} from '../../store/sql/groups.ts';
-import type { HeadRevisions } from '../head-revisions.ts';
-import { type ShardOpening, openShard } from '../management-call.ts';
+} from '../../store/sql/organization/groups.ts';
 import type { WriteMeta } from '../ports.ts';
+import { type ShardOpening, openShard } from '../projects/management-call.ts';
+import type { HeadRevisions } from '../reads/head-revisions.ts';
+import { readSnapshot, streamSnapshot } from '../reads/snapshot-read.ts';
 import { REQUIREMENTS } from '../rules/roles.ts';
-import { readSnapshot, streamSnapshot } from '../snapshot-read.ts';
-import type { TupleWrites } from '../tuple-writes.ts';
+import type { TupleWrites } from '../writes/tuple-writes.ts';
 import {
   type GroupMethod,
   forbidden,

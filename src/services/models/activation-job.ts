@@ -1,8 +1,8 @@
 import type { Pool } from 'pg';
-import { hasWriteRules } from '../../model/model-admission.ts';
-import { parseModel } from '../../model/namespace-model.ts';
+import { hasWriteRules } from '../../model/namespace/model-admission.ts';
+import { parseModel } from '../../model/namespace/namespace-model.ts';
 import { type LoopReport, reportedRun } from '../../shared/loop-report.ts';
-import type { SharedWork } from '../../store/shared-work.ts';
+import type { SharedWork } from '../../store/postgres/shared-work.ts';
 import {
   activateModel,
   dropPendingModel,
@@ -15,11 +15,15 @@ import {
   selectTuplesAfter,
   selectWriters,
   setAwaited,
-} from '../../store/sql/model-activations.ts';
-import { MODEL_ACTIVE, MODEL_CANCELLED, MODEL_REFUSED } from '../../store/sql/model-versions.ts';
-import { selectProject } from '../../store/sql/projects.ts';
-import { writtenModel } from '../model-writes.ts';
-import type { ProjectService } from '../project-service.ts';
+} from '../../store/sql/projects/model-activations.ts';
+import {
+  MODEL_ACTIVE,
+  MODEL_CANCELLED,
+  MODEL_REFUSED,
+} from '../../store/sql/projects/model-versions.ts';
+import { selectProject } from '../../store/sql/projects/projects.ts';
+import { writtenModel } from '../projects/model-writes.ts';
+import type { ProjectService } from '../projects/project-service.ts';
 import { examine } from './examine-tuples.ts';
 
 export type ActivationJobOptions = {

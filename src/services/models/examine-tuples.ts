@@ -1,12 +1,12 @@
-import { problemOfDropped } from '../../model/dropped-namespace.ts';
-import { problemOfTuple } from '../../model/model-admission.ts';
-import type { NamespaceModel } from '../../model/model-shape.ts';
+import { problemOfDropped } from '../../model/namespace/dropped-namespace.ts';
+import { problemOfTuple } from '../../model/namespace/model-admission.ts';
+import type { NamespaceModel } from '../../model/namespace/model-shape.ts';
 import { type RelationTuple, subjectFromColumns } from '../../model/relation-tuple.ts';
 import {
   type PendingActivation,
   type ScannedRow,
   SEEN_COLUMNS,
-} from '../../store/sql/model-activations.ts';
+} from '../../store/sql/projects/model-activations.ts';
 
 /** How far a look at stored tuples has come, and which it found that do not fit. */
 export type Finding = Pick<

@@ -3,24 +3,24 @@ import { checkText } from '../../model/names.ts';
 import { type AuthzReason, fieldError } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
-import { storeError } from '../../store/pg-errors.ts';
+import { storeError } from '../../store/postgres/pg-errors.ts';
 import {
   type ModelTextRow,
   selectModelVersion,
   selectModelVersions,
   selectNewestModelVersion,
   selectVersionBefore,
-} from '../../store/sql/model-versions.ts';
-import { selectProject } from '../../store/sql/projects.ts';
+} from '../../store/sql/projects/model-versions.ts';
+import { selectProject } from '../../store/sql/projects/projects.ts';
 import {
   type ModelActivation,
   type ModelAuthor,
   type ModelWrite,
   type ModelWrites,
   writtenModel,
-} from '../model-writes.ts';
-import type { ProjectService } from '../project-service.ts';
-import type { SettingsSource } from '../settings-source.ts';
+} from '../projects/model-writes.ts';
+import type { ProjectService } from '../projects/project-service.ts';
+import type { SettingsSource } from '../projects/settings-source.ts';
 import { type ModelVersion, modelVersionFromRow, versionUnknown } from './model-version.ts';
 
 const TOKEN = /^v1:([1-9][0-9]{0,15}):(.*)$/s;

@@ -4,7 +4,7 @@ import {
   MODEL_ACTIVE,
   type ModelVersionRow,
   type StoredModelState,
-} from '../../store/sql/model-versions.ts';
+} from '../../store/sql/projects/model-versions.ts';
 
 /** Where a version stands, by the numbers of the proto's ModelActivationState; 5 decided once. */
 export type ModelState = StoredModelState | typeof MODEL_REPLACED;

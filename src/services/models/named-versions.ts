@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache';
 import type { Pool } from 'pg';
-import { documentVersion } from '../../model/model-shape.ts';
-import { storeError } from '../../store/pg-errors.ts';
-import { selectModelVersion } from '../../store/sql/model-versions.ts';
+import { documentVersion } from '../../model/namespace/model-shape.ts';
+import { storeError } from '../../store/postgres/pg-errors.ts';
+import { selectModelVersion } from '../../store/sql/projects/model-versions.ts';
 import type { ModelDistributor } from '../ports.ts';
 import { versionUnknown } from './model-version.ts';
 

@@ -5,10 +5,10 @@ import { type TestServices, createTestServices } from '../../../test/support/ser
 import type { RelationTuple, Subject } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { silentReport } from '../../shared/loop-report.ts';
-import { SharedWork } from '../../store/shared-work.ts';
-import { writeGroup } from '../../store/sql/write-group.ts';
+import { SharedWork } from '../../store/postgres/shared-work.ts';
+import { writeGroup } from '../../store/sql/writes/write-group.ts';
 import type { WriteMeta } from '../ports.ts';
-import { planGroup } from '../write-group.ts';
+import { planGroup } from '../write-groups/write-group.ts';
 import { ActivationJob } from './activation-job.ts';
 
 let database: TestDatabase;

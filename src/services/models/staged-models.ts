@@ -1,12 +1,12 @@
 import type { ClientBase, Pool } from 'pg';
-import { dropsRules } from '../../model/dropped-namespace.ts';
-import { hasWriteRules } from '../../model/model-admission.ts';
-import { isTyped } from '../../model/model-references.ts';
-import type { NamespaceModel } from '../../model/model-shape.ts';
-import { parseModel } from '../../model/namespace-model.ts';
+import { dropsRules } from '../../model/namespace/dropped-namespace.ts';
+import { hasWriteRules } from '../../model/namespace/model-admission.ts';
+import { isTyped } from '../../model/namespace/model-references.ts';
+import type { NamespaceModel } from '../../model/namespace/model-shape.ts';
+import { parseModel } from '../../model/namespace/namespace-model.ts';
 import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
-import { storeError } from '../../store/pg-errors.ts';
+import { storeError } from '../../store/postgres/pg-errors.ts';
 import {
   type ActivationRow,
   activateModel,
@@ -17,7 +17,7 @@ import {
   selectPendingActivation,
   selectTuplesAfter,
   setPendingModel,
-} from '../../store/sql/model-activations.ts';
+} from '../../store/sql/projects/model-activations.ts';
 import {
   insertModelVersion,
   MODEL_ACTIVE,
@@ -25,8 +25,8 @@ import {
   MODEL_PENDING,
   MODEL_REFUSED,
   type StoredModelState,
-} from '../../store/sql/model-versions.ts';
-import { selectProject } from '../../store/sql/projects.ts';
+} from '../../store/sql/projects/model-versions.ts';
+import { selectProject } from '../../store/sql/projects/projects.ts';
 import {
   type LockedProject,
   type ModelActivation,
@@ -36,9 +36,9 @@ import {
   type PutModel,
   type RefusedTuple,
   writtenModel,
-} from '../model-writes.ts';
-import type { ProjectService } from '../project-service.ts';
-import type { SettingsSource } from '../settings-source.ts';
+} from '../projects/model-writes.ts';
+import type { ProjectService } from '../projects/project-service.ts';
+import type { SettingsSource } from '../projects/settings-source.ts';
 import { examine, type Finding, NOTHING_FOUND } from './examine-tuples.ts';
 
 export type StagedModelsOptions = {

@@ -1,7 +1,7 @@
 import { randomFillSync } from 'node:crypto';
 import type { Pool } from 'pg';
-import type { Clock } from '../../shared/clock.ts';
-import { isFenced, storeError } from '../../store/pg-errors.ts';
+import type { Clock } from '../../shared/time/clock.ts';
+import { isFenced, storeError } from '../../store/postgres/pg-errors.ts';
 import {
   deleteOpenFgaStore,
   insertOpenFgaModel,
@@ -15,12 +15,12 @@ import {
   selectOpenFgaStore,
   selectOpenFgaStores,
   selectOpenFgaTuples,
-} from '../../store/sql/openfga-stores.ts';
+} from '../../store/sql/projects/openfga-stores.ts';
 import type { WriteAdmission } from '../ports.ts';
-import type { ProjectService } from '../project-service.ts';
+import type { ProjectService } from '../projects/project-service.ts';
+import type { SettingsSource } from '../projects/settings-source.ts';
+import { SignedCursors } from '../reads/signed-cursor.ts';
 import { PROJECT_SUSPENDED } from '../rules/project.ts';
-import type { SettingsSource } from '../settings-source.ts';
-import { SignedCursors } from '../signed-cursor.ts';
 
 const DIGITS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 const TIME_DIGITS = 10;

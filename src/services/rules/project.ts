@@ -2,7 +2,7 @@
  * A project.
  *
  * J1 Any status may follow any; an update that names none keeps the one that is.
- *    [src/services/project-service.pg.test.ts]
+ *    [src/services/projects/project-service.pg.test.ts]
  * J2 A suspended project answers nothing about its data but DeprovisionUser and
  *    ExportSubjectGrants; AdminService always answers. [test/e2e/invitations.pg.test.ts]
  */
@@ -15,7 +15,7 @@ export type ProjectStatus = typeof PROJECT_ACTIVE | typeof PROJECT_SUSPENDED;
 /** UpdateProject with this status; `keep` is PROJECT_STATUS_UNSPECIFIED. */
 export type ProjectEvent = 'keep' | 'activate' | 'suspend';
 
-/** Every event in every state; `store/sql/projects.ts` moves the row so. */
+/** Every event in every state; `store/sql/projects/projects.ts` moves the row so. */
 export const PROJECT: Readonly<
   Record<ProjectStatus, Readonly<Record<ProjectEvent, ProjectStatus>>>
 > = {

@@ -3,7 +3,7 @@ import { SEAT_NAMESPACE, checkSku, checkTenantId, checkUserId } from '../../mode
 import { type AuthzReason, fieldError } from '../../model/reasons.ts';
 import type { RelationTuple } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
-import { isSeatRefusal } from '../../store/pg-errors.ts';
+import { isSeatRefusal } from '../../store/postgres/pg-errors.ts';
 import {
   type SeatRow,
   deleteSeat,
@@ -11,12 +11,12 @@ import {
   seatsOfPlan,
   selectSeatLimit,
   upsertSeatLimit,
-} from '../../store/sql/seats.ts';
-import type { HeadRevisions } from '../head-revisions.ts';
-import { type ShardOpening, openShard } from '../management-call.ts';
+} from '../../store/sql/organization/seats.ts';
 import type { WriteMeta } from '../ports.ts';
-import { readSnapshot, streamSnapshot } from '../snapshot-read.ts';
-import type { TupleWrites } from '../tuple-writes.ts';
+import { type ShardOpening, openShard } from '../projects/management-call.ts';
+import type { HeadRevisions } from '../reads/head-revisions.ts';
+import { readSnapshot, streamSnapshot } from '../reads/snapshot-read.ts';
+import type { TupleWrites } from '../writes/tuple-writes.ts';
 
 export type SeatServiceOptions = ShardOpening & {
   readonly pool: Pool;

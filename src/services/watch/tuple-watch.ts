@@ -5,19 +5,19 @@ import { type PackedChange, parsePackedChanges, unpackChange } from '../../model
 import { type AuthzReason, fieldError } from '../../model/reasons.ts';
 import type { TupleChange } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { Clock } from '../../shared/clock.ts';
-import { storeError } from '../../store/pg-errors.ts';
-import type { TupleMatch } from '../../store/sql/match-tuples.ts';
+import type { Clock } from '../../shared/time/clock.ts';
+import { storeError } from '../../store/postgres/pg-errors.ts';
+import type { TupleMatch } from '../../store/sql/reads/match-tuples.ts';
 import {
   selectWatchStart,
   selectWatchedProject,
   selectWatchedShard,
   type WatchedRow,
-} from '../../store/sql/watched-changes.ts';
+} from '../../store/sql/reads/watched-changes.ts';
 import { checkTupleFilter, type RawFilter } from '../bulk/tuple-filter.ts';
-import { openShard, type ShardOpening } from '../management-call.ts';
-import type { ReadPositions } from '../read-positions.ts';
-import { ServedProject } from '../served-project.ts';
+import { openShard, type ShardOpening } from '../projects/management-call.ts';
+import { ServedProject } from '../projects/served-project.ts';
+import type { ReadPositions } from '../reads/read-positions.ts';
 import type { ProjectCursor, ShardCursor, WatchCursors } from './watch-cursor.ts';
 import type { Following, WatchHub } from './watch-hub.ts';
 

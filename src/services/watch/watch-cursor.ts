@@ -1,6 +1,6 @@
 import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
-import { SignedCursors } from '../signed-cursor.ts';
+import { SignedCursors } from '../reads/signed-cursor.ts';
 
 /** Where a follower of one shard stands. */
 export type ShardCursor = {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestDatabase, createTestDatabase } from '../../../test/support/postgres.ts';
 import { type TestServices, createTestServices } from '../../../test/support/services.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { ManagementCall } from '../management-call.ts';
+import type { ManagementCall } from '../projects/management-call.ts';
 import { ADMIN, MEMBER } from '../rules/roles.ts';
 import type { Membership, Workspace } from './workspace-model.ts';
 

@@ -9,11 +9,15 @@ import {
   invitationsQuery,
   selectInvitation,
   updateInvitation,
-} from '../../store/sql/invitations.ts';
-import { type ManagementCall, checkManagementCall, openShard } from '../management-call.ts';
+} from '../../store/sql/organization/invitations.ts';
+import {
+  type ManagementCall,
+  checkManagementCall,
+  openShard,
+} from '../projects/management-call.ts';
+import { streamSnapshot } from '../reads/snapshot-read.ts';
 import { INVITATION, type InvitationEvent } from '../rules/invitation.ts';
 import { REQUIREMENTS } from '../rules/roles.ts';
-import { streamSnapshot } from '../snapshot-read.ts';
 import { changeMember } from './member-changes.ts';
 import { assertTeam, openWorkspace, type WorkspaceOptions } from './workspace-access.ts';
 import {

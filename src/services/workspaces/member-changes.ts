@@ -5,7 +5,7 @@ import {
   deleteMembership,
   selectMembership,
   upsertMembership,
-} from '../../store/sql/memberships.ts';
+} from '../../store/sql/organization/memberships.ts';
 import {
   MEMBERSHIP,
   type MembershipEvent,
@@ -13,7 +13,7 @@ import {
   type TupleEffect,
 } from '../rules/membership.ts';
 import { ADMIN, GUEST, MEMBER, OWNER, RELATION_OF_ROLE, type Role } from '../rules/roles.ts';
-import type { WriteTransaction } from '../write-transaction.ts';
+import type { WriteTransaction } from '../writes/write-transaction.ts';
 import { type Membership, membershipFromRow } from './workspace-model.ts';
 
 const ROLES: readonly Role[] = [OWNER, ADMIN, MEMBER, GUEST];

@@ -3,11 +3,11 @@ import type { AuthzReason } from '../../model/reasons.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
-import { type MembershipRow, membersQuery } from '../../store/sql/memberships.ts';
-import { openShard } from '../management-call.ts';
+import { type MembershipRow, membersQuery } from '../../store/sql/organization/memberships.ts';
+import { openShard } from '../projects/management-call.ts';
+import { streamSnapshot } from '../reads/snapshot-read.ts';
 import { ADMIN, OWNER, REQUIREMENTS, type Role } from '../rules/roles.ts';
-import { streamSnapshot } from '../snapshot-read.ts';
-import type { WriteTransaction } from '../write-transaction.ts';
+import type { WriteTransaction } from '../writes/write-transaction.ts';
 import { type MemberEvent, changeMember } from './member-changes.ts';
 import {
   type ActingWorkspace,

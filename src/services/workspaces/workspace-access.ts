@@ -3,11 +3,11 @@ import type { AuthzReason } from '../../model/reasons.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { IdSource } from '../../shared/ids.ts';
-import { selectActingWorkspace } from '../../store/sql/workspaces.ts';
-import type { ShardOpening } from '../management-call.ts';
+import { selectActingWorkspace } from '../../store/sql/organization/workspaces.ts';
+import type { ShardOpening } from '../projects/management-call.ts';
+import type { SnapshotOptions } from '../reads/snapshot-read.ts';
 import { ACTIVE, RELATION_OF_ROLE, type Role, isAtLeast } from '../rules/roles.ts';
-import type { SnapshotOptions } from '../snapshot-read.ts';
-import type { TupleWrites } from '../tuple-writes.ts';
+import type { TupleWrites } from '../writes/tuple-writes.ts';
 import { PERSONAL, type Workspace, workspaceFromRow } from './workspace-model.ts';
 
 /** A workspace and the acting user's part in it. */

@@ -1,8 +1,8 @@
 import { fieldError } from '../../model/reasons.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
-import type { InvitationRow } from '../../store/sql/invitations.ts';
-import type { MembershipRow } from '../../store/sql/memberships.ts';
-import type { WorkspaceRow } from '../../store/sql/workspaces.ts';
+import type { InvitationRow } from '../../store/sql/organization/invitations.ts';
+import type { MembershipRow } from '../../store/sql/organization/memberships.ts';
+import type { WorkspaceRow } from '../../store/sql/organization/workspaces.ts';
 import type { InvitationState } from '../rules/invitation.ts';
 import { ADMIN, GUEST, MEMBER, type MembershipStatus, OWNER, type Role } from '../rules/roles.ts';
 

@@ -8,8 +8,8 @@ import type { AuthzReason } from '../../model/reasons.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { checkSlug, freeSlug, slugOf } from '../../model/slug.ts';
 import { AppError } from '../../shared/app-error.ts';
-import { storeError } from '../../store/pg-errors.ts';
-import { deleteGroups } from '../../store/sql/delete-groups.ts';
+import { storeError } from '../../store/postgres/pg-errors.ts';
+import { deleteGroups } from '../../store/sql/organization/delete-groups.ts';
 import {
   type WorkspaceRow,
   deleteWorkspaceRows,
@@ -19,11 +19,15 @@ import {
   selectTakenWorkspaceSlugs,
   updateWorkspace,
   workspacesOfUserQuery,
-} from '../../store/sql/workspaces.ts';
-import { type ManagementCall, checkManagementCall, openShard } from '../management-call.ts';
+} from '../../store/sql/organization/workspaces.ts';
+import {
+  type ManagementCall,
+  checkManagementCall,
+  openShard,
+} from '../projects/management-call.ts';
+import { readSnapshot, streamSnapshot } from '../reads/snapshot-read.ts';
 import { ADMIN, OWNER, REQUIREMENTS } from '../rules/roles.ts';
-import { readSnapshot, streamSnapshot } from '../snapshot-read.ts';
-import type { WriteTransaction } from '../write-transaction.ts';
+import type { WriteTransaction } from '../writes/write-transaction.ts';
 import { changeMember } from './member-changes.ts';
 import { assertTeam, openWorkspace, type WorkspaceOptions } from './workspace-access.ts';
 import {

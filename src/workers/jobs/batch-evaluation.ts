@@ -4,11 +4,11 @@ import type { Evaluator } from '../../engine/evaluator.ts';
 import { READ_AHEAD_MAX } from '../../engine/hot/read-ahead.ts';
 import type { RefusedQuery } from '../../protocol/read-figures.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { DecisionStats } from './decision-stats.ts';
+import type { DecisionStats } from '../counts/decision-stats.ts';
+import type { ProjectReads } from '../counts/project-reads.ts';
+import type { PairCounter } from '../counts/unknown-counts.ts';
 import { countRefusal } from './evaluation-job.ts';
 import type { BoundEngine, JobContext, PairNames } from './job-context.ts';
-import type { ProjectReads } from './project-reads.ts';
-import type { PairCounter } from './unknown-counts.ts';
 
 /** Items that are looked up and read ahead together, between two looks at the clock: about 20 µs. */
 export const CHUNK_ITEMS = READ_AHEAD_MAX;

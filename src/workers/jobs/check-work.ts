@@ -1,10 +1,11 @@
 import { CHECK_ALLOWED, CHECK_GENERAL } from '../../engine/bound/evaluator-api.ts';
 import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
-import { type LazyContext, parseContext } from '../../model/conditions.ts';
+import { type LazyContext, parseContext } from '../../model/conditions/conditions.ts';
 import type { CheckQuery } from '../../model/relation-tuple.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
 import { ANSWER_ALLOWED, ANSWER_DENIED } from '../../protocol/messages.ts';
 import type { RefusedQuery } from '../../protocol/read-figures.ts';
+import type { PairCounter } from '../counts/unknown-counts.ts';
 import { rawContextOf } from '../raw/raw-context.ts';
 import { createItemChunk, type ItemSource } from './batch-evaluation.ts';
 import { type Asked, type JobWork, runCounted } from './evaluation-job.ts';
@@ -12,7 +13,6 @@ import type { BoundEngine, JobContext } from './job-context.ts';
 import { RawItems } from './raw-items.ts';
 import type { ReceivedRequest } from './received-request.ts';
 import { TextItems } from './text-items.ts';
-import type { PairCounter } from './unknown-counts.ts';
 
 /** The query of the Check at work. */
 const queryChunk = createItemChunk();

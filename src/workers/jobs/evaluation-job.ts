@@ -1,11 +1,11 @@
 import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
-import type { NamespaceModel } from '../../model/namespace-model.ts';
+import type { NamespaceModel } from '../../model/namespace/namespace-model.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
 import type { ScopeEntry } from '../../protocol/messages.ts';
 import type { Revision } from '../../protocol/queries.ts';
 import type { RefusedQuery } from '../../protocol/read-figures.ts';
 import { AppError, errorToData } from '../../shared/app-error.ts';
-import type { CountedRequest, DecisionStats, EvaluatedRpc } from './decision-stats.ts';
+import type { CountedRequest, DecisionStats, EvaluatedRpc } from '../counts/decision-stats.ts';
 import { type BoundEngine, EvaluatorLoan, type JobContext } from './job-context.ts';
 import type { Job, JobShard } from './job.ts';
 

@@ -1,5 +1,5 @@
 import { CHECK_ALLOWED, CHECK_GENERAL } from '../../engine/bound/evaluator-api.ts';
-import type { NamespaceModel } from '../../model/namespace-model.ts';
+import type { NamespaceModel } from '../../model/namespace/namespace-model.ts';
 import type { RawScope, ReadScope, WireFormat } from '../../protocol/shard-client.ts';
 import { equalsText } from '../raw/raw-fields.ts';
 import { createItemChunk } from './batch-evaluation.ts';

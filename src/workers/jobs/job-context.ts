@@ -3,22 +3,22 @@ import type { EvaluatorOptions } from '../../engine/bound/evaluator-api.ts';
 import { Evaluator } from '../../engine/evaluator.ts';
 import type { HotEvaluator } from '../../engine/hot/hot-evaluator.ts';
 import { HotScratch } from '../../engine/hot/hot-scratch.ts';
-import { isTyped } from '../../model/model-references.ts';
-import type { NamespaceModel } from '../../model/namespace-model.ts';
+import { isTyped } from '../../model/namespace/model-references.ts';
+import type { NamespaceModel } from '../../model/namespace/namespace-model.ts';
 import type { AuthzReason } from '../../model/reasons.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
 import { listLimits } from '../../requests/request-lists.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { Clock } from '../../shared/clock.ts';
+import type { Clock } from '../../shared/time/clock.ts';
+import type { DecisionStats } from '../counts/decision-stats.ts';
+import type { PairCounter } from '../counts/unknown-counts.ts';
 import { BatchScan } from '../raw/batch-scan.ts';
 import { JsonScanner } from '../raw/json-scanner.ts';
 import { ProtoScanner } from '../raw/proto-scanner.ts';
 import { createRawFields } from '../raw/raw-fields.ts';
 import type { RawFields } from '../raw/raw-fields.ts';
 import type { AnswerWriter } from './answer-writer.ts';
-import type { DecisionStats } from './decision-stats.ts';
 import type { JobIndex } from './job.ts';
-import type { PairCounter } from './unknown-counts.ts';
 
 /** Bytes of bodies that one thread decodes, and keeps decoded until they are answered: four of the longest by default. */
 const BYTES_MAX = 32 * 1024 * 1024;

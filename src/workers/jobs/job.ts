@@ -1,4 +1,4 @@
-import type { NamespaceModel } from '../../model/namespace-model.ts';
+import type { NamespaceModel } from '../../model/namespace/namespace-model.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
 import type { ScopeEntry } from '../../protocol/messages.ts';
 import type { Revision } from '../../protocol/queries.ts';

@@ -1,7 +1,7 @@
 import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
 import { TRUE, UNDETERMINED, type Value } from '../../engine/bound/scope.ts';
 import type { Decision, QueryArgs } from '../../protocol/queries.ts';
-import type { PairCounter } from '../jobs/unknown-counts.ts';
+import type { PairCounter } from '../counts/unknown-counts.ts';
 import { countedUnknown } from './known-relation.ts';
 import type { QueryGround, QuerySpec } from './query-spec.ts';
 

@@ -1,5 +1,5 @@
-import { problemOfTuple } from '../../model/model-admission.ts';
-import type { NamespaceModel } from '../../model/model-shape.ts';
+import { problemOfTuple } from '../../model/namespace/model-admission.ts';
+import type { NamespaceModel } from '../../model/namespace/model-shape.ts';
 import type { AuthzReason } from '../../model/reasons.ts';
 import type { RelationTuple, TupleChange } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';

@@ -1,5 +1,5 @@
 import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
-import { type NamespaceModel, parseModel } from '../../model/namespace-model.ts';
+import { type NamespaceModel, parseModel } from '../../model/namespace/namespace-model.ts';
 import {
   EDGE_NODE_MASK,
   EMPTY_NAME,

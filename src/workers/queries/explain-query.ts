@@ -1,5 +1,5 @@
 import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
-import { ExplainRun } from '../../engine/queries/explain-run.ts';
+import { ExplainRun } from '../../engine/explain/explain-run.ts';
 import type { QueryArgs, QueryResults } from '../../protocol/queries.ts';
 import { isUnknown } from './known-relation.ts';
 import type { QueryGround, QuerySpec } from './query-spec.ts';

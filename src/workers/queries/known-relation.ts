@@ -1,7 +1,11 @@
+import {
+  type MissingPart,
+  missingPart,
+  unknownText,
+} from '../../model/namespace/unknown-relation.ts';
 import type { AuthzReason } from '../../model/reasons.ts';
-import { type MissingPart, missingPart, unknownText } from '../../model/unknown-relation.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { PairCounter } from '../jobs/unknown-counts.ts';
+import type { PairCounter } from '../counts/unknown-counts.ts';
 import type { QueryGround } from './query-spec.ts';
 
 /**

@@ -1,8 +1,8 @@
 import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
 import { UNDETERMINED, FALSE, TRUE, type Value } from '../../engine/bound/scope.ts';
 import { guarded } from '../../engine/general-evaluator.ts';
-import { relationsOf } from '../../engine/queries/relations-of.ts';
-import { StepsTask } from '../../engine/queries/steps-task.ts';
+import { relationsOf } from '../../engine/lists/relations-of.ts';
+import { StepsTask } from '../../engine/lists/steps-task.ts';
 import type { QueryArgs, QueryResults } from '../../protocol/queries.ts';
 import { DecideEach } from './decide-each.ts';
 import { checkNamed } from './known-relation.ts';

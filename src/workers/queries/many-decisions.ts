@@ -1,6 +1,6 @@
 import { BACKSTOP_BUDGET, type EvaluationTask } from '../../engine/bound/evaluator-api.ts';
 import { UNDETERMINED, TRUE, type Value } from '../../engine/bound/scope.ts';
-import { missingPart } from '../../model/unknown-relation.ts';
+import { missingPart } from '../../model/namespace/unknown-relation.ts';
 import type { BatchedQuery, ItemDecision, QueryRpc } from '../../protocol/queries.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { countRefusal } from '../jobs/evaluation-job.ts';

@@ -1,8 +1,8 @@
 import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
 import { TRUE, type Value } from '../../engine/bound/scope.ts';
 import type { GeneralEvaluator } from '../../engine/general-evaluator.ts';
-import { admittedOnly } from '../../model/model-references.ts';
-import { parseModel } from '../../model/namespace-model.ts';
+import { admittedOnly } from '../../model/namespace/model-references.ts';
+import { parseModel } from '../../model/namespace/namespace-model.ts';
 import {
   PREVIEW_AFTER,
   PREVIEW_BEFORE,

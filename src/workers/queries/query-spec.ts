@@ -1,11 +1,11 @@
 import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
 import type { Evaluator } from '../../engine/evaluator.ts';
 import type { GeneralEvaluator } from '../../engine/general-evaluator.ts';
-import type { NamespaceModel } from '../../model/namespace-model.ts';
+import type { NamespaceModel } from '../../model/namespace/namespace-model.ts';
 import type { TupleChange } from '../../model/relation-tuple.ts';
 import type { QueryArgs, QueryKind, QueryResults } from '../../protocol/queries.ts';
 import type { RefusedQuery } from '../../protocol/read-figures.ts';
-import type { EvaluatedRpc } from '../jobs/decision-stats.ts';
+import type { EvaluatedRpc } from '../counts/decision-stats.ts';
 import type { JobContext } from '../jobs/job-context.ts';
 
 /** Decides one query at a time. */

@@ -1,5 +1,5 @@
 import type { JsonTokens } from '../../decoding/json-tokens.ts';
-import { JSON_BYTES } from '../../shared/json-bytes.ts';
+import { JSON_BYTES } from '../../shared/text/json-bytes.ts';
 import { CONTEXT_BYTES_MAX, type RawFields } from './raw-fields.ts';
 
 const {

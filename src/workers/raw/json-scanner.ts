@@ -1,7 +1,7 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 import { fieldNames } from '../../decoding/json-names.ts';
 import { JSON_END, JsonTokens } from '../../decoding/json-tokens.ts';
-import { JSON_BYTES } from '../../shared/json-bytes.ts';
+import { JSON_BYTES } from '../../shared/text/json-bytes.ts';
 import { scanJsonContext } from './json-context.ts';
 import type { RawFields } from './raw-fields.ts';
 import {

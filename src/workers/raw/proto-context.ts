@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { WireTokens } from '../../decoding/wire-tokens.ts';
-import type { ConditionContext } from '../../model/conditions.ts';
+import type { ConditionContext } from '../../model/conditions/conditions.ts';
 import { CONTEXT_BYTES_MAX } from './raw-fields.ts';
 
 /** Objects and lists in one another, at most. */

@@ -1,5 +1,9 @@
 import { canonicalJson, type JsonObject } from '../../model/canonical-json.ts';
-import { type ConditionContext, type LazyContext, parseContext } from '../../model/conditions.ts';
+import {
+  type ConditionContext,
+  type LazyContext,
+  parseContext,
+} from '../../model/conditions/conditions.ts';
 import type { RawFields } from './raw-fields.ts';
 
 /** Where the bytes of a body are now: at positions that do not change. */

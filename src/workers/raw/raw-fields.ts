@@ -1,4 +1,4 @@
-import type { ConditionContext } from '../../model/conditions.ts';
+import type { ConditionContext } from '../../model/conditions/conditions.ts';
 import { ID_BYTES_MAX } from '../../model/names.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type { ShardKey } from '../../model/relation-tuple.ts';
-import type { ChangePage } from '../../store/changes.ts';
+import type { ChangePage } from '../../store/feed/changes.ts';
 import type { ShardSource } from './ports.ts';
 
 const CATCH_UP_ATTEMPTS_MAX = 3;

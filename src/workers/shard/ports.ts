@@ -1,9 +1,9 @@
 import type { IndexAudit } from '../../cache/index-audit.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
-import type { ChangePage, HeadRevision, ShardPosition } from '../../store/changes.ts';
-import type { SnapshotPage } from '../../store/snapshot-page.ts';
-import type { SnapshotSink } from '../../store/snapshot.ts';
+import type { ChangePage, HeadRevision, ShardPosition } from '../../store/feed/changes.ts';
+import type { SnapshotPage } from '../../store/feed/snapshot-page.ts';
+import type { SnapshotSink } from '../../store/feed/snapshot.ts';
 
 /** Who an index belongs to. */
 export interface IndexUser {

@@ -2,7 +2,7 @@ import type { ShardKey } from '../../model/relation-tuple.ts';
 import type { ShownPlace } from '../../protocol/shown-revisions.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
-import type { HeadRevision, ShardPosition } from '../../store/changes.ts';
+import type { HeadRevision, ShardPosition } from '../../store/feed/changes.ts';
 import type { Demand, Job } from '../jobs/job.ts';
 import { Callbacks } from './callbacks.ts';
 import type { IndexUser, ShardIndex } from './ports.ts';

@@ -1,8 +1,8 @@
 import type { CarriedChanges, CommittedChange } from '../../model/packed-changes.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { assert } from '../../shared/assert.ts';
-import { mustReload } from '../../store/changes.ts';
-import type { ChangePage, StoredChange } from '../../store/changes.ts';
+import { mustReload } from '../../store/feed/changes.ts';
+import type { ChangePage, StoredChange } from '../../store/feed/changes.ts';
 import { Callbacks } from './callbacks.ts';
 import { catchUp, type CatchUpShard, type PageOutcome } from './catch-up.ts';
 import { HeldChanges } from './held-changes.ts';

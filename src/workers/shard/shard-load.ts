@@ -1,6 +1,6 @@
 import type { ShardKey } from '../../model/relation-tuple.ts';
-import type { Clock } from '../../shared/clock.ts';
-import type { HeadRevision } from '../../store/changes.ts';
+import type { Clock } from '../../shared/time/clock.ts';
+import type { HeadRevision } from '../../store/feed/changes.ts';
 import { FORECAST_AFTER_MS, LoadForecast } from './load-forecast.ts';
 import type { IndexUser, LoadPace, ShardIndex, ShardSource } from './ports.ts';
 

@@ -2,7 +2,7 @@ import { IndexDamage } from '../../cache/index-tally.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { AppError, errorToData } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
-import type { Clock } from '../../shared/clock.ts';
+import type { Clock } from '../../shared/time/clock.ts';
 import type { Job, JobShard } from '../jobs/job.ts';
 import { isInVain } from './load-forecast.ts';
 import {

@@ -1,6 +1,6 @@
 import type { CarriedChanges } from '../../model/packed-changes.ts';
 import { assert } from '../../shared/assert.ts';
-import type { HeadRevision, ShardPosition, StoredChange } from '../../store/changes.ts';
+import type { HeadRevision, ShardPosition, StoredChange } from '../../store/feed/changes.ts';
 import type { Demand } from '../jobs/job.ts';
 import type { ShardIndex } from './ports.ts';
 

@@ -8,9 +8,9 @@ import {
 } from '../../protocol/messages.ts';
 import type { RawAnswer } from '../../protocol/shard-client.ts';
 import { AppError, errorFromData } from '../../shared/app-error.ts';
-import { ParsedRequest, RawRequest } from './pending-request.ts';
-import type { SentRequests } from './sent-requests.ts';
-import type { PendingRequest } from './shard-queue.ts';
+import { ParsedRequest, RawRequest } from '../queues/pending-request.ts';
+import type { SentRequests } from '../queues/sent-requests.ts';
+import type { PendingRequest } from '../queues/shard-queue.ts';
 
 const ALLOWED: RawAnswer = { kind: 'allowed' };
 const DENIED: RawAnswer = { kind: 'denied' };

@@ -1,14 +1,14 @@
 import type { AnswerBatch, WorkerReport, WorkerStats } from '../../protocol/messages.ts';
 import type { BudgetRefusal } from '../../protocol/read-figures.ts';
 import type { CallOrigin } from '../../protocol/shard-client.ts';
-import type { Clock } from '../../shared/clock.ts';
-import type { BatchStages } from '../../shared/stage-times.ts';
+import type { Clock } from '../../shared/time/clock.ts';
+import type { BatchStages } from '../../shared/time/stage-times.ts';
+import type { PendingRequest } from '../queues/shard-queue.ts';
+import type { SlotRequests } from '../queues/slot-requests.ts';
 import { Acknowledgements } from './acknowledgements.ts';
 import { deliverParsed, deliverRaw } from './answer-delivery.ts';
 import { ControlQueue } from './control-queue.ts';
 import { batchOfRequests } from './request-batcher.ts';
-import type { PendingRequest } from './shard-queue.ts';
-import type { SlotRequests } from './slot-requests.ts';
 import type { WorkerLife } from './worker-life.ts';
 
 /** Batches that a worker holds at once: one under work, one waiting, so that it never idles. */

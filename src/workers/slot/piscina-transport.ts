@@ -15,7 +15,7 @@ import type {
 } from '../../protocol/messages.ts';
 import { PROTOCOL_VERSION } from '../../protocol/messages.ts';
 import { RequestPacker, transferOf, unpackAnswers } from '../../protocol/packed-batch.ts';
-import type { WorkerSettings } from '../shard/worker-settings.ts';
+import type { WorkerSettings } from '../host/worker-settings.ts';
 import type { CreateTransport, SlotEvents, SlotTransport } from './slot-transport.ts';
 
 export type PiscinaTransportOptions = {
@@ -75,7 +75,7 @@ class PiscinaTransport implements SlotTransport {
   async start(events: SlotEvents): Promise<void> {
     const { filename } = this.#options;
     const pool = new Piscina<HelloMessage<MessagePort, WorkerSettings>, HelloReply>({
-      filename: filename ?? new URL('../shard/decision-worker.ts', import.meta.url).href,
+      filename: filename ?? new URL('../host/decision-worker.ts', import.meta.url).href,
       minThreads: 1,
       maxThreads: 1,
       idleTimeout: Infinity,

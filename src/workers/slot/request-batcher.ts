@@ -7,8 +7,8 @@ import type {
 } from '../../protocol/messages.ts';
 import { RAW_FIELDS } from '../../protocol/messages.ts';
 import type { RawScope, ReadScope } from '../../protocol/shard-client.ts';
-import { ParsedRequest, RawRequest } from './pending-request.ts';
-import type { PendingRequest } from './shard-queue.ts';
+import { ParsedRequest, RawRequest } from '../queues/pending-request.ts';
+import type { PendingRequest } from '../queues/shard-queue.ts';
 import type { SlotTransport } from './slot-transport.ts';
 
 const EMPTY_BYTES = new Uint8Array(0);

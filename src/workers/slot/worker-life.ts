@@ -1,5 +1,5 @@
 import type { AnswerBatch } from '../../protocol/messages.ts';
-import type { Clock } from '../../shared/clock.ts';
+import type { Clock } from '../../shared/time/clock.ts';
 import { RestartPace } from './restart-pace.ts';
 import type { CreateTransport, SlotTransport } from './slot-transport.ts';
 

@@ -3,13 +3,13 @@ import type { ShardKey } from '../../model/relation-tuple.ts';
 import type { AnswerBatch, ControlMessage } from '../../protocol/messages.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
-import type { Clock } from '../../shared/clock.ts';
-import type { BatchStages } from '../../shared/stage-times.ts';
+import type { Clock } from '../../shared/time/clock.ts';
+import type { BatchStages } from '../../shared/time/stage-times.ts';
+import { type QueueBound, refusalOf, type SlotLimits } from '../queues/queue-bound.ts';
+import type { PendingRequest } from '../queues/shard-queue.ts';
+import { SlotRequests } from '../queues/slot-requests.ts';
 import { type AnswerReports, BatchDispatcher } from './batch-dispatcher.ts';
 import type { ControlQueue } from './control-queue.ts';
-import { type QueueBound, refusalOf, type SlotLimits } from './queue-bound.ts';
-import type { PendingRequest } from './shard-queue.ts';
-import { SlotRequests } from './slot-requests.ts';
 import type { CreateTransport } from './slot-transport.ts';
 import { WorkerLife } from './worker-life.ts';
 

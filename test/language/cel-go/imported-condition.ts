@@ -4,9 +4,9 @@ import {
   importPeerModel,
 } from '../../../src/language/peers/import-peer-model.ts';
 import { readSpiceDbSchema } from '../../../src/language/spicedb/read-spicedb-schema.ts';
-import { CONDITION_FALSE, CONDITION_TRUE } from '../../../src/model/conditions.ts';
-import { prepareDeclaredCondition } from '../../../src/model/declared-condition.ts';
-import { parseModel } from '../../../src/model/namespace-model.ts';
+import { CONDITION_FALSE, CONDITION_TRUE } from '../../../src/model/conditions/conditions.ts';
+import { prepareDeclaredCondition } from '../../../src/model/conditions/declared-condition.ts';
+import { parseModel } from '../../../src/model/namespace/namespace-model.ts';
 import type { CelQuestion } from './draft.ts';
 
 /** What a question comes to here, once its condition is imported: as a peer would say it, or why it is not taken. */

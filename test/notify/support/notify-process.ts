@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inject, onTestFinished } from 'vitest';
-import { startEmbeddedPostgres } from '../../../src/store/embedded-postgres.ts';
+import { startEmbeddedPostgres } from '../../../src/store/embedded/embedded-postgres.ts';
 import { type LogLine, spawnService, watchService } from '../../support/child-service.ts';
 import { urlOf } from '../../support/postgres-admin.ts';
 import { createTestDatabase } from '../../support/postgres.ts';

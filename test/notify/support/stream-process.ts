@@ -11,9 +11,9 @@ import type { NotificationStore } from '../../../src/notify/model/notification-s
 import { createNotifyMetrics } from '../../../src/notify/service/metrics.ts';
 import { createLogger } from '../../../src/observability/logger.ts';
 import { AppError } from '../../../src/shared/app-error.ts';
-import { systemClock } from '../../../src/shared/clock.ts';
 import { IdSource } from '../../../src/shared/ids.ts';
 import { silentReport } from '../../../src/shared/loop-report.ts';
+import { systemClock } from '../../../src/shared/time/clock.ts';
 import { EventClient } from '../../support/event-client.ts';
 
 /** What chance decides about the store: how long each read takes, and whether it fails. */

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { createLogger } from '../../../src/observability/logger.ts';
 import { createRunner } from '../../../src/runner/runner.ts';
 import { loadRunnerSettings } from '../../../src/runner/settings/settings.ts';
-import { systemClock } from '../../../src/shared/clock.ts';
+import { systemClock } from '../../../src/shared/time/clock.ts';
 import { findAct, hostArguments, runAct } from '../../support/act-process.ts';
 import { HOST_CASES, OTHER_CASES, type ActCase } from './act-cases.ts';
 import { actTestData, isRunnable, makeActWorkspace, removeWorkspace } from './act-workspace.ts';

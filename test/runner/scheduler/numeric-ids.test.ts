@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { ForkIsolation } from '../../../src/runner/model/isolation.ts';
 import type { RunRecord } from '../../../src/runner/scheduler/state/journal-records.ts';
-import { systemClock } from '../../../src/shared/clock.ts';
+import { systemClock } from '../../../src/shared/time/clock.ts';
 import { createRunnerProject, type RunnerProject } from '../support/runner-project.ts';
 import { createBench, type Bench } from '../support/scheduler-bench.ts';
 import { ScriptedExecutor } from '../support/scripted-executor.ts';

@@ -8,7 +8,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { SecretService } from '../../../src/runner/secrets/secret-api.ts';
 import { createSecretService } from '../../../src/runner/secrets/secret-service.ts';
-import { systemClock } from '../../../src/shared/clock.ts';
+import { systemClock } from '../../../src/shared/time/clock.ts';
 import { findAge, findSops } from './sops-tools.ts';
 
 const run = promisify(execFile);

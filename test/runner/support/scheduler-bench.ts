@@ -19,8 +19,8 @@ import {
   type SchedulerOptions,
 } from '../../../src/runner/scheduler/scheduler-options.ts';
 import { openRunStore } from '../../../src/runner/storage/run-store.ts';
-import { systemClock } from '../../../src/shared/clock.ts';
 import { IdSource } from '../../../src/shared/ids.ts';
+import { systemClock } from '../../../src/shared/time/clock.ts';
 import { EventRecorder } from './event-recorder.ts';
 import { createRunnerProject, type RunnerProject } from './runner-project.ts';
 

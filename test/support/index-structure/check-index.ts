@@ -1,5 +1,5 @@
-import { NAME_OWNER } from '../../../src/cache/dictionary.ts';
-import { NODE_REVERSE, NODE_SETS, NODE_USERS } from '../../../src/cache/node-table.ts';
+import { NAME_OWNER } from '../../../src/cache/tables/dictionary.ts';
+import { NODE_REVERSE, NODE_SETS, NODE_USERS } from '../../../src/cache/tables/node-table.ts';
 import type { TupleIndex } from '../../../src/cache/tuple-index.ts';
 import {
   EDGE_ABSENT,

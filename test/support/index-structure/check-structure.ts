@@ -1,3 +1,4 @@
+import type { IndexParts } from '../../../src/cache/edge-writer.ts';
 import {
   ADDRESS_FIRST,
   BLOCK_WORDS_MIN,
@@ -10,11 +11,10 @@ import {
   binOf,
   blockWords,
   RECORD_LENGTH_MASK,
-} from '../../../src/cache/dictionary.ts';
-import type { IndexParts } from '../../../src/cache/edge-writer.ts';
-import { type ListStore, ORDER_MIN } from '../../../src/cache/list-store.ts';
-import { QUALIFIER_NODE, QUALIFIER_SUBJECT } from '../../../src/cache/qualifier-store.ts';
-import { hashPair } from '../../../src/cache/text-scratch.ts';
+} from '../../../src/cache/tables/dictionary.ts';
+import { type ListStore, ORDER_MIN } from '../../../src/cache/tables/list-store.ts';
+import { QUALIFIER_NODE, QUALIFIER_SUBJECT } from '../../../src/cache/tables/qualifier-store.ts';
+import { hashPair } from '../../../src/cache/tables/text-scratch.ts';
 import type { TupleIndex } from '../../../src/cache/tuple-index.ts';
 import { assert } from '../../../src/shared/assert.ts';
 import { HASH_END, checkSegmentAt } from './sound-hash.ts';

@@ -5,7 +5,7 @@ import {
   SEGMENT_SLOTS,
   type SegmentedHash,
   homeSlot,
-} from '../../../src/cache/segmented-hash.ts';
+} from '../../../src/cache/tables/segmented-hash.ts';
 import { assert } from '../../../src/shared/assert.ts';
 
 /** Hashes as unsigned numbers are below: segments stand for ranges of them. */

@@ -4,7 +4,7 @@ import {
   FORWARD,
   HASHED_FORWARD_ABOVE,
   HASHED_REVERSE_ABOVE,
-} from '../../../src/cache/adjacency.ts';
+} from '../../../src/cache/tables/adjacency.ts';
 import {
   BLOCK_FREE,
   CHUNK_ORDER,
@@ -17,8 +17,8 @@ import {
   ORDER_MIN,
   PAGE_ORDER,
   orderOf,
-} from '../../../src/cache/list-store.ts';
-import { NODE_ENTITY, type NodeTable } from '../../../src/cache/node-table.ts';
+} from '../../../src/cache/tables/list-store.ts';
+import { NODE_ENTITY, type NodeTable } from '../../../src/cache/tables/node-table.ts';
 import { EDGE_NODE_MASK } from '../../../src/model/tuple-reader.ts';
 import { assert } from '../../../src/shared/assert.ts';
 

@@ -1,4 +1,5 @@
-import { FORWARD, REVERSE } from '../../../src/cache/adjacency.ts';
+import type { IndexParts } from '../../../src/cache/edge-writer.ts';
+import { FORWARD, REVERSE } from '../../../src/cache/tables/adjacency.ts';
 import {
   ADDRESS_FIRST,
   type Dictionary,
@@ -11,8 +12,7 @@ import {
   RECORD_PAGE_MASK,
   RECORD_PAGE_SHIFT,
   blockWords,
-} from '../../../src/cache/dictionary.ts';
-import type { IndexParts } from '../../../src/cache/edge-writer.ts';
+} from '../../../src/cache/tables/dictionary.ts';
 import {
   CHAIN_MAX,
   NODE_ENTITY,
@@ -27,8 +27,8 @@ import {
   RELATION_BITS,
   RELATION_BITS_ALL,
   RELATION_BIT_FIRST,
-} from '../../../src/cache/node-table.ts';
-import { hashPair, hashScratch, scratchWords } from '../../../src/cache/text-scratch.ts';
+} from '../../../src/cache/tables/node-table.ts';
+import { hashPair, hashScratch, scratchWords } from '../../../src/cache/tables/text-scratch.ts';
 import { EMPTY_NAME, WILDCARD_NODE } from '../../../src/model/tuple-reader.ts';
 import { assert } from '../../../src/shared/assert.ts';
 import { checkSegmentOf } from './sound-hash.ts';

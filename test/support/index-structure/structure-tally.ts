@@ -1,6 +1,6 @@
-import { FORWARD } from '../../../src/cache/adjacency.ts';
-import { NAME_OWNER, RECORD_OWNER } from '../../../src/cache/dictionary.ts';
 import type { IndexParts } from '../../../src/cache/edge-writer.ts';
+import { FORWARD } from '../../../src/cache/tables/adjacency.ts';
+import { NAME_OWNER, RECORD_OWNER } from '../../../src/cache/tables/dictionary.ts';
 import {
   NODE_ENTITY,
   NODE_NEXT,
@@ -9,12 +9,12 @@ import {
   NODE_REVERSE,
   NODE_SETS,
   NODE_USERS,
-} from '../../../src/cache/node-table.ts';
+} from '../../../src/cache/tables/node-table.ts';
 import {
   QUALIFIER_CONDITION,
   QUALIFIER_PARAMS,
   QUALIFIER_PARAMS_BYTES,
-} from '../../../src/cache/qualifier-store.ts';
+} from '../../../src/cache/tables/qualifier-store.ts';
 import { EDGE_WITH_QUALIFIER, WILDCARD_NODE } from '../../../src/model/tuple-reader.ts';
 import { assert } from '../../../src/shared/assert.ts';
 import { wordsOfList } from './sound-lists.ts';

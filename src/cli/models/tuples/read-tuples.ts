@@ -4,7 +4,7 @@ import { parseExactJson } from '../../../language/peers/exact-numbers.ts';
 import { membersOf, optionalString, shapeError } from '../../../language/peers/json-shape.ts';
 import type { PeerTuple } from '../../../language/peers/peer-model.ts';
 import { relationshipOf } from '../../../language/spicedb/relationship-text.ts';
-import { findDuplicateKey } from '../../../model/duplicate-key.ts';
+import { findDuplicateKey } from '../../../model/namespace/duplicate-key.ts';
 import { CsvRows } from './csv-rows.ts';
 import { JsonValues } from './json-values.ts';
 

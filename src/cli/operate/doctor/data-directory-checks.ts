@@ -2,7 +2,7 @@ import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { readFile, statfs } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
-import { lacksGlibc } from '../../../store/embedded-postgres-binaries.ts';
+import { lacksGlibc } from '../../../store/embedded/embedded-postgres-binaries.ts';
 import { messageOf } from '../../core/files.ts';
 import { failure, fine, type Observation, warning } from './observation.ts';
 import type { PortQuery } from './port-checks.ts';

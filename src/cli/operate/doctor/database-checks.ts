@@ -1,11 +1,11 @@
 import type { Client } from 'pg';
-import { connectionsOf } from '../../../authz/database.ts';
+import { connectionsOf } from '../../../authz/database/database.ts';
 import type { Config } from '../../../config/options.ts';
-import { assertConnectionsFit } from '../../../store/connection-budget.ts';
-import { MIGRATIONS_DIRECTORY } from '../../../store/migrate.ts';
-import { readMigrationFiles } from '../../../store/migration-files.ts';
-import { appliedMigrations, assertKnownEnough } from '../../../store/migration-table.ts';
-import { examineTarget } from '../../../store/pooler.ts';
+import { MIGRATIONS_DIRECTORY } from '../../../store/migrations/migrate.ts';
+import { readMigrationFiles } from '../../../store/migrations/migration-files.ts';
+import { appliedMigrations, assertKnownEnough } from '../../../store/migrations/migration-table.ts';
+import { assertConnectionsFit } from '../../../store/postgres/connection-budget.ts';
+import { examineTarget } from '../../../store/postgres/pooler.ts';
 import { messageOf } from '../../core/files.ts';
 import type { DoctorDatabase } from './database-session.ts';
 import { failure, fine, type Observation, warning } from './observation.ts';

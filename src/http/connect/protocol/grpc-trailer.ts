@@ -1,6 +1,6 @@
 import type { ConnectError } from '@connectrpc/connect';
 import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
-import { withoutTrailing } from '../../../shared/without-trailing.ts';
+import { withoutTrailing } from '../../../shared/text/without-trailing.ts';
 
 /** What is escaped: `%`, whatever is not printable ASCII, and a space at the beginning, which a header field would lose. */
 const ESCAPED = /[^\x20-\x24\x26-\x7e]+|^ +/g;

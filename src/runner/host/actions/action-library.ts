@@ -4,7 +4,7 @@ import { rename, rm } from 'node:fs/promises';
 import { dirname, join, sep } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '../../../shared/app-error.ts';
-import { type DirectoryLock, lockDirectory } from '../../../store/directory-lock.ts';
+import { type DirectoryLock, lockDirectory } from '../../../shared/process/directory-lock.ts';
 import {
   type ActionReference,
   referenceIn,

@@ -6,7 +6,7 @@ import {
   spawnNative,
   type NativeChild,
   type NativeRequest,
-} from '../../../shared/native-spawn.ts';
+} from '../../../shared/process/native-spawn.ts';
 
 /** Why a program was ended before its time: it wrote too much, took too long, or its caller left. */
 export type CaptureStop = 'output' | 'timeout' | 'abort';

@@ -3,7 +3,7 @@ import { closeSync, constants, existsSync, openSync, unlinkSync } from 'node:fs'
 import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { nativePipe, makeNamedPipe } from '../../../shared/native-spawn.ts';
+import { nativePipe, makeNamedPipe } from '../../../shared/process/native-spawn.ts';
 import { makeProcessFolder, memoryFolder } from './process-folder.ts';
 
 const MAKER = 'mkfifo';

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { closeSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import type { Readable } from 'node:stream';
-import { spawnNative } from '../../../shared/native-spawn.ts';
+import { spawnNative } from '../../../shared/process/native-spawn.ts';
 import { type OutputPipe, takeOutputPipe } from './output-pipe.ts';
 import { OutputReader } from './output-reader.ts';
 import { markFirstBirth } from './process-births.ts';

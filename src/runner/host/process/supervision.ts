@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, unlinkSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { ownProgramOptions } from '../../../shared/own-program.ts';
+import { ownProgramOptions } from '../../../shared/process/own-program.ts';
 import type { ProblemReporter } from '../../model/ports.ts';
 import { takeInputPath, takePathPipe } from './output-pipe.ts';
 import { descendantsOf, hasEnded } from './process-tree.ts';

@@ -8,8 +8,8 @@ import { closeSync, constants, openSync, writeFileSync, writeSync } from 'node:f
 import { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { startUnwatched, takeEnded } from '../../../shared/native-spawn.ts';
-import { adoptOrphans, hideFromOtherProcesses } from '../../../shared/process-control.ts';
+import { startUnwatched, takeEnded } from '../../../shared/process/native-spawn.ts';
+import { adoptOrphans, hideFromOtherProcesses } from '../../../shared/process/process-control.ts';
 import { descendantsOf, hasEnded } from './process-tree.ts';
 import type { StartMessage, SupervisorReply, SupervisorRequest } from './supervisor-messages.ts';
 

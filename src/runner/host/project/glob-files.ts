@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { AppError } from '../../../shared/app-error.ts';
-import { ownProgramOptions } from '../../../shared/own-program.ts';
+import { ownProgramOptions } from '../../../shared/process/own-program.ts';
 
 const CHILD = fileURLToPath(new URL('./glob-child.ts', import.meta.url));
 const TIMEOUT_MS = 120_000;

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
-import { meant } from '../../../shared/nearest-name.ts';
+import { meant } from '../../../shared/text/nearest-name.ts';
 import { WORKFLOW_FILES_MAX } from '../../language/limits.ts';
 import { readWorkflow } from '../../language/read-workflow.ts';
 import type { WorkflowCatalog, WorkflowFile } from '../../model/ports.ts';

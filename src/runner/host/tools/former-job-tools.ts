@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
-import { type DirectoryLock, lockDirectory } from '../../../store/directory-lock.ts';
+import { type DirectoryLock, lockDirectory } from '../../../shared/process/directory-lock.ts';
 import { isFolder } from './tool-cache.ts';
 
 /**

@@ -5,7 +5,7 @@ import { arch } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '../../../shared/app-error.ts';
-import { type DirectoryLock, lockDirectory } from '../../../store/directory-lock.ts';
+import { type DirectoryLock, lockDirectory } from '../../../shared/process/directory-lock.ts';
 
 /** As many at a time as the thread pool has threads: others wait for it, too. */
 const FILES_AT_ONCE = 4;

@@ -1,5 +1,5 @@
 import { AppError } from '../../../shared/app-error.ts';
-import { meant } from '../../../shared/nearest-name.ts';
+import { meant } from '../../../shared/text/nearest-name.ts';
 import { mismatchOf, type FilteredEvent, type Mismatch } from '../../language/event-filters.ts';
 import { EVENT_NAMES } from '../../language/event-schema.ts';
 import type { ProjectHistory, StartRequest } from '../../model/ports.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { makeWorkspace } from '../../../../test/support/runner.ts';
 import { AppError } from '../../../shared/app-error.ts';
-import type { Clock } from '../../../shared/clock.ts';
+import type { Clock } from '../../../shared/time/clock.ts';
 import { createWorkflowCatalog } from '../../host/project/workflow-catalog.ts';
 import type { StartRequest, WorkflowCatalog } from '../../model/ports.ts';
 import { Schedule } from './schedule.ts';

@@ -1,6 +1,6 @@
 import { AppError } from '../../../shared/app-error.ts';
-import type { Clock } from '../../../shared/clock.ts';
 import { type LoopReport, reportedRun } from '../../../shared/loop-report.ts';
+import type { Clock } from '../../../shared/time/clock.ts';
 import { nextScheduledTime } from '../../language/cron.ts';
 import type { ProblemReporter, RunService, WorkflowCatalog } from '../../model/ports.ts';
 

@@ -1,0 +1,59 @@
+import type { DescMethod, JsonReadOptions, Message } from '@bufbuild/protobuf';
+import { type DecodeLimits, isRefusedMessage } from '../../../decoding/decode-limits.ts';
+import { MessageDecoder } from '../../../decoding/message-decoder.ts';
+import { AppError } from '../../../shared/app-error.ts';
+import type { MalformedError, MalformedMessage } from './call-errors.ts';
+import type { Admitted, CallerPort } from './caller-port.ts';
+
+export type MessageDecodingOptions = {
+  readonly limits?: DecodeLimits | undefined;
+  /** Of JSON. */
+  readonly json: Partial<JsonReadOptions>;
+  readonly callers: CallerPort;
+  readonly malformed: MalformedError;
+  /** Notified of each message that is refused before it is built, with the reason. */
+  readonly onRefused?: ((reason: string) => void) | undefined;
+};
+
+/** Requests from their bytes. Of a large one it is seen where it goes, and whether its caller may go there, before it is built. */
+export class MessageDecoding {
+  readonly #options: MessageDecodingOptions;
+  readonly #decoder: MessageDecoder;
+
+  constructor(options: MessageDecodingOptions) {
+    this.#options = options;
+    this.#decoder = new MessageDecoder(options.limits);
+  }
+
+  /**
+   * The request of a method; a promise where it is no small one. Of a stream of requests the first one says where it goes (`isPlaced`).
+   * Errors: BODY_MALFORMED, BATCH_TOO_LARGE, FIELD_TOO_LARGE, SCOPE_REFUSED.
+   */
+  decode(
+    method: DescMethod,
+    isBinary: boolean,
+    bytes: Uint8Array,
+    admitted: Admitted | undefined,
+    isPlaced: boolean,
+  ): Message | Promise<Message> {
+    const { input } = method;
+    const { callers, json } = this.#options;
+    const admit =
+      isPlaced && admitted !== undefined ? callers.admitOf(method, admitted) : undefined;
+    try {
+      const decoded = this.#decoder.decode(input, isBinary, bytes, json, admit);
+      if (!(decoded instanceof Promise)) return decoded;
+      return decoded.catch((error: unknown) => {
+        throw this.#shown(error, { input, isBinary, bytes });
+      });
+    } catch (error) {
+      throw this.#shown(error, { input, isBinary, bytes });
+    }
+  }
+
+  #shown(error: unknown, message: MalformedMessage): AppError {
+    if (!(error instanceof AppError)) return this.#options.malformed(error as Error, message);
+    if (isRefusedMessage(error.reason)) this.#options.onRefused?.(error.reason);
+    return error;
+  }
+}

@@ -1,0 +1,173 @@
+import { celError } from '@bufbuild/cel';
+import type { JsonObject } from '../canonical-json.ts';
+import { CostMeter, EVALUATION_COST_MAX } from '../cel/cel-meter.ts';
+import {
+  type CelBindings,
+  type CelProblem,
+  type CelProgram,
+  compileExpression,
+  isProblem,
+} from '../cel/cel-program.ts';
+import { celValueOf } from '../cel/cel-values.ts';
+import { type ConditionType, typeText } from '../condition-type.ts';
+import {
+  CONDITION_FALSE,
+  CONDITION_TRUE,
+  CONDITION_UNDECIDED,
+  type ConditionContext,
+  type ConditionOutcome,
+  parseContext,
+  type PreparedCondition,
+} from './conditions.ts';
+import type { ConditionDeclaration, ConditionDeclarations } from './model-conditions.ts';
+
+/** Characters of a tuple's parameters that one unit of cost pays for, read anew or remembered. */
+const PARAMETERS_PER_UNIT = 64;
+
+/** What a parameter is bound to that neither the tuple nor the context gives. */
+export const MISSING = celError('the input is missing');
+const ILL_TYPED = celError('the input is of another type');
+const undecided: PreparedCondition = () => CONDITION_UNDECIDED;
+
+type ConditionValues = { [parameter: string]: CelBindings[string] };
+
+const programs = new WeakMap<ConditionDeclaration, CelProgram | CelProblem>();
+
+/**
+ * The program of a condition, or what is wrong with it. Compiled once for each declaration, so once a
+ * model version and thread. Cost of the first time: O(expression), a millisecond and more.
+ */
+export function compileCondition(declaration: ConditionDeclaration): CelProgram | CelProblem {
+  let program = programs.get(declaration);
+  if (program === undefined) {
+    program = withBoolResult(compileExpression(declaration.expression, declaration.parameters));
+    programs.set(declaration, program);
+  }
+  return program;
+}
+
+function withBoolResult(program: CelProgram | CelProblem): CelProgram | CelProblem {
+  if (isProblem(program) || program.type.kind === 'bool' || program.type.kind === 'any') {
+    return program;
+  }
+  return { line: 1, column: 1, message: `is a ${typeText(program.type)}, not a bool` };
+}
+
+/**
+ * Reports each condition whose expression is not valid or no bool, with line and column, and of
+ * parameters that an expression does not name.
+ */
+export function findConditionProblems(
+  conditions: ConditionDeclarations,
+  onError: (path: string, message: string) => void,
+  onWarning: (path: string, message: string) => void,
+): void {
+  for (const condition of conditions.values()) {
+    const path = `$.conditions.${condition.name}`;
+    const compiled = compileCondition(condition);
+    if (isProblem(compiled)) {
+      const { line, column, message } = compiled;
+      onError(`${path}.expression`, `${line}:${column}: ${message}`);
+      continue;
+    }
+    for (const parameter of condition.parameters.keys()) {
+      if (compiled.parameters.has(parameter)) continue;
+      onWarning(`${path}.parameters.${parameter}`, 'is not named by the expression');
+    }
+  }
+}
+
+/**
+ * Binds a declared condition to the parameters of a tuple, `paramsJson` (JSON text of an object, or
+ * ''), which win over the request's. Parameters that are not declared or ill-typed, and expressions
+ * that do not compile, give a condition that is always undecided.
+ */
+export function prepareDeclaredCondition(
+  declaration: ConditionDeclaration,
+  paramsJson: string,
+): PreparedCondition {
+  const bound = bindCondition(declaration, paramsJson);
+  if (bound === undefined) return undecided;
+  const { program, fixed, open } = bound;
+  const units = Math.ceil(paramsJson.length / PARAMETERS_PER_UNIT);
+  return (context, meter = new CostMeter(EVALUATION_COST_MAX)) => {
+    if (!meter.spend(units)) return CONDITION_UNDECIDED;
+    const values = { __proto__: null, ...fixed } as unknown as ConditionValues;
+    for (const [name, type] of open) values[name] = inputOf(context, name, type, meter);
+    const result = program.evaluate(values, meter);
+    // What ran out of its bound has decided nothing, whatever it came to.
+    return meter.isExhausted ? CONDITION_UNDECIDED : outcomeOf(result);
+  };
+}
+
+/**
+ * What is wrong with a tuple's parameters, and at which of them; undefined: nothing. Those that the
+ * tuple does not name are the request's to give.
+ */
+export function parametersFault(
+  declaration: ConditionDeclaration,
+  params: JsonObject,
+): { readonly parameter: string; readonly problem: string } | undefined {
+  const meter = new CostMeter(Number.MAX_SAFE_INTEGER);
+  for (const [parameter, json] of Object.entries(params)) {
+    const type = declaration.parameters.get(parameter);
+    if (type === undefined) return { parameter, problem: 'is not a parameter of the condition' };
+    if (celValueOf(type, json, meter) === undefined) {
+      return { parameter, problem: `must be a ${typeText(type)}` };
+    }
+  }
+  return undefined;
+}
+
+/** A declared condition with the parameters that a tuple gives. */
+export type BoundCondition = {
+  readonly program: CelProgram;
+  /** Values that the tuple gives. */
+  readonly fixed: CelBindings;
+  /** What the expression names and the tuple does not give. */
+  readonly open: readonly (readonly [name: string, type: ConditionType])[];
+};
+
+/** Binds a condition to a tuple's parameters; undefined: no request decides it. Cost: O(parameters). */
+export function bindCondition(
+  declaration: ConditionDeclaration,
+  paramsJson: string,
+): BoundCondition | undefined {
+  const program = compileCondition(declaration);
+  if (isProblem(program)) return undefined;
+  const params = parseContext(paramsJson);
+  if (params === undefined) return undefined;
+  const meter = new CostMeter(Number.MAX_SAFE_INTEGER);
+  const fixed: ConditionValues = {};
+  for (const [name, json] of Object.entries(params)) {
+    const type = declaration.parameters.get(name);
+    const value = type === undefined ? undefined : celValueOf(type, json, meter);
+    if (value === undefined) return undefined;
+    fixed[name] = value;
+  }
+  const open = [...declaration.parameters].filter(
+    ([name]) => program.parameters.has(name) && !Object.hasOwn(fixed, name),
+  );
+  return { program, fixed, open };
+}
+
+/**
+ * What a parameter is bound to that the context should give: its value, or an error. Never absent: an
+ * expression must not mistake what is missing for what is not set.
+ */
+export function inputOf(
+  context: ConditionContext,
+  name: string,
+  type: ConditionType,
+  meter: CostMeter,
+): CelBindings[string] {
+  if (!Object.hasOwn(context, name)) return MISSING;
+  const value = celValueOf(type, context[name], meter);
+  // null is a value of `any`.
+  return value === undefined ? ILL_TYPED : value;
+}
+
+function outcomeOf(result: CelBindings[string]): ConditionOutcome {
+  if (result === true) return CONDITION_TRUE;
+  return result === false ? CONDITION_FALSE : CONDITION_UNDECIDED;
+}

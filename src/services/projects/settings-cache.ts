@@ -1,0 +1,163 @@
+import { LRUCache } from 'lru-cache';
+import type { Clock } from '../../shared/time/clock.ts';
+import type { ProjectSettings } from './project-settings.ts';
+
+type CachedSettings = {
+  readonly settings: ProjectSettings;
+  /** When they became known here: what is asked later and finds older ones has found another history. */
+  readonly knownMs: number;
+  untilMs: number;
+  /** Time from which a call has them asked for again, so that none waits at the end. */
+  aheadMs: number;
+  /** When the database could not be asked last. */
+  failedMs: number;
+  /** A version that is known to exist, and when it became known; newer than `settings`: they are old. */
+  neededVersion: number;
+  neededMs: number;
+};
+
+export type SettingsCacheOptions = {
+  readonly clock: Clock;
+  /** How long settings are believed without asking again. */
+  readonly ttlMs: number;
+  /** Projects remembered at most. */
+  readonly cacheMax: number;
+  /** Asks for the settings of a project that are in use, and near the end of their time; called in the middle of `fresh`. */
+  readonly askAhead: (id: string) => void;
+};
+
+/** Last part of the time that settings are believed, in which they are asked for ahead. */
+const AHEAD_SHARE = 0.25;
+
+/** How long settings stay believed after the database could not be asked. */
+const UNAVAILABLE_RETRY_MS = 1_000;
+/** How long it counts as away after that: longer than it takes to find out again. */
+const AWAY_MS = 30_000;
+
+/** The settings of projects as they are known here, and how long they are believed (P2 and P4 of SettingsSource). */
+export class SettingsCache {
+  readonly #clock: Clock;
+  readonly #ttlMs: number;
+  readonly #askAhead: (id: string) => void;
+  readonly #entries: LRUCache<string, CachedSettings>;
+  /** What was asked for before is not believed. */
+  #forgottenMs = Number.NEGATIVE_INFINITY;
+
+  constructor({ clock, ttlMs, cacheMax, askAhead }: SettingsCacheOptions) {
+    this.#clock = clock;
+    this.#ttlMs = ttlMs;
+    this.#askAhead = askAhead;
+    this.#entries = new LRUCache({ max: cacheMax });
+  }
+
+  /** Settings that are fresh, and not known to be old. Hot. */
+  fresh(id: string): ProjectSettings | undefined {
+    const entry = this.#entries.get(id);
+    if (entry === undefined || isOld(entry)) return undefined;
+    const nowMs = this.#clock.monotonicMs();
+    if (entry.untilMs <= nowMs) return undefined;
+    if (entry.aheadMs <= nowMs) {
+      entry.aheadMs = Number.POSITIVE_INFINITY;
+      this.#askAhead(id);
+    }
+    return entry.settings;
+  }
+
+  /** As `fresh`, however long ago they were asked for. Hot. */
+  known(id: string): ProjectSettings | undefined {
+    const entry = this.#entries.get(id);
+    return entry === undefined || isOld(entry) ? undefined : entry.settings;
+  }
+
+  /** What was known last, old or not. */
+  last(id: string): ProjectSettings | undefined {
+    return this.#entries.get(id)?.settings;
+  }
+
+  /** The known settings if somebody who asked at `askedMs` read `version`: see SettingsSource.confirm. Hot. */
+  confirm(id: string, version: number | null, askedMs: number): ProjectSettings | undefined {
+    const entry = this.#entries.get(id);
+    if (entry === undefined || version === null || isOld(entry)) return undefined;
+    const { settings } = entry;
+    if (settings.version === version) {
+      const untilMs = askedMs + this.#ttlMs;
+      if (untilMs > entry.untilMs) {
+        entry.untilMs = untilMs;
+        entry.aheadMs = this.#aheadOf(untilMs);
+      }
+      return settings;
+    }
+    // Newer ones became known meanwhile; or were lost, if they were known before.
+    return settings.version > version && entry.knownMs >= askedMs ? settings : undefined;
+  }
+
+  /** A version is known to exist. Returns whether that is news about what is remembered. */
+  need(id: string, version: number): boolean {
+    const entry = this.#entries.get(id);
+    if (entry === undefined || version <= entry.neededVersion) return false;
+    entry.neededVersion = version;
+    entry.neededMs = this.#clock.monotonicMs();
+    return true;
+  }
+
+  /** All are asked for again before they count. */
+  forgetAll(): void {
+    this.#forgottenMs = this.#clock.monotonicMs();
+    for (const entry of this.#entries.values()) {
+      entry.neededVersion = Number.POSITIVE_INFINITY;
+      entry.neededMs = this.#forgottenMs;
+    }
+  }
+
+  forget(id: string): void {
+    this.#entries.delete(id);
+  }
+
+  /** What was known last, if the database could not be asked for it just now. */
+  whileAway(id: string): ProjectSettings | undefined {
+    const entry = this.#entries.get(id);
+    const nowMs = this.#clock.monotonicMs();
+    return entry === undefined || nowMs - entry.failedMs >= AWAY_MS ? undefined : entry.settings;
+  }
+
+  /** The database cannot be asked: what is not known to be old is believed for a moment longer. */
+  extend(id: string): ProjectSettings | undefined {
+    const entry = this.#entries.get(id);
+    if (entry === undefined || isOld(entry)) return undefined;
+    entry.failedMs = this.#clock.monotonicMs();
+    entry.untilMs = entry.failedMs + UNAVAILABLE_RETRY_MS;
+    return entry.settings;
+  }
+
+  /** Newer settings than `version`, known since `askedMs` or later. */
+  newerThan(id: string, version: number, askedMs: number): ProjectSettings | undefined {
+    const entry = this.#entries.get(id);
+    if (entry === undefined || entry.settings.version <= version) return undefined;
+    return entry.knownMs >= askedMs ? entry.settings : undefined;
+  }
+
+  /** Remembers settings as the database had them after `askedMs`. */
+  remember(id: string, settings: ProjectSettings, askedMs: number): void {
+    const before = this.#entries.get(id);
+    const isForgotten = this.#forgottenMs >= askedMs;
+    const needed = before !== undefined && before.neededMs >= askedMs ? before : undefined;
+    const untilMs = askedMs + this.#ttlMs;
+    this.#entries.set(id, {
+      settings,
+      knownMs: this.#clock.monotonicMs(),
+      untilMs,
+      aheadMs: this.#aheadOf(untilMs),
+      failedMs: Number.NEGATIVE_INFINITY,
+      neededVersion: isForgotten ? Number.POSITIVE_INFINITY : (needed?.neededVersion ?? 0),
+      neededMs: isForgotten ? this.#forgottenMs : (needed?.neededMs ?? Number.NEGATIVE_INFINITY),
+    });
+  }
+
+  #aheadOf(untilMs: number): number {
+    return untilMs - this.#ttlMs * AHEAD_SHARE;
+  }
+}
+
+function isOld(entry: CachedSettings): boolean {
+  return entry.settings.version < entry.neededVersion;
+}

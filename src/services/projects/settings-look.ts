@@ -1,0 +1,35 @@
+import type { HeadRevision } from '../reads/head-revisions.ts';
+import type { ReadIndex } from '../reads/read-index.ts';
+import type { ProjectSettings } from './project-settings.ts';
+import type { SettingsSource } from './settings-source.ts';
+
+export type SettingsLook = {
+  readonly settingsSource: Pick<SettingsSource, 'known' | 'load' | 'confirm' | 'atLeast'>;
+  readonly index: Pick<ReadIndex, 'load'>;
+};
+
+/**
+ * The settings of a project and the head revision of one of its shards, both as some instance acknowledged them last before this
+ * call, or newer. Errors: FIELD_INVALID, PROJECT_UNKNOWN; those of `ReadIndex.load`. Cost: a share of a query of the read index.
+ */
+export async function lookAt(
+  { settingsSource, index }: SettingsLook,
+  projectId: string,
+  tenantId: string,
+  deadlineMs?: number,
+  signal?: AbortSignal,
+): Promise<{ readonly settings: ProjectSettings; readonly headRevision: HeadRevision }> {
+  // Refuses what can be no project before the database is asked where its shard stands.
+  const known = settingsSource.known(projectId) ?? (await settingsSource.load(projectId));
+  const id = known.projectId;
+  const { headRevision, settingsVersion, askedMs } = await index.load(
+    id,
+    tenantId,
+    deadlineMs,
+    signal,
+  );
+  const settings =
+    settingsSource.confirm(id, settingsVersion, askedMs) ??
+    (await settingsSource.atLeast(id, settingsVersion ?? 0));
+  return { settings, headRevision };
+}

@@ -1,0 +1,68 @@
+import type { AuthzReason } from '../../model/reasons.ts';
+import { AppError } from '../../shared/app-error.ts';
+
+/** Those that wait for a place, at most. */
+const WAITING_MAX = 1_000;
+
+/** A number of places for work that keeps a connection, so that it leaves some to everybody else. */
+export class HeadPlaces {
+  readonly #queue: string;
+  readonly #waitingMax: number;
+  #free: number;
+  /** In the order in which they came. */
+  readonly #waiting = new Set<() => void>();
+
+  /** `queue` names them where they are full. */
+  constructor(queue: string, places: number, waitingMax = WAITING_MAX) {
+    this.#queue = queue;
+    this.#free = places;
+    this.#waitingMax = waitingMax;
+  }
+
+  /** Those that wait. */
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  /** Waits for its turn; who has gone waits no longer. Errors: QUEUE_FULL; CANCELLED when `signal` aborts. */
+  async take(signal?: AbortSignal): Promise<void> {
+    if (signal?.aborted === true) throw cancelled();
+    if (this.#free > 0) {
+      this.#free--;
+      return;
+    }
+    if (this.#waiting.size >= this.#waitingMax) {
+      throw new AppError<AuthzReason>(
+        'QUEUE_FULL',
+        `more than ${this.#waitingMax} ${this.#queue} are waiting`,
+        { queue: this.#queue },
+      );
+    }
+    await new Promise<void>((resolve, reject) => {
+      const leave = (): void => {
+        this.#waiting.delete(turn);
+        reject(cancelled());
+      };
+      const turn = (): void => {
+        signal?.removeEventListener('abort', leave);
+        resolve();
+      };
+      this.#waiting.add(turn);
+      signal?.addEventListener('abort', leave, { once: true });
+    });
+  }
+
+  release(): void {
+    const [next] = this.#waiting;
+    if (next === undefined) {
+      this.#free++;
+      return;
+    }
+    this.#waiting.delete(next);
+    next();
+  }
+}
+
+function cancelled(): AppError {
+  return new AppError<AuthzReason>('CANCELLED', 'the caller has gone');
+}

@@ -1,0 +1,335 @@
+import type { CarriedChanges } from '../../model/packed-changes.ts';
+import type { AuthzReason } from '../../model/reasons.ts';
+import type { ShardKey } from '../../model/relation-tuple.ts';
+import { AppError } from '../../shared/app-error.ts';
+import type { Clock } from '../../shared/time/clock.ts';
+import { INDEX_ASKS_MAX, type IndexAsk, type IndexRow } from '../../store/sql/reads/read-index.ts';
+import {
+  type HeadRevisionWaiter,
+  HeadRevisionLoads,
+  type Load,
+  type Waiting,
+} from './head-revision-loads.ts';
+import {
+  type HeadRevisionLook,
+  put,
+  type HeadRevision,
+  type HeadRevisions,
+  type Tenants,
+} from './head-revisions.ts';
+import { type IndexConnection, type IndexQuery, IndexQueries } from './index-queries.ts';
+
+/** What is counted of it. */
+export interface ReadIndexMetrics {
+  answered(reads: number, seconds: number): void;
+  failed(): void;
+  stalled(): void;
+  carried(rows: number): void;
+  historyLost(): void;
+}
+
+export type ReadIndexOptions = {
+  readonly clock: Clock;
+  readonly headRevisions: HeadRevisions;
+  /** In order of preference: the later ones serve while an earlier one stalls, or is away. */
+  readonly connections: readonly IndexConnection[];
+  /** The version of the project's settings that is known here; 0 is none. */
+  readonly settingsVersionOf: (projectId: string) => number;
+  /** Takes what was found beside the head revisions to the owners of the shards, before any waiter is reported. */
+  readonly carry: (changes: CarriedChanges) => void;
+  /** Reads that wait at most; more are refused with QUEUE_FULL. */
+  readonly waitersMax: number;
+  readonly metrics: ReadIndexMetrics;
+};
+
+/** How long a read without a nearer deadline waits. */
+export const WAIT_MAX_MS = 2_000;
+const SWEEP_MS = 20;
+
+/**
+ * Asks PostgreSQL where shards stand, for reads that must see every write that anybody acknowledged
+ * before they began. Reads gather while a query is under way and share the next one.
+ *
+ * R1 A query serves only reads that had arrived before it was sent.
+ *    [test/services/read-index.test.ts]
+ * R2 One query at a time is under way on a connection; another connection is used once that query
+ *    stalls (it takes longer than round trips to this database do: StallThreshold) or where that
+ *    connection is away. It serves what waits for the stalled query as well: that had arrived.
+ *    [test/services/read-index.test.ts]
+ * R3 A read waits until its deadline, and WAIT_MAX_MS at most; once no connection answered for
+ *    AWAY_AFTER_MS it fails at once. [test/services/read-index.test.ts]
+ * R4 What is known here when a query is sent was committed: a head revision below it, of an older epoch, or
+ *    another fork id at it is another history. (A head revision below what is known when the answer arrives is
+ *    nothing: writes commit meanwhile.) [test/services/read-index.test.ts]
+ * R5 Changes found beside a head revision reach the shard's owner before any read that waits for the head revision.
+ *    [test/services/read-index.test.ts]
+ */
+export class ReadIndex {
+  readonly #options: ReadIndexOptions;
+  readonly #loads = new HeadRevisionLoads();
+  readonly #queries: IndexQueries;
+  #isScheduled = false;
+  #isStopped = false;
+  #sweeper: NodeJS.Timeout | null = null;
+
+  constructor(options: ReadIndexOptions) {
+    this.#options = options;
+    this.#queries = new IndexQueries(options.connections, options.clock);
+  }
+
+  /** Reads that wait. */
+  get waitingCount(): number {
+    return this.#loads.waitingCount;
+  }
+
+  /** Whether reads that must ask fail at once. */
+  get isAway(): boolean {
+    return this.#queries.isAway;
+  }
+
+  /** Whether reads that must ask are answered, as far as is known. */
+  get isServing(): boolean {
+    return this.#queries.isServing;
+  }
+
+  /**
+   * Looks for the head revision of a shard, by a query that is sent after this call; says `waiter`, never
+   * inside the call. Cost: a map lookup and two small objects; reads of a shard share its look.
+   */
+  ask(projectId: string, tenantId: string, waiter: HeadRevisionWaiter): { cancel(): void } {
+    const refusal = this.#refusal();
+    if (refusal !== null) return this.#refuse(waiter, refusal);
+    const nowMs = performance.timeOrigin + this.#options.clock.monotonicMs();
+    const untilMs = Math.min(waiter.deadlineMs, nowMs + WAIT_MAX_MS);
+    const waiting = this.#loads.add({ projectId, tenantId }, waiter, untilMs);
+    this.#schedule();
+    this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref();
+    return {
+      cancel: () => {
+        if (waiting.waiter !== null) this.#loads.leave(waiting);
+      },
+    };
+  }
+
+  /**
+   * As `ask`. Errors: those of `HeadRevisionWaiter.failed`; CANCELLED when `signal` aborts.
+   */
+  load(
+    projectId: string,
+    tenantId: string,
+    deadlineMs = Number.POSITIVE_INFINITY,
+    signal?: AbortSignal,
+  ): Promise<LoadedHeadRevision> {
+    const { promise, resolve, reject } = Promise.withResolvers<LoadedHeadRevision>();
+    let waiting: { cancel(): void } | null = null;
+    const onAbort = (): void => {
+      waiting?.cancel();
+      reject(new AppError<AuthzReason>('CANCELLED', 'the call was cancelled'));
+    };
+    if (signal?.aborted === true) {
+      onAbort();
+      return promise;
+    }
+    const done = (): void => signal?.removeEventListener('abort', onAbort);
+    waiting = this.ask(projectId, tenantId, {
+      deadlineMs,
+      found: (headRevision, settingsVersion, askedMs) => {
+        done();
+        resolve({ headRevision, settingsVersion, askedMs });
+      },
+      failed: (error) => {
+        done();
+        reject(error);
+      },
+    });
+    signal?.addEventListener('abort', onAbort, { once: true });
+    return promise;
+  }
+
+  /** A connection is there: what waits can be sent. */
+  connected(): void {
+    this.#queries.recovered();
+    this.#schedule();
+  }
+
+  /** A connection that was there is lost. */
+  disconnected(): void {
+    this.#queries.noteTrouble();
+    this.#schedule();
+  }
+
+  /** Fails what waits with SHUTTING_DOWN, and what comes. Idempotent. */
+  stop(): void {
+    this.#isStopped = true;
+    if (this.#sweeper !== null) clearInterval(this.#sweeper);
+    this.#sweeper = null;
+    const stopping = new AppError<AuthzReason>('SHUTTING_DOWN', 'the service is stopping');
+    this.#queries.stop();
+    for (const load of this.#openLoads()) this.#loads.fail(load, () => stopping);
+  }
+
+  #refusal(): AppError | null {
+    if (this.#isStopped) {
+      return new AppError<AuthzReason>('SHUTTING_DOWN', 'the service is stopping');
+    }
+    if (this.isAway) return unavailable();
+    const { waitersMax } = this.#options;
+    if (this.waitingCount < waitersMax) return null;
+    return new AppError<AuthzReason>('QUEUE_FULL', 'too many reads wait for the database', {
+      limit: String(waitersMax),
+    });
+  }
+
+  /** Never inside the call: the caller has no handle yet. */
+  #refuse(waiter: HeadRevisionWaiter, error: AppError): { cancel(): void } {
+    let isCancelled = false;
+    queueMicrotask(() => {
+      if (!isCancelled) waiter.failed(error);
+    });
+    return { cancel: () => void (isCancelled = true) };
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#isStopped) return;
+    this.#isScheduled = true;
+    // What else this turn of the loop reads from its sockets shares the query.
+    setImmediate(() => {
+      this.#isScheduled = false;
+      this.#sendMore();
+    });
+  }
+
+  #sendMore(): void {
+    while (!this.#isStopped) {
+      const connection = this.#queries.freeConnection();
+      if (connection === null) return;
+      const loads = this.#loads.take(this.#queries.loads, INDEX_ASKS_MAX);
+      if (loads.length === 0) return;
+      this.#send(connection, loads);
+    }
+  }
+
+  #send(connection: IndexConnection, loads: readonly Load[]): void {
+    const { headRevisions, settingsVersionOf } = this.#options;
+    const looks: Tenants<HeadRevisionLook> = new Map();
+    const asks: IndexAsk[] = [];
+    for (const load of loads) {
+      const { projectId, tenantId } = load.shard;
+      put(looks, projectId, tenantId, load);
+      const known = headRevisions.known(projectId, tenantId);
+      asks.push({
+        projectId,
+        tenantId,
+        epoch: known?.epoch ?? 0,
+        revision: known?.minRevision ?? 0,
+        forkId: known?.forkId ?? '',
+        settingsVersion: settingsVersionOf(projectId),
+      });
+    }
+    headRevisions.sent(looks);
+    const query = this.#queries.begin({ connection, loads, asks, looks }, () => this.#stalled());
+    connection.ask(asks).then(
+      (rows) => this.#answered(query, rows),
+      () => this.#failed(query),
+    );
+  }
+
+  #stalled(): void {
+    this.#options.metrics.stalled();
+    this.#schedule();
+  }
+
+  /** The connection is given up; what waited for it is sent by the other one, or by the next. */
+  #failed(query: IndexQuery): void {
+    this.#queries.failed(query);
+    this.#options.headRevisions.ended(query.looks);
+    this.#options.metrics.failed();
+    if (this.#isStopped) return;
+    for (const load of query.loads) if (!this.#queries.isAsked(load)) this.#loads.release(load);
+    this.#schedule();
+  }
+
+  #answered(query: IndexQuery, rows: readonly IndexRow[]): void {
+    const { headRevisions, metrics } = this.#options;
+    const tookMs = this.#queries.answered(query);
+    if (this.#isStopped) return;
+    let reads = 0;
+    let rowAt = 0;
+    query.loads.forEach((load, at) => {
+      const ask = query.asks[at] as IndexAsk;
+      const row = rows[rowAt]?.at === at ? rows[rowAt++] : undefined;
+      const isLost = row !== undefined && isOtherHistory(ask, row);
+      if (row !== undefined) this.#carry(load.shard, ask, row, isLost);
+      const { epoch, revision, forkId } = row ?? ask;
+      const headRevision = headRevisions.install(load, {
+        epoch,
+        revision,
+        forkId,
+        lost: isLost ? ask : undefined,
+      });
+      if (load.isSettled) return;
+      const version = row === undefined ? ask.settingsVersion : row.settingsVersion;
+      reads += this.#loads.notify(load, (waiter) =>
+        waiter.found(headRevision, version, query.sentMs),
+      );
+    });
+    headRevisions.ended(query.looks);
+    metrics.answered(reads, tookMs / 1000);
+    this.#schedule();
+  }
+
+  #carry(shard: ShardKey, ask: IndexAsk, row: IndexRow, isLost: boolean): void {
+    const { carry, metrics } = this.#options;
+    if (isLost) metrics.historyLost();
+    else if (row.changes.length === 0) return;
+    metrics.carried(row.changes.length);
+    const { epoch, revision, forkId, forkIdAtKnown: forkIdAtStart, changes } = row;
+    const { projectId, tenantId } = shard;
+    const headRevision = { projectId, tenantId, epoch, revision, forkId };
+    carry({ ...headRevision, isLost, afterRevision: ask.revision, forkIdAtStart, changes });
+  }
+
+  /** Deadlines of those that wait. O(waiting). */
+  #sweep(): void {
+    if (this.waitingCount === 0) {
+      if (this.#sweeper !== null) clearInterval(this.#sweeper);
+      this.#sweeper = null;
+      return;
+    }
+    const nowMs = performance.timeOrigin + this.#options.clock.monotonicMs();
+    const overdue = ({ waiter, untilMs }: Waiting): AppError | null => {
+      if (waiter === null || untilMs > nowMs) return null;
+      return waiter.deadlineMs > nowMs ? unavailable() : deadlineExceeded();
+    };
+    for (const load of this.#openLoads()) this.#loads.fail(load, overdue);
+  }
+
+  #openLoads(): Set<Load> {
+    const open = new Set(this.#loads.unsent);
+    for (const load of this.#queries.loads) open.add(load);
+    return open;
+  }
+}
+
+/** What `load` resolves with; see HeadRevisionWaiter.found. */
+export type LoadedHeadRevision = {
+  readonly headRevision: HeadRevision;
+  readonly settingsVersion: number | null;
+  readonly askedMs: number;
+};
+
+/** R4. */
+function isOtherHistory(ask: IndexAsk, row: IndexRow): boolean {
+  if (ask.epoch === 0 || row.epoch > ask.epoch) return false;
+  if (row.epoch < ask.epoch || row.revision < ask.revision) return true;
+  const forkId = row.revision === ask.revision ? row.forkId : row.forkIdAtKnown;
+  return ask.forkId !== '' && forkId !== '' && forkId !== ask.forkId;
+}
+
+function unavailable(): AppError {
+  return new AppError<AuthzReason>('STORE_UNAVAILABLE', 'the database is not available');
+}
+
+function deadlineExceeded(): AppError {
+  return new AppError<AuthzReason>('DEADLINE_EXCEEDED', 'the deadline ended before the decision');
+}

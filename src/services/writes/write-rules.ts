@@ -1,0 +1,148 @@
+import { LRUCache } from 'lru-cache';
+import { problemOfDropped } from '../../model/namespace/dropped-namespace.ts';
+import { problemOfTuple, type TupleProblem } from '../../model/namespace/model-admission.ts';
+import type { NamespaceModel } from '../../model/namespace/model-shape.ts';
+import { parseModel } from '../../model/namespace/namespace-model.ts';
+import type { AuthzReason } from '../../model/reasons.ts';
+import type { RelationTuple, ShardKey, TupleChange } from '../../model/relation-tuple.ts';
+import { AppError } from '../../shared/app-error.ts';
+import type { ProjectSettings } from '../projects/project-settings.ts';
+import type { SettingsSource } from '../projects/settings-source.ts';
+
+/** What tuples of a project must fit: the model in force, and the one that is pending. */
+export type ProjectRules = {
+  /** As the database numbers them (project.write_rules); 0: nothing is asked for. */
+  readonly version: number;
+  readonly models: readonly NamespaceModel[];
+  /** Whether inserts of gatehouse.v1 must name what the typed model in force has (unknown-inserts.ts). */
+  readonly refusesUnknown: boolean;
+};
+
+/**
+ * What tuples must fit, as it is known here. The database has the last word: a statement that writes names the
+ * version by which its tuples were looked at, and is refused where it is another one.
+ *
+ * R1 No tuple is committed that does not fit what was asked for when it was committed: the
+ *    statement compares under the lock of the shard. [test/faults/typed-models.host.test.ts]
+ * R2 No write is refused for rules that were over before it came: those that refuse are asked for
+ *    anew first. [src/services/models/staged-models.pg.test.ts]
+ */
+export interface WriteRules {
+  /** Those of a project, loaded where they are not known. Errors: those of SettingsSource.load. */
+  of(projectId: string): Promise<ProjectRules>;
+  /** As `of`, without waiting; undefined where nothing is known. */
+  peek(projectId: string): ProjectRules | undefined;
+  /** Those of a project as some time after this call. Errors: as `of`. */
+  fresh(projectId: string): Promise<ProjectRules>;
+}
+
+/** Rules of a project that asks for nothing. */
+export const NO_RULES: ProjectRules = { version: 0, models: [], refusesUnknown: false };
+/** Projects with rules that are kept parsed. */
+const PARSED_MAX = 1_000;
+
+/** The rules that the settings of projects bring along. */
+export class SettingsRules implements WriteRules {
+  readonly #settingsSource: SettingsSource;
+  readonly #parsed = new LRUCache<string, ProjectRules>({ max: PARSED_MAX });
+
+  constructor(settingsSource: SettingsSource) {
+    this.#settingsSource = settingsSource;
+  }
+
+  async of(projectId: string): Promise<ProjectRules> {
+    return this.peek(projectId) ?? (await this.#loaded(this.#settingsSource.load(projectId)));
+  }
+
+  peek(projectId: string): ProjectRules | undefined {
+    const settings = this.#settingsSource.known(projectId);
+    return settings === undefined ? undefined : this.#rulesOf(settings);
+  }
+
+  async fresh(projectId: string): Promise<ProjectRules> {
+    return await this.#loaded(this.#settingsSource.atLeast(projectId, 0));
+  }
+
+  /** A project that is not there asks for nothing; whether one may write to it is said elsewhere. */
+  async #loaded(settings: Promise<ProjectSettings>): Promise<ProjectRules> {
+    try {
+      return this.#rulesOf(await settings);
+    } catch (error) {
+      if (error instanceof AppError && error.reason === 'PROJECT_UNKNOWN') return NO_RULES;
+      throw error;
+    }
+  }
+
+  /** A version of rules belongs to one pair of models for ever. */
+  #rulesOf(settings: ProjectSettings): ProjectRules {
+    const { projectId, writeRules, modelJson, pendingJson, refusesUnknown } = settings;
+    if (writeRules === 0) return NO_RULES;
+    const known = this.#parsed.get(projectId);
+    const isSame = known?.version === writeRules;
+    if (isSame && known.refusesUnknown === refusesUnknown) return known;
+    const texts = pendingJson === '' ? [modelJson] : [modelJson, pendingJson];
+    const models = isSame ? known.models : texts.map(parseModel);
+    const rules = { version: writeRules, models, refusesUnknown };
+    this.#parsed.set(projectId, rules);
+    return rules;
+  }
+}
+
+/**
+ * The refusal of updates of which one writes what the rules do not admit, or undefined; `field` stands before its
+ * index in the message. Deletes are always admitted. Hot where no rules are.
+ */
+export function refusalOfUpdates(
+  rules: ProjectRules,
+  updates: readonly TupleChange[],
+  field: string,
+): AppError<AuthzReason> | undefined {
+  if (rules.version === 0) return undefined;
+  for (const [index, { op, tuple }] of updates.entries()) {
+    if (op === 'delete') continue;
+    const refusal = refusalOfTuple(rules, tuple, `${field}[${index}].tuple`);
+    if (refusal !== undefined) return refusal;
+  }
+  return undefined;
+}
+
+/** The refusal of a tuple, which `at` names in messages, or undefined. Hot where no rules are. */
+export function refusalOfTuple(
+  { models }: ProjectRules,
+  tuple: RelationTuple,
+  at: string,
+): AppError<AuthzReason> | undefined {
+  for (const [index, model] of models.entries()) {
+    const problem = problemOfTuple(model, tuple) ?? problemOfPending(models, index, tuple);
+    if (problem === undefined) continue;
+    const field = `${at}.${problem.field}`;
+    const of = index === 0 ? '' : ' (by the model that is pending)';
+    return new AppError<AuthzReason>('TUPLE_NOT_ADMITTED', `${field}: ${problem.message}${of}`, {
+      field,
+    });
+  }
+  return undefined;
+}
+
+/** The problem of a tuple whose namespace or relation the pending model leaves out: one more would keep it from coming into force. */
+function problemOfPending(
+  models: ProjectRules['models'],
+  index: number,
+  tuple: RelationTuple,
+): TupleProblem | undefined {
+  const [inForce, pending] = models;
+  if (index === 0 || inForce === undefined || pending === undefined) return undefined;
+  return problemOfDropped(inForce, pending, tuple);
+}
+
+/** The refusal of a write by rules that were asked for after it came. Errors: those of `rules.fresh`. */
+export async function certainRefusal(
+  rules: WriteRules,
+  shard: ShardKey,
+  updates: readonly TupleChange[],
+  field: string,
+): Promise<AppError<AuthzReason> | undefined> {
+  const known = await rules.of(shard.projectId);
+  if (refusalOfUpdates(known, updates, field) === undefined) return undefined;
+  return refusalOfUpdates(await rules.fresh(shard.projectId), updates, field);
+}

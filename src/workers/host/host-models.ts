@@ -1,0 +1,136 @@
+import { LRUCache } from 'lru-cache';
+import { admittedOnly } from '../../model/namespace/model-references.ts';
+import { type NamespaceModel, parseModel } from '../../model/namespace/namespace-model.ts';
+import type { AuthzReason } from '../../model/reasons.ts';
+import type { ScopeEntry } from '../../protocol/messages.ts';
+import { modelKey } from '../../protocol/model-store.ts';
+import { AppError, errorToData } from '../../shared/app-error.ts';
+import type { AnswerWriter } from '../jobs/answer-writer.ts';
+import type { Job } from '../jobs/job.ts';
+import { unavailable, waitOver } from '../shard/shard-errors.ts';
+
+const NO_JOBS: readonly Job[] = [];
+
+/** Jobs whose model was asked for and has not come yet, by project and version. */
+export class ModelWaiters {
+  readonly #jobs = new Map<string, Job[]>();
+  readonly #ask: (projectId: string, modelVersion: number) => void;
+
+  /** `ask` is called for the first who waits. */
+  constructor(ask: (projectId: string, modelVersion: number) => void) {
+    this.#ask = ask;
+  }
+
+  /** `job` waits; null: somebody wants the model and does not wait. */
+  add(projectId: string, modelVersion: number, job: Job | null): void {
+    const key = modelKey(projectId, modelVersion);
+    let waiting = this.#jobs.get(key);
+    if (waiting === undefined) {
+      waiting = [];
+      this.#jobs.set(key, waiting);
+      this.#ask(projectId, modelVersion);
+    }
+    if (job !== null) waiting.push(job);
+  }
+
+  /** The model has come, or is not known: who waited for it. */
+  take(projectId: string, modelVersion: number): readonly Job[] {
+    const key = modelKey(projectId, modelVersion);
+    const jobs = this.#jobs.get(key) ?? NO_JOBS;
+    this.#jobs.delete(key);
+    return jobs;
+  }
+
+  /** Fails those whose time has ended; returns how many still wait. O(waiting). */
+  sweep(nowMs: number, error: (job: Job) => AppError): number {
+    let open = 0;
+    for (const [key, jobs] of this.#jobs) {
+      const kept = jobs.filter((job) => !job.isCancelled && job.waitUntilMs > nowMs);
+      for (const job of jobs) {
+        if (!job.isCancelled && job.waitUntilMs <= nowMs) job.fail(error(job));
+      }
+      if (kept.length === 0) this.#jobs.delete(key);
+      else this.#jobs.set(key, kept);
+      open += kept.length;
+    }
+    return open;
+  }
+}
+
+const MODELS_MAX = 1_024;
+
+/**
+ * The models that one worker holds, by project and version. Bounded by number, least recently used
+ * first; a missing one is asked for. A number below 0 is that of a document (`documentVersion`): it counts admitted tuples only. All projects without a document of their own share one object.
+ */
+export class ModelRegistry {
+  readonly #models = new LRUCache<string, NamespaceModel>({ max: MODELS_MAX });
+  readonly #builtIn = parseModel('');
+
+  /** Errors: MODEL_INVALID. Cost: O(document). */
+  set(projectId: string, modelVersion: number, modelJson: string): void {
+    const parsed = modelJson === '' ? this.#builtIn : parseModel(modelJson);
+    const model = modelVersion < 0 ? admittedOnly(parsed) : parsed;
+    this.#models.set(modelKey(projectId, modelVersion), model);
+  }
+
+  get(projectId: string, modelVersion: number): NamespaceModel | undefined {
+    return this.#models.get(modelKey(projectId, modelVersion));
+  }
+}
+
+/** The models of one worker: those that it holds, and the jobs that wait for one which the gateway was asked for. */
+export class HostModels {
+  readonly #writer: AnswerWriter;
+  readonly #accept: (job: Job) => void;
+  readonly #models = new ModelRegistry();
+  readonly #waiters: ModelWaiters;
+
+  /** `accept` takes the jobs whose model has come. */
+  constructor(writer: AnswerWriter, accept: (job: Job) => void) {
+    this.#writer = writer;
+    this.#accept = accept;
+    this.#waiters = new ModelWaiters((projectId, version) =>
+      writer.modelWanted(projectId, version),
+    );
+  }
+
+  /** The model that a scope names; undefined: it is asked for, and `job` waits for it, if there is one. Hot. */
+  find(
+    { projectId, modelVersion }: Pick<ScopeEntry, 'projectId' | 'modelVersion'>,
+    job: Job | null,
+  ): NamespaceModel | undefined {
+    const model = this.#models.get(projectId, modelVersion);
+    if (model === undefined) this.#waiters.add(projectId, modelVersion, job);
+    return model;
+  }
+
+  /** A model has come. `ackId` 0: nobody waits for the acknowledgement. */
+  set(ackId: number, projectId: string, modelVersion: number, modelJson: string): void {
+    try {
+      this.#models.set(projectId, modelVersion, modelJson);
+    } catch (error) {
+      if (ackId !== 0) this.#writer.ack(ackId, errorToData(error));
+      for (const job of this.#waiters.take(projectId, modelVersion)) {
+        job.fail(new AppError<AuthzReason>('INTERNAL', 'internal error', {}, error));
+      }
+      return;
+    }
+    if (ackId !== 0) this.#writer.ack(ackId);
+    for (const job of this.#waiters.take(projectId, modelVersion)) this.#accept(job);
+  }
+
+  /** The gateway does not know the model. */
+  unknown(projectId: string, modelVersion: number): void {
+    for (const job of this.#waiters.take(projectId, modelVersion)) {
+      job.fail(unavailable('the model of the project is not known yet'));
+    }
+  }
+
+  /** Fails jobs whose time has ended; returns how many still wait. O(waiting). */
+  sweep(nowMs: number): number {
+    return this.#waiters.sweep(nowMs, (job) =>
+      waitOver(job, nowMs, 'the model of the project did not arrive'),
+    );
+  }
+}

@@ -1,0 +1,186 @@
+import type { ShardKey } from '../../model/relation-tuple.ts';
+import type { AnswerBatch, ControlMessage, RequestBatch } from '../../protocol/messages.ts';
+import type { RawScope, ReadScope, WireFormat } from '../../protocol/shard-client.ts';
+import { assert } from '../../shared/assert.ts';
+import type { ChangePage } from '../../store/feed/changes.ts';
+import { PackingShardIndex } from '../indexes/packing-index.ts';
+import { type InstantAnswer, InstantChecks } from '../jobs/instant-checks.ts';
+import type { ShardSource } from '../shard/ports.ts';
+import type { ShardActor } from '../shard/shard-actor.ts';
+import type { ShardHostOptions } from './shard-host-options.ts';
+import { ShardHost } from './shard-host.ts';
+
+/** Usersets of one evaluation; what else it may take is bounded by InstantChecks. */
+const NODES_MAX = 64;
+/** Of the caches of one index. */
+const CACHE_BYTES_MAX = 8 * 1024 * 1024;
+/** Longer bodies are parsed by workers. */
+const BODY_BYTES_MAX = 4_096;
+/** A change of more bytes, some 150 tuples, is not applied on this thread, and so much in one turn. */
+const CHANGE_BYTES_MAX = 16 * 1024;
+const TURN_BYTES_MAX = 32 * 1024;
+/** A slice of a load, and what others get after it. */
+const SLICE_MS = 0.5;
+const PAUSE_MS = 4;
+const FSCK_SLICE_MS = 0.25;
+/** How soon after one look at the store the next one may follow. */
+const LOOK_AGAIN_MS = 5;
+
+export type LocalReplicaAnswer = InstantAnswer;
+export type LocalReplicaOptions = Pick<
+  ShardHostOptions,
+  'settings' | 'clock' | 'source' | 'post'
+> & {
+  /** The replicas cannot be trusted any more. */
+  readonly onFailed: (error: unknown) => void;
+  /** A shard changes by more at once than this thread may apply: it must be released. */
+  readonly onTooMuch: (shard: ShardKey) => void;
+};
+
+/** What a Check brings along. */
+export type LocalReplicaCheck = {
+  readonly format: WireFormat;
+  readonly body: Uint8Array;
+  readonly scope: ReadScope;
+  readonly expected: RawScope;
+};
+
+/**
+ * A worker's host on the gateway's thread, for replicas of busy shards: it follows changes as every host does, and answers
+ * nothing but single Checks, each in the call that brings it, if that needs no waiting and little work. Nothing here takes long:
+ * loads go on in slices, and what would take more than a moment to apply is not applied. A shard that lags behind for that is released.
+ */
+export class LocalReplica {
+  readonly #host: ShardHost;
+  readonly #checks: InstantChecks;
+  readonly #options: LocalReplicaOptions;
+  #lookAtMs = 0;
+
+  constructor(options: LocalReplicaOptions) {
+    this.#options = options;
+    const { settings, clock, source, post, onFailed } = options;
+    this.#host = new ShardHost({
+      settings,
+      clock,
+      source: this.#bounded(source),
+      createIndex: (shared, user) => new PackingShardIndex(shared, user),
+      post,
+      engine: {
+        depthMax: Math.min(settings.depthMax, NODES_MAX),
+        membershipBytesMax: Math.min(CACHE_BYTES_MAX, settings.indexBytesMax / 4),
+      },
+      pace: { sliceMs: SLICE_MS, fsckSliceMs: FSCK_SLICE_MS, ready: () => sleep(PAUSE_MS) },
+      onFailed,
+      // It evaluates nothing of which a memory must outlive it.
+      underEvaluation: new Float64Array(1),
+    });
+    this.#checks = new InstantChecks(this.#host.jobs);
+    this.#host.start();
+  }
+
+  /** For tests. */
+  get host(): ShardHost {
+    return this.#host;
+  }
+
+  stop(): void {
+    this.#host.stop();
+  }
+
+  /** What is notified to the replicas; requests never come here. */
+  handle(batch: RequestBatch): AnswerBatch {
+    assert(batch.raw.length === 0 && batch.requests.length === 0, 'no request waits for this host');
+    const budget = { bytes: TURN_BYTES_MAX };
+    const control = batch.control.flatMap((message) => this.#bearable(message, budget));
+    return this.#host.handle({ ...batch, control });
+  }
+
+  /** The answer, if it can be given at once. Errors: those of damaged replicas. Hot. */
+  check({ format, body, scope, expected }: LocalReplicaCheck): LocalReplicaAnswer {
+    if (body.length > BODY_BYTES_MAX) return 'left';
+    const actor = this.#actorFor(scope);
+    if (actor === undefined) return 'left';
+    const model = this.#host.modelOf(scope);
+    if (model === undefined) return 'left';
+    return this.#checks.answer(actor.index, model, format, body, scope, expected);
+  }
+
+  /** The actor whose index may answer for a scope now. Hot. */
+  #actorFor(scope: ReadScope): ShardActor | undefined {
+    const actor = this.#host.actor(scope);
+    if (actor === undefined || !actor.isLoaded) return undefined;
+    const verdict = actor.judge({ scope, minRevision: scope.minRevision });
+    if (verdict === 'serve') return actor;
+    if (verdict === 'wait' || verdict === 'diverged') this.#look(scope);
+    return undefined;
+  }
+
+  /** The replica is behind, or of another history: the store says which. */
+  #look(shard: ShardKey): void {
+    const nowMs = this.#options.clock.monotonicMs();
+    if (nowMs < this.#lookAtMs) return;
+    this.#lookAtMs = nowMs + LOOK_AGAIN_MS;
+    this.#host.actor(shard)?.changes.hint(0);
+  }
+
+  /** What of a message is reported within what is left of a turn. The rest is caught up with, when a read asks for it. */
+  #bearable(message: ControlMessage, left: { bytes: number }): readonly ControlMessage[] {
+    switch (message.kind) {
+      case 'committed': {
+        const { change } = message;
+        const bytes = change.changes.length;
+        if (bytes > CHANGE_BYTES_MAX) this.#options.onTooMuch(change);
+        return this.#mayApply(change, bytes, left) ? [message] : [];
+      }
+      case 'carried': {
+        const { carried } = message;
+        const bytes = carried.changes.reduce((sum, { changes }) => sum + changes.length, 0);
+        if (this.#mayApply(carried, bytes, left)) return [message];
+        // What it says of histories counts in any case.
+        return [{ kind: 'carried', carried: { ...carried, changes: [] } }];
+      }
+      case 'hint':
+        // Reads say what they ask for, and most is carried with the look for it.
+        return message.shard === null ? [message] : [];
+      default:
+        return [message];
+    }
+  }
+
+  #mayApply(shard: ShardKey, bytes: number, left: { bytes: number }): boolean {
+    // While it loads or catches up changes would gather, to be applied in one go.
+    const isReady = this.#host.actor(shard)?.state === 'ready';
+    if (!isReady || bytes > CHANGE_BYTES_MAX || bytes > left.bytes) return false;
+    left.bytes -= bytes;
+    return true;
+  }
+
+  /** `source`, whose changes are none that take long. */
+  #bounded(source: ShardSource): ShardSource {
+    const { onTooMuch } = this.#options;
+    return {
+      ...(source.loadPlaces === undefined ? {} : { loadPlaces: source.loadPlaces }),
+      loadSnapshot: (...args) => source.loadSnapshot(...args),
+      readPage: (...args) => source.readPage(...args),
+      readHeadRevisions: (shards) => source.readHeadRevisions(shards),
+      readChanges: async (shard, afterRevision) => {
+        const page = await source.readChanges(shard, afterRevision);
+        return withoutLarge(page, () => onTooMuch(shard));
+      },
+    };
+  }
+}
+
+/** The changes before the first that is too large, as if there had been no more: the replica stays behind. */
+function withoutLarge(page: ChangePage, onLarge: () => void): ChangePage {
+  const { changes } = page;
+  const at = changes.findIndex((change) => change.changes.length > CHANGE_BYTES_MAX);
+  if (at < 0) return page;
+  onLarge();
+  if (at === 0) throw new Error('a change is larger than this thread may apply');
+  return { ...page, changes: changes.slice(0, at) };
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => void setTimeout(resolve, ms));
+}

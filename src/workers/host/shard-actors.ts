@@ -1,0 +1,79 @@
+import type { ShardKey } from '../../model/relation-tuple.ts';
+import type { HeldShards } from '../../protocol/held-shards.ts';
+import type { ShownPlace } from '../../protocol/shown-revisions.ts';
+import { type ActorHost, ShardActor } from '../shard/shard-actor.ts';
+
+/** The actors of one worker, by shard, and where those say what they have shown for which others answer as well. */
+export class ShardActors {
+  readonly #host: ActorHost;
+  readonly #held: Pick<HeldShards, 'add' | 'remove'> | undefined;
+  readonly #actors = new Map<string, Map<string, ShardActor>>();
+  /** By key. Outlives the index. */
+  readonly #shown = new Map<string, ShownPlace>();
+
+  /** `held` is notified which shards there are; undefined where nobody asks. */
+  constructor(host: ActorHost, held: Pick<HeldShards, 'add' | 'remove'> | undefined) {
+    this.#host = host;
+    this.#held = held;
+  }
+
+  find(shard: ShardKey): ShardActor | undefined {
+    return this.#actors.get(shard.projectId)?.get(shard.tenantId);
+  }
+
+  /** The actor of a shard; made where there is none. Hot. */
+  of(shard: ShardKey): ShardActor {
+    let tenants = this.#actors.get(shard.projectId);
+    if (tenants === undefined) {
+      tenants = new Map();
+      this.#actors.set(shard.projectId, tenants);
+    }
+    let actor = tenants.get(shard.tenantId);
+    if (actor === undefined) {
+      const key = { projectId: shard.projectId, tenantId: shard.tenantId };
+      // Before its snapshot is asked for: see HeldShards.
+      this.#held?.add(key);
+      actor = new ShardActor(key, this.#host);
+      actor.shown = this.#shown.get(keyOf(key)) ?? null;
+      tenants.set(shard.tenantId, actor);
+    }
+    return actor;
+  }
+
+  *all(): Generator<ShardActor> {
+    for (const tenants of this.#actors.values()) yield* tenants.values();
+  }
+
+  /** Others answer for the shard as well: returns its actor, which notifies there what it has shown. */
+  join(shard: ShardKey, place: ShownPlace): ShardActor {
+    this.#shown.set(keyOf(shard), place);
+    const actor = this.of(shard);
+    actor.shown = place;
+    actor.reportShown();
+    return actor;
+  }
+
+  /** Its owner answers alone. A replica in use goes later, as the index used least recently. */
+  leave(shard: ShardKey, isOwner: boolean): void {
+    this.#shown.delete(keyOf(shard));
+    const actor = this.find(shard);
+    if (actor === undefined) return;
+    actor.shown = null;
+    if (!isOwner && actor.isEvictable) actor.evict();
+  }
+
+  /** Forgets an actor that has neither index nor jobs. Returns whether it was known. */
+  forget(actor: ShardActor): boolean {
+    const { projectId, tenantId } = actor.key;
+    const tenants = this.#actors.get(projectId);
+    if (tenants?.get(tenantId) !== actor) return false;
+    tenants.delete(tenantId);
+    this.#held?.remove(actor.key);
+    if (tenants.size === 0) this.#actors.delete(projectId);
+    return true;
+  }
+}
+
+function keyOf({ projectId, tenantId }: ShardKey): string {
+  return `${projectId}\0${tenantId}`;
+}

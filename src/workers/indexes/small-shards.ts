@@ -1,0 +1,173 @@
+import { RowPacker, unpackRows } from '../../cache/row-packer.ts';
+import { BlockStore } from '../../cache/tables/block-store.ts';
+import { TupleIndex } from '../../cache/tuple-index.ts';
+import { ROW_BOUNDS } from '../../cache/tuple-row.ts';
+import type { TupleReader } from '../../model/tuple-reader.ts';
+import { assert } from '../../shared/assert.ts';
+
+/** A shard with more is not packed: hydrating one takes some 0.3 µs a tuple, at a query that finds it packed. */
+const PACKED_ROWS_MAX = 512;
+export const PACKED_BYTES_MAX = 24 * 1024;
+/** Indexes for shards that are hydrated, and what they may take of the worker's share, with their caches. */
+const HYDRATED_MAX = 256;
+const HYDRATED_BYTES_MAX = 16 * 1024 * 1024;
+const HYDRATED_SHARE_MAX = 1 / 8;
+/** One that has grown beyond this, with its caches, or that holds the names of many models, is not used again. */
+const USED_AGAIN_BYTES_MAX = 256 * 1024;
+const USED_AGAIN_NAMES_MAX = 2_048;
+/** Objects of an index and its evaluators on the heap; by bench/small-tenants.ts. */
+export const INDEX_OBJECT_BYTES = 24 * 1024;
+const PACKERS_KEPT = 64;
+
+/** Who has an index lent. */
+export interface Borrower {
+  /** When it was used last, on the store's own count. */
+  readonly usedAt: number;
+  /** Packs and releases the index, unless it is in use: then returns false. */
+  pack(): boolean;
+}
+
+export type SmallShardsOptions = {
+  /** Bound of all indexes of the worker, and of one. */
+  readonly bytesMax: number;
+  /** Shards that are hydrated at once, unless more are in use; absent: HYDRATED_MAX. */
+  readonly hydratedMax?: number | undefined;
+  /** Tuples of a shard that is packed at most; absent: PACKED_ROWS_MAX, which is also the most. 0: none is. */
+  readonly packedRowsMax?: number | undefined;
+  /** Bytes of what evaluators remember beside an index. */
+  readonly cacheBytesOf: (reader: TupleReader) => number;
+};
+
+/** `usedAt`: of the borrower, when it was put at the end of the line. */
+type Lent = { readonly borrower: Borrower; readonly bytes: number; readonly usedAt: number };
+
+/**
+ * What the small shards of one worker share: the memory of their tuples, packed, and a few indexes into which those asked
+ * for are hydrated. An index is lent to one shard at a time, is emptied before another one gets it, and keeps what evaluators
+ * have bound to it: the model's names keep their ids.
+ */
+export class SmallShards {
+  readonly blocks = new BlockStore();
+  readonly #options: SmallShardsOptions;
+  readonly #lent = new Map<TupleIndex, Lent>();
+  readonly #free: { readonly index: TupleIndex; readonly bytes: number }[] = [];
+  readonly #packers: RowPacker[] = [];
+  readonly #bytes = new Uint8Array(PACKED_BYTES_MAX);
+  readonly #bounds = new Int32Array(PACKED_ROWS_MAX * ROW_BOUNDS);
+  #freeBytes = 0;
+  #lentBytes = 0;
+  #clock = 0;
+
+  constructor(options: SmallShardsOptions) {
+    this.#options = options;
+  }
+
+  /** Tuples of a shard that is packed at most. */
+  get packedRowsMax(): number {
+    return Math.min(this.#options.packedRowsMax ?? PACKED_ROWS_MAX, PACKED_ROWS_MAX);
+  }
+
+  /** Whether a shard of what was packed is packed. */
+  isSmall({ rows, size }: RowPacker): boolean {
+    return rows <= this.packedRowsMax && size <= PACKED_BYTES_MAX;
+  }
+
+  /** Bytes of everything that no shard counts as its own: indexes for lending, and room between blocks. */
+  get bytes(): number {
+    return this.#lentBytes + this.#freeBytes + this.blocks.bytes - this.blocks.usedBytes;
+  }
+
+  /** Shards that are hydrated now. */
+  get hydrated(): number {
+    return this.#lent.size;
+  }
+
+  /** Grows at every use. */
+  tick(): number {
+    return ++this.#clock;
+  }
+
+  /** An empty index that nobody else has lent, for one that is too large to be packed, or will be released. */
+  createIndex(): TupleIndex {
+    return new TupleIndex({ bytesMax: this.#options.bytesMax });
+  }
+
+  /** An empty index, until `release`, `keep` or `discard`. Packs whoever was used least recently if there are many. */
+  lend(borrower: Borrower): TupleIndex {
+    const { hydratedMax = HYDRATED_MAX } = this.#options;
+    const bytesMax = Math.min(HYDRATED_BYTES_MAX, this.#options.bytesMax * HYDRATED_SHARE_MAX);
+    if (this.#free.length === 0) {
+      const isFull = this.#lent.size >= hydratedMax || this.#lentBytes >= bytesMax;
+      if (isFull) this.#packOldest();
+    }
+    const free = this.#free.pop();
+    this.#freeBytes -= free?.bytes ?? 0;
+    const index = free?.index ?? this.createIndex();
+    const bytes = this.#bytesOf(index);
+    this.#lent.set(index, { borrower, bytes, usedAt: this.#clock });
+    this.#lentBytes += bytes;
+    return index;
+  }
+
+  /** Takes an index back that nobody reads any more. */
+  release(index: TupleIndex): void {
+    this.keep(index);
+    const bytes = this.#bytesOf(index);
+    if (bytes > USED_AGAIN_BYTES_MAX || index.pinnedCount > USED_AGAIN_NAMES_MAX) return;
+    index.reset();
+    this.#free.push({ index, bytes });
+    this.#freeBytes += bytes;
+  }
+
+  /** The borrower has it for good, or nobody: somebody may still read what it holds. */
+  keep(index: TupleIndex): void {
+    const lent = this.#lent.get(index);
+    assert(lent !== undefined, 'an index that was lent');
+    this.#lent.delete(index);
+    this.#lentBytes -= lent.bytes;
+  }
+
+  /** Accounts the indexes again, which grow by changes and what evaluators remember. O(hydrated). */
+  reaccount(): void {
+    this.#lentBytes = 0;
+    for (const [index, lent] of this.#lent) {
+      const bytes = this.#bytesOf(index);
+      this.#lent.set(index, { ...lent, bytes });
+      this.#lentBytes += bytes;
+    }
+  }
+
+  /** An empty packer, until `givePacker`. */
+  takePacker(): RowPacker {
+    return this.#packers.pop() ?? new RowPacker();
+  }
+
+  givePacker(packer: RowPacker): void {
+    packer.clear();
+    if (this.#packers.length < PACKERS_KEPT) this.#packers.push(packer);
+  }
+
+  /** Inserts what a block holds into an empty index. Errors: those of damaged bytes. */
+  unpack(handle: number, rows: number, index: TupleIndex): void {
+    const size = this.blocks.read(handle, this.#bytes);
+    index.insertRows(unpackRows(this.#bytes.subarray(0, size), rows, this.#bounds));
+    assert(index.tupleCount === rows, 'a folded shard has the tuples that were put into it');
+  }
+
+  /** Packs one that is not in use, about the least recently used: who was used since it came to its turn has another one. O(1) mostly. */
+  #packOldest(): void {
+    let turns = this.#lent.size * 2;
+    for (const [index, lent] of this.#lent) {
+      if (turns-- === 0) return;
+      const { borrower } = lent;
+      const isFresh = borrower.usedAt > lent.usedAt;
+      if (!isFresh && borrower.pack()) return;
+      // It may have become its borrower's own.
+      if (this.#lent.delete(index)) this.#lent.set(index, { ...lent, usedAt: borrower.usedAt });
+    }
+  }
+
+  #bytesOf(index: TupleIndex): number {
+    return index.bytes + this.#options.cacheBytesOf(index) + INDEX_OBJECT_BYTES;
+  }
+}

@@ -1,0 +1,105 @@
+import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
+import type { Clock } from '../../shared/time/clock.ts';
+import { FairQueue } from './fair-queue.ts';
+import type { QueueBound, SlotLimits } from './queue-bound.ts';
+import { SentRequests } from './sent-requests.ts';
+import type { PendingRequest, ShardQueue } from './shard-queue.ts';
+
+/**
+ * The part of its time that a request may wait, by what others waited lately: the rest is for the way, and as what
+ * was given up at its deadline says too little.
+ */
+const WAIT_SHARE_MAX = 0.75;
+
+/** The requests of one slot that have no answer yet, queued or held by the worker: how many there may be, and what is counted of each until it ends. */
+export class SlotRequests {
+  /** Those that the worker has. */
+  readonly sent = new SentRequests();
+  readonly #limits: SlotLimits;
+  readonly #clock: Clock;
+  readonly #queue = new FairQueue();
+  readonly #nowMs: () => number;
+  #count = 0;
+  #bytes = 0;
+
+  constructor(limits: SlotLimits, clock: Clock) {
+    this.#limits = limits;
+    this.#clock = clock;
+    this.#nowMs = () => clock.monotonicMs();
+  }
+
+  /** Queued or in flight. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** The bound that leaves no room for a request of `bytes`; null: none. Without `shard` only those of the worker. */
+  boundReached(
+    shard: ShardQueue | undefined,
+    bytes: number,
+    deadlineMs: number,
+  ): QueueBound | null {
+    const { queueDepthMax, queueBytesMax } = this.#limits;
+    if (this.#count >= queueDepthMax) return 'worker_requests';
+    const freeBytes = queueBytesMax - this.#bytes;
+    if (bytes > freeBytes) return 'worker_bytes';
+    if (shard === undefined) return null;
+    // What one tenant may have is what is left for all others (Choudhury and Hahne 1998): half of it all for the
+    // only one, a third each of two. A first request is always let in.
+    if (shard.pendingBytes > 0 && shard.pendingBytes + bytes > freeBytes) return 'tenant_bytes';
+    const line = shard.lineOf(bytes);
+    if (line.isWaitKnown(shard.pendingBytes)) {
+      const nowMs = this.#clock.monotonicMs();
+      const timeLeftMs = deadlineMs - performance.timeOrigin - nowMs;
+      if (line.isTooLong(shard.pendingBytes, timeLeftMs * WAIT_SHARE_MAX, nowMs)) return 'deadline';
+    }
+    return null;
+  }
+
+  /** Takes one of state `queued`, for which there is room. Hot. */
+  add(request: PendingRequest): void {
+    const { shard, bytes } = request;
+    this.#count += 1;
+    this.#queue.push(request, this.#nowMs);
+    this.#bytes += bytes;
+    shard.pendingCount += 1;
+    shard.pendingBytes += bytes;
+  }
+
+  /** What goes into the next batch, sent from now on. */
+  take(): PendingRequest[] {
+    const requests = this.#queue.take();
+    for (const request of requests) this.sent.add(request);
+    return requests;
+  }
+
+  /** A request has ended, for whatever reason: it is counted no more. Returns whether more may be sent for that. Hot. */
+  finish(request: PendingRequest): boolean {
+    if (DEBUG_ASSERTIONS) assert(request.state !== 'done', 'a request ends once');
+    const { shard, bytes } = request;
+    const line = shard.lineOf(request.bytes);
+    const wasSent = request.state === 'sent';
+    request.state = 'done';
+    this.#count -= 1;
+    this.#bytes -= bytes;
+    shard.pendingCount -= 1;
+    shard.pendingBytes -= bytes;
+    line.finished(request, this.#nowMs);
+    let isMoreAllowed = false;
+    if (wasSent) {
+      this.sent.delete(request.id);
+      isMoreAllowed = this.#queue.answered(request);
+    } else line.gone(request);
+    if (DEBUG_ASSERTIONS) {
+      const ofShard = Math.min(shard.pendingCount, shard.pendingBytes, line.sentBytes);
+      const least = Math.min(this.#count, this.#bytes, ofShard);
+      assert(least >= 0 && this.sent.size <= this.#count, 'what is pending is counted');
+    }
+    return isMoreAllowed;
+  }
+
+  /** Those that the worker does not have yet. O(waiting). */
+  waiting(): PendingRequest[] {
+    return this.#queue.waiting();
+  }
+}
