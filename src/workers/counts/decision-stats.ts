@@ -12,7 +12,7 @@ import { type PairCounter, UnknownCounts } from './unknown-counts.ts';
 
 const PAIRS_MAX = 200;
 const OTHER = 'other';
-/** Batches between two reports whose sizes are reported. */
+/** Batches of which a report has the sizes, at most. */
 const BATCHES_MAX = 16_384;
 
 /** Values of the label `rpc`. */
@@ -29,14 +29,14 @@ const EVALUATED_RPCS: readonly EvaluatedRpc[] = [
 /** The request whose evaluations are counted. */
 export type CountedRequest = { readonly requestId: number; readonly scope: CountedScope };
 
-/** What ran out of its budget. */
+/** An evaluation or a batch that ran out of its budget. */
 export type Exhausted = {
   readonly rpc: EvaluatedRpc;
   /** `namespace#relation`. */
   readonly relation: string;
   readonly limit: number;
   readonly bound: BudgetRefusal['bound'];
-  /** Called where the refusal is notified of. */
+  /** Called only for a refusal that is passed on. */
   readonly query: () => RefusedQuery | null;
 };
 
@@ -63,17 +63,20 @@ export class DecisionStats {
   readonly #onRefused: (refusal: BudgetRefusal) => void;
   #request: CountedRequest | null = null;
 
-  /** `onRefused` is notified of some evaluations that ran out of their budget, a few of each project between two reports. */
+  /**
+   * `onRefused` is called for some evaluations that ran out of their budget, a few of each project between two
+   * reports.
+   */
   constructor(onRefused: (refusal: BudgetRefusal) => void = ignoreRefusal) {
     this.#onRefused = onRefused;
   }
 
-  /** What is counted from now on belongs to `request`. Hot: called with every slice of a request. */
+  /** Counts all that follows for `request`. Hot: called with every slice of a request. */
   turnTo(request: CountedRequest): void {
     this.#request = request;
   }
 
-  /** Where the reads of the request at hand are counted; valid until the next report. Hot. */
+  /** The reads of the current request's project; valid until the next report. Hot. */
   get project(): ProjectReads {
     const request = this.#request;
     if (request === null) throw new Error('evaluations belong to a request');

@@ -6,12 +6,12 @@ import {
   SHARE_BOUNDS,
 } from '../../protocol/read-figures.ts';
 
-/** What is looked at of the scope of a query. */
+/** The part of a query's scope by which its reads are counted. */
 export type CountedScope = Pick<ScopeEntry, 'projectId' | 'tenantId' | 'readBudget'>;
 
-/** Projects that a worker distinguishes between two reports; all further ones are notified of together. */
+/** Projects that a worker distinguishes between two reports; all further ones are counted together. */
 const PROJECTS_MAX = 256;
-/** Refusals of a project that are notified of one by one between two reports. */
+/** Refusals of a project that are passed on one by one between two reports. */
 const REPORTED_MAX = 2;
 
 const SHARES = SHARE_BOUNDS.length;
@@ -50,7 +50,7 @@ export class ProjectReads {
     buckets[bucket] = (buckets[bucket] as number) + 1;
     buckets[READS_AT] = (buckets[READS_AT] as number) + reads;
     if (reads > (buckets[READS_MAX_AT] as number)) buckets[READS_MAX_AT] = reads;
-    // What was answered lies within its budget; a list of many decisions has a larger one.
+    // An answered evaluation is within its budget; a list of many decisions has a larger one.
     let share = 0;
     while (share < SHARES - 1 && reads > (bounds[share] as number)) share++;
     this.#shares[share] = (this.#shares[share] as number) + 1;
@@ -62,7 +62,7 @@ export class ProjectReads {
     this.#shares[SHARES] = (this.#shares[SHARES] as number) + 1;
   }
 
-  /** An evaluation or a batch was refused; whether it is to be notified of. */
+  /** Counts a refused evaluation or batch; returns whether it is to be passed on. */
   refused(): boolean {
     this.#refusals += 1;
     if (this.#reported < REPORTED_MAX) {
@@ -73,7 +73,7 @@ export class ProjectReads {
     return false;
   }
 
-  /** Refusals since the last call that nobody was notified of. */
+  /** Refusals since the last call that were only counted. */
   takeUnreported(): number {
     const unreported = this.#unreported;
     this.#unreported = 0;

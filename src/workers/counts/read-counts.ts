@@ -1,6 +1,6 @@
 /**
- * Upper bounds of the buckets of reads per evaluation: 1, 2, 4 … 2^20. The default budget of
- * 10,000 lies in the middle of the upper half; one more bucket, without bound, follows the last.
+ * Upper bounds of the buckets of reads per evaluation: 1, 2, 4 … 2^20. The default budget of 10,000 is in the middle
+ * of the upper half; one more bucket, without bound, follows the last.
  */
 export const READ_BOUNDS: readonly number[] = Array.from({ length: 21 }, (_, power) => 2 ** power);
 

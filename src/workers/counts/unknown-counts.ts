@@ -2,7 +2,7 @@ import type { NamespaceModel } from '../../model/namespace/namespace-model.ts';
 import { meantName, type MissingPart } from '../../model/namespace/unknown-relation.ts';
 import type { UnknownFigures, UnknownRelation } from '../../protocol/messages.ts';
 
-/** Names that are notified of between two reports: one that comes again is notified of in the next. */
+/** Names that one report has at most: one that comes again is in the next. */
 const NAMES_MAX = 8;
 
 /**
@@ -23,7 +23,9 @@ export class UnknownCounts {
     return Object.values(this.#counters);
   }
 
-  /** The counter of a relation that `model` lacks; the name is kept for the report, if there is room. */
+  /**
+   * The counter of a relation that `model` lacks; its name is kept for the report while that has fewer than NAMES_MAX.
+   */
   counter(
     model: NamespaceModel,
     projectId: string,
@@ -39,7 +41,7 @@ export class UnknownCounts {
     return this.#counters[missing];
   }
 
-  /** What was counted since the last call; called before the counters are set back. */
+  /** Counts since the last call; called before the counters are reset. */
   take(): UnknownFigures {
     const { namespace, relation } = this.#counters;
     const names = [...this.#names.values()];

@@ -49,7 +49,7 @@ export class HeadPoll {
       const actor = actors.find(headRevision);
       if (actor === undefined || !actor.isLoaded) continue;
       const { epoch, revision, forkId } = actor.position;
-      // A watermark that moved past the head revision meanwhile is caught up with, which finds nothing.
+      // A watermark that has moved past the head revision starts a catch-up too, which finds nothing.
       const isSame =
         headRevision.epoch === epoch &&
         headRevision.revision === revision &&

@@ -4,7 +4,7 @@ import type { IndexBudget } from '../indexes/index-budget.ts';
 import type { IndexFsck } from '../indexes/index-fsck.ts';
 import type { ShardActors } from './shard-actors.ts';
 
-/** With every eighth report, so every two seconds, and after loads with every second one. */
+/** Reports between two lists of recent shards: one every two seconds, and every second report after loads. */
 const RECENT_EVERY = 8;
 const RECENT_EVERY_AFTER_LOADS = 2;
 const RECENT_SHARDS_MAX = 1_000;
@@ -16,7 +16,7 @@ export type HostStatisticsOptions = {
   readonly fsck: IndexFsck;
 };
 
-/** What a worker reports of itself, each time since the report before. */
+/** Statistics of a worker, each report since the one before. */
 export class HostStatistics {
   readonly #options: HostStatisticsOptions;
   readonly #counts = { load: 0, loadFailure: 0, catchUp: 0 };

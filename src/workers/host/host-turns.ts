@@ -7,7 +7,7 @@ export type HostTurnsOptions = {
   readonly turns: ShardTurns;
   readonly writer: AnswerWriter;
   readonly post: (answers: AnswerBatch) => void;
-  /** What must not happen has; absent: it ends the thread. */
+  /** Called with an error that must not occur; absent: it ends the thread. */
   readonly onFailed?: ((error: unknown) => void) | undefined;
 };
 
@@ -48,7 +48,7 @@ export class HostTurns {
     });
   }
 
-  /** As `schedule`, unless the turn or message under way sees to it. */
+  /** Calls `schedule`, unless the turn or message under way does so at its end. */
   scheduleOutside(): void {
     if (!this.#isInTurn) this.schedule();
   }
@@ -69,7 +69,7 @@ export class HostTurns {
     }
   }
 
-  /** What must not happen has. */
+  /** Hands on an error that must not occur. */
   failed(error: unknown): void {
     this.guarded(() => {
       throw error;

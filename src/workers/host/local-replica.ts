@@ -12,7 +12,7 @@ import { ShardHost } from './shard-host.ts';
 
 /** Usersets of one evaluation; what else it may take is bounded by InstantChecks. */
 const NODES_MAX = 64;
-/** Of the caches of one index. */
+/** Bound of the caches of one index. */
 const CACHE_BYTES_MAX = 8 * 1024 * 1024;
 /** Longer bodies are parsed by workers. */
 const BODY_BYTES_MAX = 4_096;
@@ -23,7 +23,7 @@ const TURN_BYTES_MAX = 32 * 1024;
 const SLICE_MS = 0.5;
 const PAUSE_MS = 4;
 const FSCK_SLICE_MS = 0.25;
-/** How soon after one look at the store the next one may follow. */
+/** Shortest time between two reads of the store's head revision. */
 const LOOK_AGAIN_MS = 5;
 
 export type LocalReplicaAnswer = InstantAnswer;
@@ -37,7 +37,7 @@ export type LocalReplicaOptions = Pick<
   readonly onTooMuch: (shard: ShardKey) => void;
 };
 
-/** What a Check brings along. */
+/** A Check with its format and scope. */
 export type LocalReplicaCheck = {
   readonly format: WireFormat;
   readonly body: Uint8Array;
@@ -78,7 +78,7 @@ export class LocalReplica {
     this.#host.start();
   }
 
-  /** For tests. */
+  /** The host, for tests. */
   get host(): ShardHost {
     return this.#host;
   }
@@ -87,7 +87,7 @@ export class LocalReplica {
     this.#host.stop();
   }
 
-  /** What is notified to the replicas; requests never come here. */
+  /** Handles the control messages for the replicas; requests never come here. */
   handle(batch: RequestBatch): AnswerBatch {
     assert(batch.raw.length === 0 && batch.requests.length === 0, 'no request waits for this host');
     const budget = { bytes: TURN_BYTES_MAX };
@@ -115,7 +115,7 @@ export class LocalReplica {
     return undefined;
   }
 
-  /** The replica is behind, or of another history: the store says which. */
+  /** Makes a replica that is behind, or of another history, read the head revision from the store. */
   #look(shard: ShardKey): void {
     const nowMs = this.#options.clock.monotonicMs();
     if (nowMs < this.#lookAtMs) return;
@@ -123,7 +123,10 @@ export class LocalReplica {
     this.#host.actor(shard)?.changes.hint(0);
   }
 
-  /** What of a message is reported within what is left of a turn. The rest is caught up with, when a read asks for it. */
+  /**
+   * The part of a message that is passed on within the budget of a turn. The rest is caught up with when a read
+   * requires it.
+   */
   #bearable(message: ControlMessage, left: { bytes: number }): readonly ControlMessage[] {
     switch (message.kind) {
       case 'committed': {
@@ -136,11 +139,11 @@ export class LocalReplica {
         const { carried } = message;
         const bytes = carried.changes.reduce((sum, { changes }) => sum + changes.length, 0);
         if (this.#mayApply(carried, bytes, left)) return [message];
-        // What it says of histories counts in any case.
+        // The history that it names counts in any case.
         return [{ kind: 'carried', carried: { ...carried, changes: [] } }];
       }
       case 'hint':
-        // Reads say what they ask for, and most is carried with the look for it.
+        // Each read names the revision that it requires, and most changes are carried with the poll for it.
         return message.shard === null ? [message] : [];
       default:
         return [message];

@@ -3,7 +3,7 @@ import type { HeldShards } from '../../protocol/held-shards.ts';
 import type { ShownPlace } from '../../protocol/shown-revisions.ts';
 import { type ActorHost, ShardActor } from '../shard/shard-actor.ts';
 
-/** The actors of one worker, by shard, and where those say what they have shown for which others answer as well. */
+/** The actors of one worker, by shard, and the slots for the shown revisions of those shards that have replicas. */
 export class ShardActors {
   readonly #host: ActorHost;
   readonly #held: Pick<HeldShards, 'add' | 'remove'> | undefined;
@@ -11,7 +11,7 @@ export class ShardActors {
   /** By key. Outlives the index. */
   readonly #shown = new Map<string, ShownPlace>();
 
-  /** `held` is notified which shards there are; undefined where nobody asks. */
+  /** `held` is kept up to date with the shards that have an actor; undefined where no reader needs it. */
   constructor(host: ActorHost, held: Pick<HeldShards, 'add' | 'remove'> | undefined) {
     this.#host = host;
     this.#held = held;
@@ -44,7 +44,7 @@ export class ShardActors {
     for (const tenants of this.#actors.values()) yield* tenants.values();
   }
 
-  /** Others answer for the shard as well: returns its actor, which notifies there what it has shown. */
+  /** Publishes what the shard has shown in `place`, since other workers answer for it as well. Returns its actor. */
   join(shard: ShardKey, place: ShownPlace): ShardActor {
     this.#shown.set(keyOf(shard), place);
     const actor = this.of(shard);

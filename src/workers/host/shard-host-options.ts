@@ -29,9 +29,9 @@ export type ShardHostOptions = {
   readonly engine?: Partial<JobContextOptions['evaluator']> | undefined;
   /** How loads leave time to others, and how long a slice of a comparison may be; absent: as in a worker. */
   readonly pace?: (LoadPace & { readonly fsckSliceMs: number }) | undefined;
-  /** What must not happen has, outside of `handle`; absent: it ends the thread. */
+  /** Called with an error that must not occur outside of `handle`; absent: it ends the thread. */
   readonly onFailed?: ((error: unknown) => void) | undefined;
-  /** Notified which shards are held; absent where nobody asks. */
+  /** Kept up to date with the shards that are held; absent where no reader needs it. */
   readonly held?: Pick<HeldShards, 'add' | 'remove'> | undefined;
   /** One double: the id of the request under evaluation. */
   readonly underEvaluation: Float64Array;

@@ -31,8 +31,8 @@ import { ShardTurns } from './shard-turns.ts';
 const SWEEP_MS = 20;
 const STATS_MS = 250;
 /**
- * Of the caches of one loaded shard and model, split as HotEvaluator does. What each cache gains at 101 k and at 1.008 M
- * tuples stands in docs/caching.md.
+ * Bounds of the caches of one loaded shard and model, split as HotEvaluator does. The gain of each cache at 101 k and
+ * at 1.008 M tuples is in docs/caching.md.
  */
 const MEMBERSHIP_BYTES_MAX = 32 * 1024 * 1024;
 const CANCELLED_MAX = 65_536;
@@ -42,7 +42,7 @@ const INDEX_DIFFERS = 'index_differs';
  * One worker without its thread: the actors of its shards, their turns, models, memory and
  * statistics. A batch is handled without awaiting: what short requests can be answered within one
  * slice is in the reply, the rest is posted when it is ready. Shards take turns of one slice each,
- * and between two looks at the messages there is at most one slice of long work.
+ * and between two polls of the messages there is at most one slice of long work.
  */
 export class ShardHost {
   readonly #options: ShardHostOptions;
@@ -133,7 +133,7 @@ export class ShardHost {
     });
   }
 
-  /** What the actors see of this worker. */
+  /** The view that actors have of this worker. */
   #actorHost(): ActorHost {
     const { source, settings, clock, pace, createIndex } = this.#options;
     // One connection stays free for catching up while snapshots are being read.
@@ -197,7 +197,7 @@ export class ShardHost {
     return this.#actors.find(shard);
   }
 
-  /** What the jobs of this host share. */
+  /** The context that all jobs of this host share. */
   get jobs(): JobContext {
     return this.#context;
   }

@@ -21,7 +21,7 @@ export type ShardInboxOptions = {
 /** Makes jobs of the requests of a message, and gives each to the actor of its shard once its model is there. */
 export class ShardInbox {
   readonly #options: ShardInboxOptions;
-  /** Of the message being accepted. */
+  /** Scope of the message being accepted. */
   #lastScope: ScopeEntry | null = null;
   #lastActor: ShardActor | null = null;
   #lastModel: NamespaceModel | null = null;

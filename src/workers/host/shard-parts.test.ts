@@ -108,7 +108,7 @@ describe('LoadPlaces', () => {
     expect(started).toEqual([0, 1, 2, 3]);
     ends[3]?.(false);
     expect(await Promise.all(runs)).toEqual([0, 'no 1', 2, 3]);
-    // Both places are free again, and no more than those.
+    // Both slots are free again, and no more than those.
     const again = [4, 5, 6].map(() => places.run(() => new Promise(() => started.push(9))));
     await settle();
     expect(started.filter((n) => n === 9)).toHaveLength(2);

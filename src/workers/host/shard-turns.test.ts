@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { ShardActor } from '../shard/shard-actor.ts';
 import { ShardTurns } from './shard-turns.ts';
 
-/** What turns see of a shard: whether it stands in a line, and its work. */
+/** A shard as turns see it: whether it is in a line, and its work. */
 type Worked = Pick<ShardActor, 'isScheduled' | 'isLongScheduled' | 'runShort' | 'runLong'>;
 
 const SLICE_MS = 8;

@@ -34,7 +34,7 @@ const batchOf = (bodies: string): RequestBatch => ({
   control: [],
 });
 
-/** What arrives at the gateway's side, as it reads it. */
+/** Messages that arrive at the gateway's side, as it reads them. */
 function start() {
   const { port1: gateway, port2: worker } = new MessageChannel();
   onTestFinished(() => gateway.close());

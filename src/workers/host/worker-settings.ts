@@ -1,6 +1,6 @@
 import type { PostgresTarget } from '../../store/postgres/pool.ts';
 
-/** What a decision worker is reported in the hello message. Plain data, and shared memory. */
+/** Settings that a decision worker gets in the hello message. Plain data, and shared memory. */
 export type WorkerSettings = {
   readonly slot: number;
   readonly database: PostgresTarget;
@@ -15,7 +15,7 @@ export type WorkerSettings = {
   /** Total budget of a BatchCheck, in budgets of one item. */
   readonly batchBudgetFactor: number;
   readonly batchItemsMax: number;
-  /** How often each loaded shard looks for changes without a hint. */
+  /** How often each loaded shard polls for changes without a hint. */
   readonly pollMs: number;
   /** Rows of loaded indexes compared a second with what is stored; 0 is only on demand. */
   readonly fsckRowsPerSecond: number;
@@ -23,11 +23,11 @@ export type WorkerSettings = {
   readonly fsckIntervalMs: number;
   /** A load or catch-up that takes longer fails. */
   readonly loadTimeoutMs: number;
-  /** Of the estimate of the database's time, by which expiry is decided; absent: the machine's is taken. */
+  /** Memory of the estimate of the database's time, by which expiry is decided; absent: the machine's time is used. */
   readonly clockMemory?: SharedArrayBuffer | undefined;
-  /** Where this worker says which shards it holds (held-shards.ts); absent: nobody asks. */
+  /** Memory in which this worker publishes the shards that it holds (held-shards.ts); absent: no reader needs it. */
   readonly heldMemory?: SharedArrayBuffer | undefined;
-  /** Of the times of batches (batch-times.ts); absent: they are not measured. */
+  /** Memory of the times of batches (batch-times.ts); absent: they are not measured. */
   readonly timesMemory?: SharedArrayBuffer | undefined;
 };
 

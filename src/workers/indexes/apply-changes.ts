@@ -5,12 +5,12 @@ import { parsePackedChanges } from '../../model/packed-changes.ts';
 
 const OP_INSERT = 1;
 
-/** An audit that is notified of changes, and the revision that they are of. */
+/** An audit that follows changes, and the revision of the changes being applied. */
 export type RunningAudit = { readonly run: IndexAudit; readonly revisionOf: () => number };
 
 /**
- * Applies all changes of one revision, as packed in `tuple_change.changes`, and notifies the audit that is under way. Errors: as of
- * TupleIndex.insert; the index must then be dropped.
+ * Applies all changes of one revision, as packed in `tuple_change.changes`, and passes each to the audit that is under
+ * way. Errors: those of TupleIndex.insert; the index must then be dropped.
  */
 export function applyChanges(index: TupleIndex, changes: string, audit: RunningAudit | null): void {
   for (const entry of parsePackedChanges(changes)) {

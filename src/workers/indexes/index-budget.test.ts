@@ -6,7 +6,7 @@ import { IndexBudget } from './index-budget.ts';
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? 1);
 
-/** What a budget sees of a shard: the size of its index, and whether it may go. */
+/** A shard as a budget sees it: the size of its index, and whether it may be evicted. */
 type Index = Pick<ShardActor, 'indexBytes' | 'isLoaded' | 'isEvictable' | 'evict'>;
 type Held = { -readonly [K in keyof Index]: Index[K] };
 

@@ -5,8 +5,8 @@ import type { ShardActor } from '../shard/shard-actor.ts';
 const GROWTH_SHARE = 1 / 8;
 
 /**
- * Keeps the indexes of one worker within its bytes. Idle ones stand in an LRU; one with waiters, a
- * catch-up or a suspended evaluation is pinned outside of it, and counts all the same.
+ * Keeps the indexes of one worker within its bytes. Idle ones are in an LRU; one with waiters, a catch-up or a
+ * suspended evaluation is pinned outside of it, and counts all the same.
  */
 export class IndexBudget {
   readonly #bytesMax: number;
@@ -100,7 +100,7 @@ export class IndexBudget {
     this.#pinnedBytes -= bytes;
   }
 
-  /** As `bytes`, but what is shared leaves at least half of the limit to the shards, however small that is. */
+  /** Like `bytes`, but what is shared leaves at least half of the limit to the shards, however small that is. */
   get #fittedBytes(): number {
     const own = this.#pinnedBytes + this.#idle.calculatedSize;
     return own + Math.min(this.#besideBytes(), this.#bytesMax / 2);
@@ -118,7 +118,7 @@ export class IndexBudget {
         return;
       }
       if (!victim.isEvictable) {
-        // Busy since it was put here: pinned, as it will be reported to be.
+        // Busy since it was put here: pinned, as its next report will say.
         this.#pinned.set(victim, victim.indexBytes);
         this.#pinnedBytes += victim.indexBytes;
         continue;

@@ -5,7 +5,7 @@ import type { ShardSource } from '../shard/ports.ts';
 import type { ShardActor } from '../shard/shard-actor.ts';
 import { checkShard } from './shard-fsck.ts';
 
-/** How often it looks whether a shard is due. */
+/** How often shards are checked for being due. */
 const LOOK_MS = 1_000;
 /** A demand tries a shard again that could not be checked to the end. */
 const ATTEMPTS_MAX = 3;
@@ -22,9 +22,9 @@ export type IndexFsckOptions = {
   readonly intervalMs: number;
   /** How long a slice of a comparison may be; 1 ms if absent. */
   readonly sliceMs?: number | undefined;
-  /** What must not happen has. */
+  /** Called with an error that must not occur. */
   readonly onFailed: (error: unknown) => void;
-  /** What to do about a difference: report it, and load the index again. */
+  /** Handles a difference: reports it, and loads the index again. */
   readonly onDifference: (actor: ShardActor, difference: IndexDifference) => void;
   readonly onUnfinished: (actor: ShardActor, error: unknown) => void;
 };
@@ -43,7 +43,7 @@ export class IndexFsck {
   readonly #options: IndexFsckOptions;
   /** Loaded ones, by when they were loaded or checked: the first waits longest. */
   readonly #line = new Map<ShardActor, Checked>();
-  /** Those whose check could not be finished, by when they are tried again. */
+  /** Shards whose check could not be finished, by when they are tried again. */
   readonly #later = new Map<ShardActor, Checked & { readonly retryAtMs: number }>();
   #demands: FsckDemand[] = [];
   #shards = 0;

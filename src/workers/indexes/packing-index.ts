@@ -18,14 +18,15 @@ import {
 } from './small-shards.ts';
 
 /**
- * Objects of one loaded shard on the heaps of both threads: actor, keys, entries of maps and of lists, head revision. By bench/small-tenants.ts
- * some 1,400 bytes are in use, and the heaps take nearly twice as much as is in use of them.
+ * Bytes of the objects of one loaded shard on the heaps of both threads: actor, keys, entries of maps and of lists,
+ * head revision. By bench/small-tenants.ts some 1,400 bytes are in use, and the heaps take nearly twice as much as is
+ * in use of them.
  */
 export const SHARD_OBJECT_BYTES = 2_560;
 
 /**
- * The index of one shard, which is small as long as the shard is: its tuples lie packed in memory that all small shards of the
- * worker share, and are hydrated into a lent index when a query or a change comes. What was not changed is packed
+ * The index of one shard, which is small as long as the shard is: its tuples are packed in memory that all small shards of the
+ * worker share, and are hydrated into a leased index when a query or a change comes. What was not changed is packed
  * by forgetting. A shard that has more tuples than are packed gets an index of its own, for good.
  *
  * I1 Whoever was given `reader` within a turn may use it until the turn ends; beyond it only while
@@ -75,7 +76,7 @@ export class PackingShardIndex implements ShardIndex, Borrower {
     return this.#index?.tupleCount ?? this.#packer?.rows ?? this.#rows;
   }
 
-  /** Whether its tuples lie packed, and nowhere else. */
+  /** Whether its tuples are packed, and in no index. */
   get isPacked(): boolean {
     return this.#index === null;
   }
@@ -162,7 +163,8 @@ export class PackingShardIndex implements ShardIndex, Borrower {
     this.#evictPacked();
     this.#index = null;
     if (index === null || this.#isOwn) return;
-    // An answer that is partly sent goes on over what it began with, and an audit looks once more whether it is void.
+    // A partly sent answer goes on over the tuples that it began with, and an audit checks once more whether it is
+    // void.
     if (this.#isRead || this.#isChanging) this.#shared.keep(index);
     else this.#shared.release(index);
   }

@@ -12,7 +12,7 @@ const SLICE_MS = 1;
 /** How long the index may take to reach the revision of a page, and a page to come. */
 const PATIENCE_MS = 10_000;
 const LOOK_AGAIN_MS = 5;
-/** What a page costs beside its rows, in rows; and how many nodes are walked over for the cost of one row. */
+/** Cost of a page beside its rows, in rows; and nodes walked over for the cost of one row. */
 const PAGE_COST = 50;
 const WALKED_PER_ROW = 16;
 
@@ -119,12 +119,12 @@ async function reaches(
     (revision > headRevision.revision || forkId === headRevision.forkId)
   )
     return true;
-  // What the store says of its history is for the actor to follow.
+  // The actor follows the history that the store has.
   actor.changes.hint(0);
   return false;
 }
 
-/** Returns what says that the slice beginning now is over. */
+/** Begins a slice; the predicate that is returned is true once the slice is over. */
 function sliceOf({ clock, sliceMs = SLICE_MS }: FsckOptions): () => () => boolean {
   return () => {
     const endMs = clock.monotonicMs() + sliceMs;

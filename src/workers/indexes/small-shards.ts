@@ -19,7 +19,7 @@ const USED_AGAIN_NAMES_MAX = 2_048;
 export const INDEX_OBJECT_BYTES = 24 * 1024;
 const PACKERS_KEPT = 64;
 
-/** Who has an index lent. */
+/** Holder of the lease of an index. */
 export interface Borrower {
   /** When it was used last, on the store's own count. */
   readonly usedAt: number;
@@ -38,13 +38,13 @@ export type SmallShardsOptions = {
   readonly cacheBytesOf: (reader: TupleReader) => number;
 };
 
-/** `usedAt`: of the borrower, when it was put at the end of the line. */
+/** `usedAt`: when the holder had used the index last, as of its turn at the end of the line. */
 type Lent = { readonly borrower: Borrower; readonly bytes: number; readonly usedAt: number };
 
 /**
- * What the small shards of one worker share: the memory of their tuples, packed, and a few indexes into which those asked
- * for are hydrated. An index is lent to one shard at a time, is emptied before another one gets it, and keeps what evaluators
- * have bound to it: the model's names keep their ids.
+ * Memory that the small shards of one worker share: their packed tuples, and a few indexes into which those in use are
+ * hydrated. An index is leased to one shard at a time and emptied before the next one gets it. It keeps what
+ * evaluators have bound to it: the model's names keep their ids.
  */
 export class SmallShards {
   readonly blocks = new BlockStore();
@@ -72,7 +72,7 @@ export class SmallShards {
     return rows <= this.packedRowsMax && size <= PACKED_BYTES_MAX;
   }
 
-  /** Bytes of everything that no shard counts as its own: indexes for lending, and room between blocks. */
+  /** Bytes that no shard counts as its own: indexes for leases, and free memory between blocks. */
   get bytes(): number {
     return this.#lentBytes + this.#freeBytes + this.blocks.bytes - this.blocks.usedBytes;
   }
@@ -87,7 +87,7 @@ export class SmallShards {
     return ++this.#clock;
   }
 
-  /** An empty index that nobody else has lent, for one that is too large to be packed, or will be released. */
+  /** An empty index without a lease, for a shard that is too large to be packed, or whose index will be released. */
   createIndex(): TupleIndex {
     return new TupleIndex({ bytesMax: this.#options.bytesMax });
   }
@@ -119,7 +119,7 @@ export class SmallShards {
     this.#freeBytes += bytes;
   }
 
-  /** The borrower has it for good, or nobody: somebody may still read what it holds. */
+  /** Ends the lease without reuse: the holder keeps the index for good, or a reader may still use what it holds. */
   keep(index: TupleIndex): void {
     const lent = this.#lent.get(index);
     assert(lent !== undefined, 'an index that was lent');
@@ -162,7 +162,7 @@ export class SmallShards {
       const { borrower } = lent;
       const isFresh = borrower.usedAt > lent.usedAt;
       if (!isFresh && borrower.pack()) return;
-      // It may have become its borrower's own.
+      // The holder may have made it its own.
       if (this.#lent.delete(index)) this.#lent.set(index, { ...lent, usedAt: borrower.usedAt });
     }
   }

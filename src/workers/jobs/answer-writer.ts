@@ -65,7 +65,7 @@ export class AnswerWriter {
     else this.space(requestId, body.length).set(body);
   }
 
-  /** Where to write a body of `length` bytes, before anything else is given; its old bytes are any. */
+  /** Memory for a body of `length` bytes, to be written before any other body is added; its old bytes are arbitrary. */
   space(requestId: number, length: number): Uint8Array {
     if (length >= LARGE_BODY_BYTES) return this.#largeBody(requestId, new Uint8Array(length));
     this.kind(requestId, ANSWER_BODY);
@@ -113,7 +113,7 @@ export class AnswerWriter {
     if (this.#reports.length < REPORTS_MAX) this.#reports.push(report);
   }
 
-  /** Bounded as reports are. */
+  /** Adds a refusal, up to REFUSALS_MAX. */
   refusal(refusal: BudgetRefusal): void {
     if (this.#refusals.length < REFUSALS_MAX) this.#refusals.push(refusal);
   }
@@ -167,7 +167,7 @@ export class AnswerWriter {
   }
 }
 
-/** What `take` gave, in buffers of its own: for a message that is not packed, which would carry whole buffers. */
+/** Copies the result of `take` into buffers of its own: a message that is not packed would carry whole buffers. */
 export function ownAnswers(taken: AnswerBatch): AnswerBatch {
   return {
     ...taken,

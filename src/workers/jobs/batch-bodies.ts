@@ -1,6 +1,6 @@
 /**
- * The bodies of one batch, for its jobs. They lie in memory that is the gateway's again once the batch is
- * replied to: what is not answered by then takes a copy.
+ * The bodies of one batch, for its jobs. They are in memory that is the gateway's again once the batch is replied to:
+ * a job that is not answered by then copies its body.
  */
 export class BatchBodies {
   #bytes: Uint8Array;

@@ -10,7 +10,7 @@ import type { PairCounter } from '../counts/unknown-counts.ts';
 import { countRefusal } from './evaluation-job.ts';
 import type { BoundEngine, JobContext, PairNames } from './job-context.ts';
 
-/** Items that are looked up and read ahead together, between two looks at the clock: about 20 µs. */
+/** Items that are looked up and read ahead together, between two clock reads: about 20 µs. */
 export const CHUNK_ITEMS = READ_AHEAD_MAX;
 
 export const ITEM_DENIED = 0;
@@ -56,10 +56,10 @@ export type BatchLimits = {
 };
 
 /**
- * Evaluates the items of one batch over one revision and one `now`, in slices. Hot: per item no
- * allocation unless the item needs the general evaluation. The outcome of item i is `outcomes[i]`,
- * its error text `errors.get(i)`. It borrows an evaluator only while an item is suspended: between
- * items it takes the shard's own, whose caches are warm, where each batch would else warm another.
+ * Evaluates the items of one batch over one revision and one `now`, in slices. Hot: per item no allocation unless the
+ * item needs the general evaluation. The outcome of item i is `outcomes[i]`, its error text `errors.get(i)`. It holds
+ * an evaluator of its own only while an item is suspended. Between items it uses the shard's, whose caches are warm;
+ * each batch would else warm another one.
  */
 export class BatchEvaluation {
   readonly outcomes: Uint8Array;
@@ -71,7 +71,7 @@ export class BatchEvaluation {
   /** Whether a suspended task has the evaluator for itself. */
   #isLent = false;
   readonly #stats: DecisionStats;
-  /** Of this slice. */
+  /** Reads of the project in this slice. */
   #project: ProjectReads;
   readonly #limits: BatchLimits;
   #next = 0;
@@ -213,7 +213,7 @@ export class BatchEvaluation {
     this.#next += 1;
   }
 
-  /** The items not reached say that the batch's own budget ended. */
+  /** Gives the items that were not reached the error that the batch's own budget ended. */
   #exhaustChunk(): void {
     const source = this.#source;
     const { namespaces, relations } = chunk;

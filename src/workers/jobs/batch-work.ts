@@ -14,7 +14,7 @@ import { TextItems } from './text-items.ts';
 export class BatchWork implements JobWork {
   readonly isLong: boolean;
   readonly isReadFirst: boolean;
-  /** The evaluation borrows one for itself. */
+  /** The evaluation acquires one itself. */
   readonly keepsEvaluator = false;
   readonly isPartlySent = false;
   readonly #context: JobContext;
@@ -69,7 +69,7 @@ export class BatchWork implements JobWork {
     if (this.#encoder === null) {
       if (evaluation.run(sliceEndMs) === 'more') return this.#suspended();
       const { outcomes, errors } = this.#outcomesOf(evaluation);
-      // What is written at once may lie where it is sent from.
+      // An answer that is written at once may be written where it is sent from.
       const space = (length: number): Uint8Array => writer.space(requestId, length);
       if (!this.isLong) {
         (isJson ? jsonOfBatch : protoOfBatch)(outcomes, errors, space);

@@ -9,7 +9,7 @@ import type { CountedRequest, DecisionStats, EvaluatedRpc } from '../counts/deci
 import { type BoundEngine, EvaluatorLoan, type JobContext } from './job-context.ts';
 import type { Job, JobShard } from './job.ts';
 
-/** What every request states, however it arrived. */
+/** Fields that every request has, however it arrived. */
 export type JobHead = {
   readonly requestId: number;
   readonly scope: ScopeEntry;
@@ -18,7 +18,7 @@ export type JobHead = {
   readonly isDeadlineStated: boolean;
 };
 
-/** What one method does in its job. */
+/** The part of a job that is particular to one method. */
 export interface JobWork {
   /** Whether it is expected to take more than a slice. */
   readonly isLong: boolean;
@@ -41,7 +41,7 @@ export interface JobWork {
   ended?(): void;
 }
 
-/** A request in its worker: begins over the index that its shard has, lends evaluators, and says errors. */
+/** A request in its worker: begins over its shard's index, acquires evaluators, and answers errors. */
 export class EvaluationJob implements Job, CountedRequest {
   readonly requestId: number;
   readonly scope: ScopeEntry;
@@ -124,7 +124,7 @@ export class EvaluationJob implements Job, CountedRequest {
   }
 }
 
-/** What is evaluated, for whom it runs out of its budget. */
+/** The request under evaluation, for a report that it ran out of its budget. */
 export interface Asked {
   /** null where it cannot be asked again by itself. */
   refusedQuery(): RefusedQuery | null;
@@ -157,7 +157,7 @@ export function countRefusal(
   query: () => RefusedQuery | null,
 ): void {
   if (!(error instanceof AppError) || error.reason !== 'BUDGET_EXHAUSTED') return;
-  // As the evaluation said; many decisions in one have no relation in common.
+  // The relation that the evaluation named; many decisions in one have none in common.
   const { relation = '', limit } = error.metadata;
   stats.refused({ rpc, relation, limit: Number(limit), bound: 'evaluation', query });
 }

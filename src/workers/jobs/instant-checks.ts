@@ -15,8 +15,9 @@ const READS_MAX = 256;
  */
 const STEPS_MAX = 1_000;
 /**
- * What each Check of a shard refills, in steps: about what sending it to a worker would take of this thread. Over time no shard
- * takes more of the thread than twice what its Checks took without a replica, however expensive they are; at once, what it has saved.
+ * Steps that each Check of a shard refills: about the cost of sending it to a worker, on this thread. Over time no
+ * shard takes more of the thread than twice what its Checks took without a replica, however expensive they are; at
+ * once, what it has saved.
  */
 const STEPS_REFILLED = 100;
 const STEPS_SAVED_MAX = 20_000;
@@ -41,7 +42,7 @@ class StepBucket {
   }
 }
 
-/** What is remembered of one index under one model. */
+/** Shapes and steps of one index under one model. */
 type InstantAccount = {
   readonly shapes: Map<number, CheckShape>;
   readonly bucket: StepBucket;
@@ -65,7 +66,9 @@ export class CheckShape {
   }
 }
 
-/** `left`: to a worker. A shape: likewise, and to be notified if that answers, since nobody did yet. */
+/**
+ * `left`: to a worker. A shape: likewise, and the caller marks it as proven if the worker answers, since none has yet.
+ */
 export type InstantAnswer = 'allowed' | 'denied' | 'left' | CheckShape;
 
 /**

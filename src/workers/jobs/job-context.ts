@@ -23,7 +23,7 @@ import type { JobIndex } from './job.ts';
 /** Bytes of bodies that one thread decodes, and keeps decoded until they are answered: four of the longest by default. */
 const BYTES_MAX = 32 * 1024 * 1024;
 
-/** What the decoded bodies of one thread may take together. */
+/** Bound of the memory of the decoded bodies of one thread together. */
 export class DecodingMemory {
   #bytes = 0;
 
@@ -60,14 +60,14 @@ const FREE_SCANS_MAX = 4;
 const FREE_EVALUATORS_MAX = 4;
 
 /**
- * The engine bound to one index and one model, with the counters of the model's names. An evaluator
- * has one task at a time: one whose task was suspended is lent to it, and others take its place.
+ * The engine bound to one index and one model, with the counters of the model's names. An evaluator has one task at a
+ * time: it stays with a task that was suspended, and others are used instead.
  */
 export class BoundEngine {
   readonly model: NamespaceModel;
   /** By name ids, which the model pins for the life of the index. */
   readonly counters = new Map<number, PairCounter>();
-  /** For the next evaluation. */
+  /** The evaluator for the next evaluation. */
   evaluator: Evaluator;
   readonly #create: (hot?: HotEvaluator) => Evaluator;
   readonly #free: Evaluator[] = [];
@@ -128,7 +128,7 @@ export interface PairNames {
   relationText(index: number): string;
 }
 
-/** What the jobs of one worker share: where answers go, the scanners, evaluators per index. */
+/** Objects that the jobs of one worker share: the writer of answers, the scanners, evaluators per index. */
 export class JobContext {
   readonly writer: AnswerWriter;
   readonly stats: DecisionStats;
@@ -146,7 +146,7 @@ export class JobContext {
   readonly batchItemsMax: number;
   readonly #freeScans: BatchScan[] = [];
   readonly #evaluatorOptions: EvaluatorOptions;
-  /** Of all evaluators of this thread. */
+  /** Scratch memory of all evaluators of this thread. */
   readonly #scratch = new HotScratch();
   readonly #bound = new WeakMap<TupleReader, BoundEngine[]>();
 
@@ -163,7 +163,7 @@ export class JobContext {
     this.#evaluatorOptions = options.evaluator;
   }
 
-  /** Lends scanners to one batch, until `giveScan`. */
+  /** Acquires scanners for one batch, until `giveScan`. */
   takeScan(): BatchScan {
     return this.#freeScans.pop() ?? new BatchScan(this.batchItemsMax);
   }
@@ -227,7 +227,7 @@ export class JobContext {
     return found;
   }
 
-  /** Of names without ids; texts are made where the model may say that they are unknown. */
+  /** The counter of names without ids; texts are made only where a typed model may lack the names. */
   #counterOutside({ model }: BoundEngine, names: PairNames, index: number): PairCounter {
     if (!isTyped(model)) return this.stats.other;
     return this.stats.counter(model, names.namespaceText(index), names.relationText(index));

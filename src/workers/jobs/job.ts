@@ -6,7 +6,10 @@ import type { AppError } from '../../shared/app-error.ts';
 
 /** The index of a shard as jobs read it. */
 export interface JobIndex {
-  /** Stands as long as an evaluation over it has begun; afterwards it may be another one, and this one of another shard. */
+  /**
+   * Stays the same while an evaluation over it is under way; afterwards it may be another one, and this one another
+   * shard's.
+   */
   readonly reader: TupleReader;
 }
 
@@ -14,11 +17,11 @@ export interface JobIndex {
 export interface JobShard {
   /** Only while loaded. Errors: throws otherwise. */
   readonly index: JobIndex;
-  /** Where that index stands. */
+  /** The revision of that index. */
   readonly position: Revision;
 }
 
-/** What a read asks of the revision that answers it. */
+/** The demands of a read on the revision that answers it. */
 export type Demand = {
   readonly scope: Pick<ScopeEntry, 'epoch' | 'settingsVersion' | 'forkId'>;
   readonly minRevision: number;

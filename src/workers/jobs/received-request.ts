@@ -39,7 +39,7 @@ export class ReceivedRequest implements JobHead {
   readonly method: RawMethod;
   readonly isJson: boolean;
   readonly source: BatchBodies;
-  /** Once read: what it asks, where no scanner took it; null: `fields` says where that stands in `source`. */
+  /** The decoded request, once read and if no scanner took it; null: `fields` has its positions in `source`. */
   decoded: DecodedRequest | null = null;
   readonly #context: JobContext;
   readonly #start: number;
@@ -81,7 +81,7 @@ export class ReceivedRequest implements JobHead {
     return this.bytes > SHORT_BYTES_MAX;
   }
 
-  /** Where a scanner found what it asks: of a short request valid until the next scan. */
+  /** Positions that a scanner found; those of a short request are valid until the next scan. */
   get fields(): RawFields {
     return (this.#scan ?? this.#context).fields;
   }
@@ -95,7 +95,7 @@ export class ReceivedRequest implements JobHead {
     if (this.#steps === null) {
       const isScanned = this.#scanned(sliceEndMs);
       if (isScanned === null) return false;
-      // What is beyond ASCII, or of another scope, is looked at once more.
+      // A body that is not ASCII, or of another scope, is checked once more.
       if (isScanned && this.#isScopeScanned()) {
         if (this.#scan !== null) this.#state = 'kept';
         return true;

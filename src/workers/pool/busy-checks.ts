@@ -11,7 +11,7 @@ type PutOff = { untilSample: number; samples: number };
 /** Which shards are asked single Checks all the time. What is not costs an addition a Check, and nothing a sample. */
 export class BusyChecks {
   readonly #checksMin: number;
-  /** Of those with enough Checks in this sample. */
+  /** Shards with enough Checks in this sample. */
   #reached: ShardQueue[] = [];
   readonly #streaks = new Map<ShardQueue, Streak>();
   readonly #putOff = new WeakMap<ShardQueue, PutOff>();

@@ -1,6 +1,6 @@
 import type { FsckStats } from '../../protocol/messages.ts';
 
-/** What comparisons of indexes have counted; see FsckStats. */
+/** Counts of comparisons of indexes; see FsckStats. */
 export type FsckTotals = Omit<FsckStats, 'ageMs'>;
 
 /** Sums up what the workers count as they compare their indexes with what is stored. */
@@ -11,7 +11,7 @@ export class FsckCounter {
     this.#totals = sumOf(this.#totals, stats, 1);
   }
 
-  /** What is counted until `work` has ended. */
+  /** Counts from now until `work` has ended. */
   async during(work: () => Promise<unknown>): Promise<FsckTotals> {
     const before = this.#totals;
     await work();
@@ -19,7 +19,7 @@ export class FsckCounter {
   }
 }
 
-/** Adds one to the other, or takes it away. */
+/** Adds one to the other, or subtracts it. */
 function sumOf(one: FsckTotals, other: FsckTotals, sign: 1 | -1): FsckTotals {
   return {
     shards: one.shards + sign * other.shards,

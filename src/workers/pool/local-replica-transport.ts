@@ -10,8 +10,8 @@ import type { SlotEvents, SlotTransport } from '../slot/slot-transport.ts';
 export type LocalReplicaTransportOptions = Omit<LocalReplicaOptions, 'post' | 'onFailed'>;
 
 /**
- * One life of the replicas on this thread, as its slot sees it: a worker that is notified what others are reported, and is asked
- * by a call instead of a message. Whatever goes wrong in it ends this life and nothing else.
+ * One life of the replicas on this thread, as its slot sees it. It gets the control messages that workers get, and is
+ * asked by a call instead of a message. An error in it ends this life and nothing else.
  */
 export class LocalReplicaTransport implements SlotTransport {
   readonly #options: LocalReplicaTransportOptions;
@@ -22,7 +22,7 @@ export class LocalReplicaTransport implements SlotTransport {
     this.#options = options;
   }
 
-  /** For tests. */
+  /** The replicas, for tests. */
   get localReplicas(): LocalReplica | null {
     return this.#localReplicas;
   }

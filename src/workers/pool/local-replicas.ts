@@ -14,7 +14,7 @@ import type { ReplicatedShard } from './replicated-shard.ts';
 /** Shards with a replica on the gateway's thread, and what became of their single Checks since the start. */
 export type LocalReplicaFigures = {
   readonly shards: number;
-  /** Of their indexes and what is remembered beside them. */
+  /** Bytes of their indexes and of the caches beside them. */
   readonly indexBytes: number;
   readonly answered: number;
   /** To workers. */
@@ -67,7 +67,7 @@ export class LocalReplicas {
     );
   }
 
-  /** What became of the Checks that they were asked, of `shards` shards. */
+  /** Outcomes of the Checks that they were asked, and the count of `shards`. */
   figures(shards: number): LocalReplicaFigures {
     const { indexBytes } = this;
     return { shards, indexBytes, answered: this.#answered, left: this.#left };

@@ -5,7 +5,7 @@ import { AppError } from '../../shared/app-error.ts';
 import { ParsedRequest } from '../queues/pending-request.ts';
 import type { ShardQueue } from '../queues/shard-queue.ts';
 
-/** What a query asks, and of whom. */
+/** A query with its scope. */
 export type ParsedCall = {
   readonly requestId: number;
   readonly queue: ShardQueue;

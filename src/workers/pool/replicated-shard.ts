@@ -49,7 +49,7 @@ export class ReplicatedShard {
     this.queues = [owner, ...slots.map((slot) => new ShardQueue(projectId, tenantId, slot))];
   }
 
-  /** Where there is a replica. */
+  /** The slots that have a replica. */
   get slots(): readonly number[] {
     const slots = this.queues.map(({ slot }) => slot);
     return this.localReplicas === null ? slots : [...slots, this.localReplicas];

@@ -5,7 +5,7 @@ import type { WorkerSlot } from '../slot/worker-slot.ts';
 import type { BusyChecks } from './busy-checks.ts';
 import type { ReplicatedShard } from './replicated-shard.ts';
 
-/** What becomes of a shard; `localReplicas`: it got a replica on this thread, or lost it. */
+/** A change in the replication of a shard; `localReplicas`: it got a replica on this thread, or lost it. */
 export type ReplicationEvent = {
   readonly event: 'shard_spread' | 'shard_gathered';
   readonly isLocalReplica: boolean;
@@ -98,7 +98,7 @@ export class ReplicatedShards {
     }
     if (replicated.localReplicas === null) return null;
     replicated.checks += 1;
-    // A message that it has not heard may say that it is of another history.
+    // A message that it has not got yet may name another history.
     return replicated.state === 'open' && this.#localReplicas.isReported ? replicated : null;
   }
 
@@ -126,7 +126,10 @@ export class ReplicatedShards {
     replicated.state = 'ending';
   }
 
-  /** Forgets one that was ended, not before the owner has all that was shown, and replicas have answered what they were asked: they say until then. */
+  /**
+   * Forgets one that was ended, once the owner has all that was shown and replicas have no pending request: they show
+   * until then.
+   */
   forget(replicated: ReplicatedShard): void {
     const [owner, ...others] = replicated.queues;
     if (owner === undefined || others.some(({ pendingCount }) => pendingCount > 0)) return;
@@ -155,7 +158,9 @@ export class ReplicatedShards {
     }
   }
 
-  /** The next worker of a slot is there, and asks for what still waits: it must say what it shows like the one before. */
+  /**
+   * The next worker of a slot is there, and gets what still waits: it must publish what it shows like the one before.
+   */
   ready(slot: number): void {
     for (const replicated of this.#shards.values()) {
       const queue = replicated.queues.find((one) => one.slot === slot);

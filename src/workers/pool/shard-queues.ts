@@ -24,7 +24,7 @@ export class ShardQueues {
     return this.#queues.get(key.projectId)?.get(key.tenantId);
   }
 
-  /** As `find`; made where there is none. Hot. */
+  /** Finds the queue of a shard, or makes it. Hot. */
   of(key: ShardKey): ShardQueue {
     const known = this.#queues.get(key.projectId)?.get(key.tenantId);
     if (known !== undefined) return known;
@@ -55,7 +55,7 @@ export class ShardQueues {
       }
       if (tenants.size === 0) this.#queues.delete(projectId);
     }
-    // Where most of them are busy they are not all looked at for each new one.
+    // While most of them are busy, they are not all visited for each new one.
     this.#countMax = Math.max(SHARD_QUEUES_MAX, this.#count * 2);
   }
 }

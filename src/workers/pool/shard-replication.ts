@@ -14,7 +14,7 @@ const BUSY_SAMPLES = 5;
 const FREE_MAX = 0.5;
 /** A replica's index must fit beside what its worker holds, with what evaluators will remember. */
 const CAPACITY_FACTOR = 1.25;
-/** What one shard may take of all workers together, in workers, before one of them would do. */
+/** Load of one shard on all workers together, in workers, below which one of them suffices. */
 const IDLE_MAX = 0.6;
 const IDLE_SAMPLES = 300;
 const LOCAL_REPLICA_IDLE_SAMPLES = 100;
@@ -26,7 +26,7 @@ export type ReplicationOptions = {
   readonly workersMax: number;
   /** Bound of the indexes of one worker. */
   readonly indexBytesMax: number;
-  /** How often it is looked at, ms. */
+  /** Time between two samples, ms. */
   readonly sampleMs?: number | undefined;
   /** Samples in a row before a shard is replicated, and before it is gathered again. */
   readonly busySamples?: number | undefined;
@@ -35,7 +35,7 @@ export type ReplicationOptions = {
   readonly localReplicas?: LocalReplicaPlacement | undefined;
 };
 
-/** Of the slot behind those of the workers, whose replicas live on this thread. */
+/** The slot behind those of the workers, whose replicas live on this thread. */
 export type LocalReplicaPlacement = {
   /** Bound of their indexes together. */
   readonly indexBytesMax: number;
@@ -46,9 +46,10 @@ export type LocalReplicaPlacement = {
 type Busy = { queue: ShardQueue; samples: number };
 
 /**
- * Lets several workers answer for a shard whose owner cannot keep up, each from a replica of its index. A shard is replicated once
- * most of what its owner has to do is that shard's, and others have time and room for its index; it is gathered again once one worker would do.
- * How fresh an answer is does not depend on who gives it: every read carries its minRevision, and no less than what any replica has shown.
+ * Lets several workers answer for a shard whose owner cannot keep up, each from a replica of its index. A shard is
+ * replicated once it is most of its owner's work, and others have time and memory for its index. It is gathered again
+ * once one worker suffices. How fresh an answer is does not depend on the worker: every read carries its minRevision,
+ * at least the newest revision that any replica has shown.
  */
 export class ShardReplication {
   readonly shards: ReplicatedShards;
@@ -60,7 +61,7 @@ export class ShardReplication {
   readonly #busy: (Busy | undefined)[] = [];
   readonly #localReplicas: WorkerSlot | null;
   readonly #busyChecks: BusyChecks;
-  /** Of one sample. */
+  /** Checks of one sample that make a shard a busy one. */
   readonly #checksMin: number;
   #timer: NodeJS.Timeout | null = null;
 
@@ -92,7 +93,7 @@ export class ShardReplication {
     this.#timer = null;
   }
 
-  /** A worker says what it holds. */
+  /** Takes in the statistics of a worker. */
   report(slot: number, stats: WorkerStats): void {
     this.#indexBytes[slot] = stats.indexBytes;
     if (stats.recentShards !== undefined) this.#recent[slot] = stats.recentShards;
@@ -185,7 +186,7 @@ export class ShardReplication {
     return this.#options.indexBytesMax - (this.#indexBytes[slot] ?? this.#options.indexBytesMax);
   }
 
-  /** Ends what is no longer needed, and forgets it once nobody can notify the difference. */
+  /** Ends a replication that is no longer needed, and forgets it once no caller can see the difference. */
   #settle(replicated: ReplicatedShard, used: readonly number[]): void {
     const { idleSamples = IDLE_SAMPLES } = this.#options;
     if (replicated.state === 'open') {

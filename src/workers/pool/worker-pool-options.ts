@@ -33,7 +33,7 @@ export type WorkerPoolOptions = {
   readonly queueBytesMax: number;
   /** A request was refused with QUEUE_FULL. */
   readonly onRefused?: ((bound: QueueBound) => void) | undefined;
-  /** An evaluation or a batch ran out of its read budget; some of those of a project are notified of. */
+  /** Called for some of a project's evaluations and batches that ran out of their read budget. */
   readonly onBudgetRefused?:
     | ((refusal: BudgetRefusal, origin: CallOrigin | undefined) => void)
     | undefined;
@@ -52,6 +52,6 @@ export type WorkerPoolOptions = {
     | undefined;
   /** How far shards are replicated that one worker cannot answer for; absent: not at all. */
   readonly replication?: ReplicationOptions | undefined;
-  /** Where stages are measured. */
+  /** The stages that are measured; absent: none are. */
   readonly stages?: BatchStages | undefined;
 };

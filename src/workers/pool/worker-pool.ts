@@ -33,12 +33,12 @@ import type { WorkerPoolOptions } from './worker-pool-options.ts';
 
 /** The decision side of one instance: a ShardClient with a life. Each step is idempotent. */
 export interface WorkerPool extends ShardClient {
-  /** Resolves when every worker said hello. Errors: rejects with the cause when one cannot start. */
+  /** Resolves when every worker sent hello. Errors: rejects with the cause when one cannot start. */
   start(): Promise<void>;
   readonly isReady: boolean;
   /** Shards that several workers answer for. */
   readonly replicatedCount: number;
-  /** Of replicas on this thread. */
+  /** Figures of the replicas on this thread. */
   readonly localReplicas: LocalReplicaFigures;
   /** Loads a shard before anybody asks; resolves when it is there, or could not be loaded. */
   warm(shard: ShardKey): Promise<void>;
@@ -65,7 +65,7 @@ const ALLOWED: RawAnswer = { kind: 'allowed' };
 const DENIED: RawAnswer = { kind: 'denied' };
 
 class SlotPool implements WorkerPool {
-  /** Of the workers. */
+  /** The slots of the workers. */
   readonly #slots: readonly WorkerSlot[];
   /** On this thread; null: there are none. */
   readonly #replicas: LocalReplicas | null = null;
@@ -126,7 +126,7 @@ class SlotPool implements WorkerPool {
     this.#holders = new ShardHolders(holders, this.#slots, this.#queues, this.#replicated);
   }
 
-  /** What slots report, counted here and handed on. */
+  /** Callbacks for the reports of slots, which are counted here and handed on. */
   #reportsTo(options: WorkerPoolOptions, refused: RefusedRequests) {
     return {
       onStats: (slot: number, stats: WorkerStats) => {

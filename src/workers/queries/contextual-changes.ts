@@ -4,7 +4,7 @@ import type { AuthzReason } from '../../model/reasons.ts';
 import type { RelationTuple, TupleChange } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
 
-/** Where requests of every kind have them. */
+/** The field of contextual tuples in requests of every kind. */
 const FIELD = 'scope.contextual_tuples';
 
 /**

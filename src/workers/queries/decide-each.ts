@@ -7,11 +7,11 @@ import type { QueryGround } from './query-spec.ts';
 export interface DecisionSource<Decision> {
   /** Begins the next one; undefined after the last. */
   next(): EvaluationTask<Decision> | undefined;
-  /** Notified of the decision of the one that began last. */
+  /** Called with the decision of the one that began last. */
   decided(decision: Decision): void;
 }
 
-/** Decisions between two looks at the clock, where none of them takes long. */
+/** Decisions between two clock reads, where none of them takes long. */
 const DECISIONS_PER_CLOCK_LOOK = 16;
 
 /**

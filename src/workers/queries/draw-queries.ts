@@ -54,7 +54,7 @@ export class SeededRandom {
 
 /** Objects, and users, of which the queries of one call are made, at most. */
 const POOL_MAX = 2_048;
-/** Entities between two looks at the clock. */
+/** Entities between two clock reads. */
 const ENTITIES_PER_STEP = 4_096;
 const QUERIES_PER_STEP = 16;
 /** Subjects of a node, and nodes of an object, among which a walk chooses. */
@@ -111,7 +111,7 @@ class DrawTask implements EvaluationTask<readonly UserQuery[]> {
     return this.#drawn;
   }
 
-  /** Looks at some more entities; false once it has seen all. */
+  /** Reads some more entities; false once it has seen all. */
   #collect(): boolean {
     const namespace = this.#namespaces[0];
     if (namespace === undefined) return false;

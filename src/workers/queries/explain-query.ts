@@ -23,7 +23,7 @@ function startExplainQuery(
   const held = contextual.map((tuple) => ({ op: 'insert' as const, tuple }));
   const explained = {
     evaluator,
-    // The request's tuples stand above what is stored, so a remedy counts only where they leave it to.
+    // The request's tuples take precedence over what is stored, so a remedy counts only where they allow it.
     withTuple: (tuple: (typeof contextual)[number]) =>
       ground.over([{ op: 'insert', tuple }, ...held]),
     model,

@@ -24,7 +24,7 @@ export function isUnknown(
   throw unknownError(model, missing, `${field}${missing}`, namespace, relation);
 }
 
-/** Looks at the names of a list of relations. Errors: RELATION_UNKNOWN, as of `isUnknown`. O(relations). */
+/** Checks the names of a list of relations. Errors: RELATION_UNKNOWN, by `isUnknown`. O(relations). */
 export function checkNamed(
   ground: QueryGround,
   namespace: string,

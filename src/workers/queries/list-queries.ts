@@ -119,7 +119,7 @@ export const filterObjectsQuery: QuerySpec<'filterObjects'> = {
 /** Ids that travel in one message: the clone of a longer list would stop everybody. */
 const SUBJECTS_PER_PART = 4_096;
 
-/** Who holds a relation on an object. */
+/** Lists the subjects that hold a relation on an object. */
 export const listSubjectsQuery: QuerySpec<'listSubjects'> = {
   rpc: 'ListSubjects',
   isLong: () => true,
@@ -132,7 +132,7 @@ export const listSubjectsQuery: QuerySpec<'listSubjects'> = {
   parts: partsOf,
 };
 
-/** Each list in pieces side by side; what is said of everybody else stands in every part. */
+/** Splits each list into pieces side by side; every part has the entry for everybody else. */
 function partsOf(list: SubjectList): readonly SubjectList[] {
   const { userIds, excludedUserIds, undecidedUserIds } = list;
   const longest = Math.max(userIds.length, excludedUserIds.length, undecidedUserIds.length);

@@ -8,7 +8,7 @@ import { DecideEach } from './decide-each.ts';
 import { checkNamed } from './known-relation.ts';
 import type { QueryGround, QuerySpec } from './query-spec.ts';
 
-/** The relations that a subject holds on an object: of each what Check says. */
+/** Lists the relations that a subject holds on an object: of each the decision of Check. */
 export const listRelationsQuery: QuerySpec<'listRelations'> = {
   rpc: 'ListRelations',
   isLong: () => true,

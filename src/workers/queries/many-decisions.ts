@@ -7,15 +7,15 @@ import { countRefusal } from '../jobs/evaluation-job.ts';
 import { isUnknown } from './known-relation.ts';
 import type { Decider, QueryGround } from './query-spec.ts';
 
-/** Items between two looks at the clock: each looks at it itself where it takes long. */
+/** Items between two clock reads: each reads it itself where it takes long. */
 const ITEMS_PER_CLOCK_LOOK = 8;
 
-/** What is asked of many queries together. */
+/** Queries that are decided together. */
 export type ManyQueries = {
   /** Under which reads, backstops and errors of items are counted. */
   readonly rpc: QueryRpc;
   readonly items: readonly BatchedQuery[];
-  /** Of items without one of their own. */
+  /** Context of items without one of their own. */
   readonly contextJson: string;
   /** Whether usersets are asked about exactly: CheckQuery. */
   readonly isExact?: boolean | undefined;
@@ -25,7 +25,7 @@ export type ManyQueries = {
 
 /**
  * The decisions of many queries over one revision and one `now`. Each has a read budget of its own, and all
- * together that of a BatchCheck, after which those not reached say so. An item that cannot be decided fails alone.
+ * together that of a BatchCheck, after which the items not reached get its error. An item that cannot be decided fails alone.
  */
 export class ManyDecisions implements EvaluationTask<readonly ItemDecision[]> {
   readonly #decider: Decider;

@@ -9,8 +9,8 @@ import { AppError } from '../../shared/app-error.ts';
 import type { QueryGround, QuerySpec } from './query-spec.ts';
 
 /**
- * How many reads a query takes where nothing is remembered of those before it: the general evaluation looks at
- * no memberships. Counted nowhere: an operator asks, and not the project's callers.
+ * How many reads a query takes where nothing is remembered of those before it: the general evaluation reads no cached
+ * memberships. Counted nowhere, as an operator asks and no caller of the project.
  */
 export const measureReadsQuery: QuerySpec<'measureReads'> = {
   isLong: () => true,

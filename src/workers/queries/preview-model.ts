@@ -32,7 +32,7 @@ class PreviewTask implements EvaluationTask<Uint8Array> {
   #answered = 0;
   #reads = 0;
   #task: EvaluationTask<Value> | null = null;
-  /** Of the query at hand under the model in force; null: it was not asked yet. */
+  /** The decision of the current query under the model in force; null: not asked yet. */
   #allowedBefore: boolean | null = null;
 
   constructor(ground: QueryGround, { modelJson, queries }: QueryArgs['previewModel']) {

@@ -11,7 +11,7 @@ import type { JobContext } from '../jobs/job-context.ts';
 /** Decides one query at a time. */
 export type Decider = Pick<GeneralEvaluator, 'startCheck' | 'startDecision'>;
 
-/** What a query is evaluated over: one index at one revision, with the request's tuples laid over it. */
+/** Ground of a query: one index at one revision, with the request's tuples laid over it. */
 export type QueryGround = {
   /** Over the reader that has the request's tuples, which is `evaluator.reader`. */
   readonly evaluator: GeneralEvaluator;

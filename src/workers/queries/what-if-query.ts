@@ -22,7 +22,7 @@ class WhatIfTask implements EvaluationTask<readonly ItemChange[]> {
     const { updates, queries: items, contextual, context: contextJson, isExact } = args;
     const asked = { rpc: 'WhatIf', items, contextJson, isExact, isDecision: false } as const;
     this.#before = new ManyDecisions(ground.decider, ground, asked);
-    // As it would be in a later request with the same contextual tuples: they stand above what was written.
+    // The decision of a later request with the same contextual tuples: they take precedence over what was written.
     const held = contextualChanges(ground.model, contextual);
     this.#after = new ManyDecisions(ground.over([...updates, ...held]), ground, asked);
   }

@@ -22,7 +22,7 @@ import { QUERIES } from './query-kinds.ts';
 import { runQuery, startQuery } from './run-query.ts';
 
 const DESC = QUERY_METHODS.queryCheck.answer;
-/** By format and what they say: sixteen at most. */
+/** Encoded answers by format and content: sixteen at most. */
 const encodedChecks = new Map<string, EncodedAnswer>();
 
 /** The answer to a Check of gatehouse.v1, encoded once for each that there is. Its bytes are for reading. */

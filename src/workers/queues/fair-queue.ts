@@ -3,7 +3,7 @@ import { FairRound } from './fair-round.ts';
 import type { PendingRequest, ShardLine } from './shard-queue.ts';
 
 const BATCH_REQUESTS_MAX = 512;
-/** Of the small requests of a message, and of its large ones. */
+/** Bytes of the small requests of a message, and of its large ones. */
 const BATCH_BYTES_MAX = 1024 * 1024;
 /**
  * Bytes of large requests of one shard that its worker has at once: what keeps it busy, no more. The others wait here,
@@ -31,7 +31,7 @@ export class FairQueue {
     else if (!this.#held.has(line)) this.#large.enter(line);
   }
 
-  /** What goes into the next message, marked as sent: at most 512 requests, and 1 MiB of small and of large ones. */
+  /** The next message, marked as sent: at most 512 requests, and 1 MiB of small and of large ones. */
   take(): PendingRequest[] {
     const taken: PendingRequest[] = [];
     this.#takeFrom(this.#small, taken);
@@ -69,7 +69,7 @@ export class FairQueue {
     }
   }
 
-  /** The worker has answered `request`, or was notified to forget it; true if more may be sent for that. */
+  /** The worker has answered `request`, or was sent its cancel; returns true if more may be sent for that. */
   answered(request: PendingRequest): boolean {
     const line = request.shard.lineOf(request.bytes);
     line.sentBytes -= request.bytes;

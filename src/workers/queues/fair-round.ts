@@ -1,6 +1,6 @@
 import type { ShardLine } from './shard-queue.ts';
 
-/** What a line may send in its turn: some 180 Checks, or a part of the credit for a large batch. */
+/** Bytes that a line may send in its turn: some 180 Checks, or a part of the credit for a large batch. */
 const TURN_BYTES = 64 * 1024;
 
 /**

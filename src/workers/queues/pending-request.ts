@@ -103,7 +103,7 @@ function bytesOf(value: unknown): number {
   return bytes;
 }
 
-/** For JSON, which has no bigint: expiry times. */
+/** Converts a value for JSON, which has no bigint: expiry times. */
 function plainValue(_key: string, value: unknown): unknown {
   return typeof value === 'bigint' ? String(value) : value;
 }

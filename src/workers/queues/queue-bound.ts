@@ -25,7 +25,7 @@ const MESSAGES: Readonly<Record<QueueBound, string>> = {
   deadline: 'the queue of this tenant is longer than the time that the request has',
 };
 
-/** The QUEUE_FULL of a request for which there is no room; its metadata name the bound. */
+/** The QUEUE_FULL of a request that exceeds a bound; its metadata name the bound. */
 export function refusalOf(bound: QueueBound): AppError {
   return new AppError<AuthzReason>('QUEUE_FULL', MESSAGES[bound], { bound });
 }

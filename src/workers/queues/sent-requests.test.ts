@@ -24,7 +24,7 @@ const idsOf = (requests: readonly PendingRequest[]): number[] =>
 
 test('says what a Map says, whatever is added and taken away', () => {
   const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
-  // Few residues and a few ids beyond 32 bits, so that places collide and searches go round the end.
+  // Few residues and a few ids beyond 32 bits, so that slots collide and searches go round the end.
   const id = fc
     .tuple(fc.nat(6), fc.constantFrom(0, 3, 1_021, 1_022, 1_023, 2 ** 32 + 1_023, 2 ** 40))
     .map(([turn, base]) => turn * 1_024 + base);

@@ -4,10 +4,10 @@ const FIRST_CAPACITY = 1_024;
 
 /**
  * Requests that a worker has, by id. An open-addressed table that stays one array: a Map whose entries come and go is
- * rehashed every few dozen of them, and V8 leaves in each table a pointer to the next one. Once a table lies in the old
- * generation (after any full collection under load) each of its successors is kept, with the requests that it held, until
- * the next full collection, which begins it anew: that was 600 bytes promoted for each Check. Capacity is at least
- * twice what it holds, and is not released: 8 bytes a place. O(1), ids being mostly consecutive.
+ * rehashed every few dozen of them, and V8 leaves in each table a pointer to the next one. Once a table is in the old
+ * generation (after any full collection under load) each of its successors is kept, with the requests that it held,
+ * until the next full collection, which begins it anew: that was 600 bytes promoted for each Check. Capacity is at
+ * least twice what it holds, and is not released: 8 bytes a slot. O(1), ids being mostly consecutive.
  */
 export class SentRequests {
   #places: (PendingRequest | null)[] = emptyPlaces(FIRST_CAPACITY);
@@ -54,7 +54,7 @@ export class SentRequests {
     return this.#places.filter((request) => request !== null);
   }
 
-  /** The place of `id`, or the free one where it would be put. */
+  /** The slot of `id`, or the free one where it would be put. */
   #find(id: number): number {
     const places = this.#places;
     const mask = this.#mask;

@@ -21,7 +21,7 @@ export interface PendingRequest {
 /** Requests of more bytes than this wait in a line of their own, as in the worker they are evaluated in slices. */
 export const LARGE_REQUEST_BYTES = 16 * 1024;
 
-/** What the gateway knows of one shard that has requests in flight. */
+/** The gateway's state of one shard that has requests in flight. */
 export class ShardQueue {
   readonly projectId: string;
   readonly tenantId: string;
@@ -30,7 +30,7 @@ export class ShardQueue {
   pendingCount = 0;
   /** Their bytes. */
   pendingBytes = 0;
-  /** Of the last read. */
+  /** Epoch of the last read. */
   epoch = 0;
   /** Single Checks of one sample, and of which: kept by BusyChecks. */
   checks = 0;
@@ -60,7 +60,7 @@ export class ShardLine {
   sentBytes = 0;
   #waiting: (PendingRequest | null)[] = [];
   #head = 0;
-  /** Of those that wait, answered already as their callers have gone or their time ended. */
+  /** Requests among the waiting ones that are answered already, as their callers have gone or their time ended. */
   #goneCount = 0;
   #goneBytes = 0;
   #probe: PendingRequest | null = null;
@@ -97,7 +97,7 @@ export class ShardLine {
     }
   }
 
-  /** Takes away what `front` gave. */
+  /** Removes the result of `front`. */
   shift(): void {
     // It may be large, and is not kept until the others have gone.
     this.#waiting[this.#head] = null;
@@ -132,9 +132,10 @@ export class ShardLine {
   }
 
   /**
-   * Whether a request behind `pendingBytes` would wait longer than `timeLeftMs`, as the last one that reported did, or its
-   * share of that where it stood behind more, or as one does that stands behind no more. While nobody waits to say, it is not refused but says
-   * itself. O(1).
+   * Whether a request behind `pendingBytes` would wait longer than `timeLeftMs`, by the waits of two others. One is
+   * the last request that was measured, whose wait counts in part if it was behind more bytes. The other is the one
+   * being measured, if it is behind no more. While none is being measured, the request is not refused, and measures
+   * the wait itself. O(1).
    */
   isTooLong(pendingBytes: number, timeLeftMs: number, nowMs: number): boolean {
     if (!this.isWaitKnown(pendingBytes)) return false;
@@ -146,7 +147,7 @@ export class ShardLine {
     return this.#lastWaitMs * share > timeLeftMs;
   }
 
-  /** Those that wait, in order. O(waiting). */
+  /** The waiting requests, in order. O(waiting). */
   waiting(): PendingRequest[] {
     return this.#waiting.filter((request) => request?.state === 'queued') as PendingRequest[];
   }
@@ -160,5 +161,5 @@ export class ShardLine {
 }
 
 const GONE_BYTES_MAX = 1024 * 1024;
-/** Behind fewer bytes nobody waits long, and what one waited says little of the next. */
+/** Behind fewer bytes no request waits long, and the wait of one predicts little for the next. */
 const PROBE_AHEAD_BYTES_MIN = 32 * 1024;

@@ -6,14 +6,14 @@ import { SentRequests } from './sent-requests.ts';
 import type { PendingRequest, ShardQueue } from './shard-queue.ts';
 
 /**
- * The part of its time that a request may wait, by what others waited lately: the rest is for the way, and as what
- * was given up at its deadline says too little.
+ * The part of its time that a request may wait, by the recent waits of others. The rest is for the way, and because
+ * requests that were given up at their deadline predict too little.
  */
 const WAIT_SHARE_MAX = 0.75;
 
 /** The requests of one slot that have no answer yet, queued or held by the worker: how many there may be, and what is counted of each until it ends. */
 export class SlotRequests {
-  /** Those that the worker has. */
+  /** Requests that the worker has. */
   readonly sent = new SentRequests();
   readonly #limits: SlotLimits;
   readonly #clock: Clock;
@@ -33,7 +33,7 @@ export class SlotRequests {
     return this.#count;
   }
 
-  /** The bound that leaves no room for a request of `bytes`; null: none. Without `shard` only those of the worker. */
+  /** The bound that a request of `bytes` would exceed; null: none. Without `shard` only those of the worker. */
   boundReached(
     shard: ShardQueue | undefined,
     bytes: number,
@@ -56,7 +56,7 @@ export class SlotRequests {
     return null;
   }
 
-  /** Takes one of state `queued`, for which there is room. Hot. */
+  /** Adds a request of state `queued` that is within the bounds. Hot. */
   add(request: PendingRequest): void {
     const { shard, bytes } = request;
     this.#count += 1;
@@ -66,7 +66,7 @@ export class SlotRequests {
     shard.pendingBytes += bytes;
   }
 
-  /** What goes into the next batch, sent from now on. */
+  /** The requests of the next batch, sent from now on. */
   take(): PendingRequest[] {
     const requests = this.#queue.take();
     for (const request of requests) this.sent.add(request);
@@ -98,7 +98,7 @@ export class SlotRequests {
     return isMoreAllowed;
   }
 
-  /** Those that the worker does not have yet. O(waiting). */
+  /** Requests that the worker does not have yet. O(waiting). */
   waiting(): PendingRequest[] {
     return this.#queue.waiting();
   }

@@ -8,7 +8,7 @@ const JSON_DENIED = utf8.encode('{"allowed":false,"error":""}');
 const JSON_END = utf8.encode(']}');
 const COMMA = 0x2c;
 
-/** Where an encoder of `length` bytes writes; what lies there is overwritten. */
+/** Memory into which an encoder writes `length` bytes; what it holds is overwritten. */
 export type Space = (length: number) => Uint8Array;
 
 const newBytes: Space = (length) => new Uint8Array(length);
@@ -16,7 +16,7 @@ const newBytes: Space = (length) => new Uint8Array(length);
 const OUTCOME_ALLOWED = 1;
 const OUTCOME_ERROR = 2;
 
-/** Items between two looks at the clock. */
+/** Items between two clock reads. */
 const ITEMS_PER_CLOCK_LOOK = 256;
 const TAG_FIRST_MESSAGE = 0x0a; // field 1, length-delimited
 const TAG_ALLOWED = 0x08; // field 1, varint
@@ -194,12 +194,12 @@ const JSON_LIST_END = utf8.encode(']}');
 const IDS_PER_CLOCK_LOOK = 256;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
-/** Of an id in either form: each byte escaped, two quotes and a comma; tag and length take less. */
+/** Bytes of an id in either form at most: each byte escaped, two quotes and a comma; tag and length take less. */
 const ID_CAPACITY = 6 * ENTITY_ID_BYTES_MAX + 3;
 const CAPACITY_FIRST = 32 * 1024;
 const strictUtf8 = new TextDecoder();
 
-/** What has the ids of entities. */
+/** A reader of the ids of entities. */
 export type EntityIds = Pick<TupleReader, 'readEntityId'>;
 
 /** Memory of the answer that ended last, for the next one. */
@@ -249,7 +249,7 @@ export class ListEncoder {
     return 'done';
   }
 
-  /** Only after `run` said 'done'. To be copied at once, unless `isLarge`: then a buffer of its own. */
+  /** The encoded body, once `run` returned 'done'. To be copied at once, unless `isLarge`: then a buffer of its own. */
   body(isLarge: (bytes: number) => boolean): Uint8Array<ArrayBuffer> {
     const bytes = this.#bytes;
     if (bytes.length <= SPARE_MAX) spare = bytes;
@@ -270,7 +270,7 @@ export class ListEncoder {
     this.#at = end + 1;
   }
 
-  /** Seldom: an id with a character that JSON escapes, which lies from `start` to `end`. */
+  /** Escapes an id from `start` to `end` that has a character which JSON escapes. Seldom. */
   #addEscaped(start: number, end: number): void {
     const text = JSON.stringify(strictUtf8.decode(this.#bytes.subarray(start, end)));
     const escaped = utf8.encode(text);

@@ -34,10 +34,10 @@ const names = Uint32Array.from({ length: (DEPTH_MAX + 1) * MEMBERS_MAX * 2 });
 let hasInner = false;
 
 /**
- * Notes in `fields` where the context of a query stands, an object. False for one that needs thought, or is none. A scan
- * without a value: what it takes `JSON.parse` takes, and gives what the general path gives. So no escapes, no name
- * twice, no number that is -0 or beyond what is written with 24 characters, nothing deep or long. The body is well-formed UTF-8.
- * Hot: O(bytes), and the square of the members of one object.
+ * Notes in `fields` the position of the context of a query, an object. False for one that needs the general path, or
+ * is none. It scans without making a value: JSON.parse accepts all that it accepts, with the result of the general
+ * path. So no escapes, no name twice, no number that is -0 or written with more than 24 characters, nothing deep or
+ * long. The body is well-formed UTF-8. Hot: O(bytes), and the square of the members of one object.
  */
 export function scanJsonContext(tokens: JsonTokens, fields: RawFields): boolean {
   if (tokens.peek() !== OPENING_BRACE) return false;

@@ -33,7 +33,7 @@ const { QUOTE, COMMA, OPENING_BRACE, CLOSING_BRACE, OPENING_BRACKET, CLOSING_BRA
 /** Values of an item. */
 const VALUES = 4;
 const SHAPE_STRIDE = 3;
-/** One less than the items between two looks at the clock: cold, they take some tenths of a millisecond. */
+/** One less than the items between two clock reads: cold, they take some tenths of a millisecond. */
 const ITEMS_BETWEEN_LOOKS = 255;
 
 const NAMES = fieldNames([
@@ -53,16 +53,18 @@ const NAMES = fieldNames([
  * thought: known keys once each, plain strings without escapes, valid names and ids, every
  * required field. Everything else, also what is perfectly valid, is `false`: the general path
  * takes the request. So its answers cannot differ from the general path's, only be absent.
- * O(bytes); allocates nothing but room for a larger batch.
+ * O(bytes); allocates nothing but memory for a larger batch.
  */
 export class JsonScanner {
   readonly #fields: RawFields;
   readonly #itemsMax: number;
   readonly #tokens = new JsonTokens();
   #isAllAscii = false;
-  /** Of the first item: where the bytes before each value start and end, and its field; then those behind the last. */
+  /**
+   * Shape of the first item: start and end of the bytes before each value, and its field; then those behind the last.
+   */
   readonly #shape = new Uint32Array((VALUES + 1) * SHAPE_STRIDE);
-  /** Of a batch that is read in slices: where the present one ends, and the fields seen before its items. */
+  /** State of a batch that is read in slices: the end of the present one, and the fields seen before its items. */
   #sliceEndMs = Infinity;
   #isPaused = false;
   #seenAtItems = 0;
@@ -83,7 +85,7 @@ export class JsonScanner {
   }
 
   /**
-   * As `batchCheck`, in slices until the monotonic clock passed `sliceEndMs`: null says that there is more, for
+   * Reads a batch like `batchCheck`, in slices until the monotonic clock passed `sliceEndMs`. null: there is more, for
    * `resumeBatch`. The scanner and its fields are this batch's alone until then.
    */
   startBatch(bytes: Uint8Array, start: number, end: number, sliceEndMs: number): boolean | null {
@@ -129,7 +131,7 @@ export class JsonScanner {
     return seen >= 0 && (seen & required) === required && this.#tokens.peek() === JSON_END;
   }
 
-  /** Bodies of one message share a buffer, which mostly is ASCII as a whole: looked at once, so it must not change. */
+  /** Bodies of one message share a buffer, which mostly is ASCII as a whole: checked once, so it must not change. */
   #isPlainText(bytes: Uint8Array, start: number, end: number): boolean {
     if (bytes !== this.#tokens.bytes) this.#isAllAscii = isAscii(bytes);
     if (this.#isAllAscii) return true;
@@ -142,7 +144,7 @@ export class JsonScanner {
     return this.#tokens.next() === OPENING_BRACE ? this.#members(0, base, allowed) : -1;
   }
 
-  /** As `#object`, from a key on; `before` are the fields before it. */
+  /** Reads an object from a key on, like `#object`; `before` are the fields before it. */
   #members(before: number, base: number, allowed: number): number {
     const tokens = this.#tokens;
     let seen = before;
@@ -174,7 +176,7 @@ export class JsonScanner {
     return field === undefined || !tokens.colon() ? -1 : field;
   }
 
-  /** From item `first` on. False as well where the slice ends, which #isPaused says. */
+  /** Reads items from `first` on. False as well where the slice ends: then #isPaused is true. */
   #items(first: number): boolean {
     const tokens = this.#tokens;
     const fields = this.#fields;

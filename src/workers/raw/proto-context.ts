@@ -20,7 +20,7 @@ const VALUE_STRUCT = 0x2a;
 const VALUE_LIST = 0x32;
 const LIST_VALUES = 0x0a;
 
-/** What is no value, or needs thought. */
+/** Marks bytes that are no value, or need the general path. */
 const UNUSUAL = Symbol('unusual');
 
 type ContextMembers = { [name: string]: unknown };
@@ -35,9 +35,9 @@ export function isProtoContextNested(): boolean {
 }
 
 /**
- * The context of a query, a google.protobuf.Struct in [start, end) as encoders write it: each entry a name and a value, each
- * value of one kind. null for what is written otherwise, names that come twice, numbers that are not finite, text that is
- * not fit, and what is deep or long: the general path says what it is. O(bytes).
+ * The context of a query, a google.protobuf.Struct in [start, end) as encoders write it: each entry a name and a
+ * value, each value of one kind. null for any other encoding, names that come twice, numbers that are not finite, text
+ * that is not fit, and what is deep or long: the general path decides those. O(bytes).
  */
 export function readProtoContext(
   body: Uint8Array,

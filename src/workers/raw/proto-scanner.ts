@@ -30,20 +30,20 @@ const CHECK_REQUEST = [...BATCH_CHECK_ITEM, -1, FIELD_CONTEXT, ...SCOPE];
 const BATCH_CHECK_REQUEST = [-1, FIELD_PROJECT, FIELD_TENANT, FIELD_ITEMS, FIELD_TOKEN];
 const LIST_OBJECTS_REQUEST = [-1, FIELD_NAMESPACE, FIELD_RELATION, FIELD_USER, ...SCOPE];
 
-/** Bits of a byte that are the wire type, and say whether the tag goes on. */
+/** Bits of a byte that are the wire type, and whether the tag continues. */
 const ONE_BYTE_TAG = 0x87;
 /** Bytes of a length at most. */
 const LENGTH_BYTES_MAX = 4;
 /** The same as in JsonScanner. */
 const ITEMS_BETWEEN_LOOKS = 255;
-/** Stands for the fields of a message that is read on later. */
+/** Replaces the fields of a message that is read on later. */
 const PAUSED = -1;
 
 /**
  * Hot. The binary counterpart of JsonScanner: every field of the hot requests is a string, a
  * nested item or the context, so each tag is one byte of wire type 2. Anything else (unknown or repeated fields,
  * other wire types, long tags) is `false` and goes the general path. O(bytes), allocates nothing
- * but room for a larger batch, and what a context holds.
+ * but memory for a larger batch, and what a context holds.
  */
 export class ProtoScanner {
   readonly #fields: RawFields;

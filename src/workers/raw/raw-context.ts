@@ -6,7 +6,7 @@ import {
 } from '../../model/conditions/conditions.ts';
 import type { RawFields } from './raw-fields.ts';
 
-/** Where the bytes of a body are now: at positions that do not change. */
+/** Source of the current bytes of a body, whose positions do not change. */
 export type ByteSource = { readonly bytes: Uint8Array };
 
 /** The context that a scanner found in a body; null where the body has none. It stays when the scanner goes on. */

@@ -2,8 +2,8 @@ import type { ConditionContext } from '../../model/conditions/conditions.ts';
 import { ID_BYTES_MAX } from '../../model/names.ts';
 
 /**
- * Where the scanners leave what they found: byte positions into the scanned buffer, no strings.
- * Reused from request to request; a suspended evaluation takes a copy of its items.
+ * Results of the scanners: byte positions into the scanned buffer, no strings. Reused from request to request; a
+ * suspended evaluation takes a copy of its items.
  */
 export type RawFields = {
   itemCount: number;
@@ -11,7 +11,7 @@ export type RawFields = {
   items: Uint32Array;
   /** Start and end of project_id, tenant_id and token; equal when absent. */
   readonly scope: Uint32Array;
-  /** Where the context of a Check starts and ends; 0 where there is none. */
+  /** Start and end of the context of a Check; 0 where there is none. */
   contextStart: number;
   contextEnd: number;
   /** Whether it holds objects. */
@@ -64,14 +64,14 @@ export function clearFields(fields: RawFields): void {
   fields.context = null;
 }
 
-/** Makes room for one more item; amortized O(1). */
+/** Doubles the capacity for items; amortized O(1). */
 export function growItems(fields: RawFields): void {
   const grown = new Uint32Array(fields.items.length * 2);
   grown.set(fields.items);
   fields.items = grown;
 }
 
-/** 1 for bytes that may stand in a namespace or relation after its first letter. */
+/** 1 for bytes that are valid in a namespace or relation after its first letter. */
 const NAME_BYTE = new Uint8Array(256);
 /** 1 for bytes that no id holds: `#` and the control characters of ASCII. */
 export const FORBIDDEN_BYTE = new Uint8Array(256);
@@ -121,8 +121,8 @@ export function sameBytes(
 }
 
 /**
- * Keeps where the value of `field` lies, of the item at `base` or of the scope; false if it is no valid name
- * or id. None of its bytes is a FORBIDDEN_BYTE. Both scanners ask here, so that they accept the same. Hot.
+ * Keeps the positions of the value of `field`, of the item at `base` or of the scope; false if it is no valid name or
+ * id. None of its bytes is a FORBIDDEN_BYTE. Both scanners call this, so that they accept the same. Hot.
  */
 export function keepValue(
   bytes: Uint8Array,
@@ -145,7 +145,7 @@ export function keepValue(
   return isFit(bytes, items, field, slot, start, end);
 }
 
-/** Whether [start, end) is a valid name or id for `field`, whose positions of its item lie at `slot`. Hot. */
+/** Whether [start, end) is a valid name or id for `field`, whose positions of its item are at `slot`. Hot. */
 export function isFit(
   bytes: Uint8Array,
   items: Uint32Array,

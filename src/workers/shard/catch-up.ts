@@ -5,10 +5,10 @@ import type { ShardSource } from './ports.ts';
 const CATCH_UP_ATTEMPTS_MAX = 3;
 const CATCH_UP_RETRY_MS = 40;
 
-/** What became of a page: `dropped` is one of an earlier life of the index, `caughtUp` the last one. */
+/** Outcome of a page: `dropped` is one of an earlier life of the index, `caughtUp` the last one. */
 export type PageOutcome = 'applied' | 'caughtUp' | 'diverged' | 'dropped';
 
-/** What catching up needs of its shard. */
+/** The shard of a catch-up, as that sees it. */
 export interface CatchUpShard {
   readonly key: ShardKey;
   readonly watermark: number;
@@ -23,8 +23,8 @@ export interface CatchUpShard {
 }
 
 /**
- * Reads and applies what was committed after the watermark, page by page, until the shard is at its head revision. Errors: those of the
- * source, after some attempts.
+ * Reads and applies the changes that were committed after the watermark, page by page, until the shard is at its head
+ * revision. Errors: those of the source, after some attempts.
  */
 export async function catchUp(
   shard: CatchUpShard,

@@ -16,7 +16,7 @@ export class HeldChanges {
     return this.#changes === null;
   }
 
-  /** Whether there was room. */
+  /** Adds a change; returns whether it fits. */
   add(change: CommittedChange): boolean {
     if (
       (this.#changes?.length ?? 0) >= HELD_CHANGES_MAX ||

@@ -1,6 +1,6 @@
-/** Before that nothing is said: most loads are over, and a rate means little. */
+/** Time before which there is no forecast: most loads are over by then, and a rate means little. */
 export const FORECAST_AFTER_MS = 500;
-/** What ends sooner is waited for, whatever the estimate. */
+/** A load that ends sooner is waited for, whatever the estimate. */
 const WORTH_WAITING_MS = 2_000;
 /** The estimate may be so much too long before anybody is refused wrongly. */
 const CERTAIN_SHARE = 0.6;
@@ -22,7 +22,7 @@ export class LoadForecast {
     this.#rows = rows;
   }
 
-  /** What is left once `rows` have come; undefined: nobody knows. */
+  /** The time left once `rows` have come; undefined: unknown. */
   leftMs(rows: number, nowMs: number): number | undefined {
     const elapsedMs = nowMs - this.#startMs;
     if (this.#rows === undefined || this.#rows < LARGE_ROWS) return undefined;

@@ -5,7 +5,7 @@ import type { ChangePage, HeadRevision, ShardPosition } from '../../store/feed/c
 import type { SnapshotPage } from '../../store/feed/snapshot-page.ts';
 import type { SnapshotSink } from '../../store/feed/snapshot.ts';
 
-/** Who an index belongs to. */
+/** The owner of an index. */
 export interface IndexUser {
   /** Whether an evaluation over the index has begun and not ended. */
   readonly isInUse: boolean;
@@ -28,13 +28,13 @@ export interface ShardIndex {
   begin?(): void;
   /** All rows have come. */
   loaded?(): void;
-  /** The shard is not held any more: gives memory back that others may use. Nothing else is called afterwards. */
+  /** The shard is not held any more: releases memory that others may use. Nothing else is called afterwards. */
   drop?(): void;
   /** All changes of one revision, as packed in `tuple_change.changes`. */
   apply(changes: string): void;
   /**
-   * Begins to compare the index with what is stored: the audit is notified of every change from now on, until `endAudit`.
-   * `revisionOf`: the revision of the changes being applied. One at a time.
+   * Begins to compare the index with what is stored: every change is passed to the audit from now on, until
+   * `endAudit`. `revisionOf`: the revision of the changes being applied. One at a time.
    */
   startAudit(revisionOf: () => number): IndexAudit;
   endAudit(): void;

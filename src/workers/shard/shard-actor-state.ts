@@ -4,10 +4,10 @@
  * States
  * - unloaded: no index. Requests start a load.
  * - loading: a snapshot is being read; requests wait.
- * - ready: the index stands at its watermark.
+ * - ready: the index is at its watermark.
  * - catchingUp: as ready, while committed changes after the watermark are being read.
  *
- * Beside the state, evaluations may be suspended between two slices: the index then stands still.
+ * Beside the state, evaluations may be suspended between two slices: the index then does not change.
  * Other reads still run between their slices, over the same revision; changes and read pages wait
  * for the end of the begun ones, and once one waits, nothing new begins.
  *
@@ -35,7 +35,7 @@
  * - C1 What waits is bounded: requests by the client's queues, held changes by HELD_CHANGES_MAX.
  * - C3 A waiting change is not starved by reads that follow each other, nor a long read by short
  *   ones. Tests: worker-pool.test.ts "a change is not starved …", "long lists stop neither …".
- * - C4 Between two looks at the messages there is at most one slice of long work, and short
+ * - C4 Between two polls of the messages there is at most one slice of long work, and short
  *   requests run before it. Test: turns.test.ts.
  * - C2 Results of a load or catch-up of an earlier life (`generation`) are ignored.
  */
@@ -50,7 +50,7 @@ export type ActorEvent =
   | 'catchUpFailed'
   /** The store's history is not the one of this index. */
   | 'diverged'
-  /** An assertion says that the index is damaged. */
+  /** An assertion found that the index is damaged. */
   | 'damaged'
   | 'evicted';
 
@@ -103,7 +103,7 @@ export const ACTOR_TRANSITIONS: Readonly<
   },
 };
 
-/** The state after `event`. Errors: throws when the table says that it cannot happen. */
+/** The state after `event`. Errors: throws when the table rules it out. */
 export function nextActorState(state: ActorState, event: ActorEvent): ActorState {
   const next = ACTOR_TRANSITIONS[state][event];
   if (next === null) throw new Error(`a shard that is ${state} cannot be told '${event}'`);

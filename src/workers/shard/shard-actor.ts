@@ -15,9 +15,9 @@ import { type LoadHost, ShardLoad } from './shard-load.ts';
 import { type MailboxShard, ShardMailbox } from './shard-mailbox.ts';
 import { ShardRevision, type Verdict } from './shard-revision.ts';
 
-/** What an actor needs of the worker around it. */
+/** The worker around an actor, as that sees it. */
 export interface ActorHost extends LoadHost {
-  /** What must not happen has: ends the worker. */
+  /** Called with an error that must not occur: ends the worker. */
   failed(error: unknown): void;
   /** Bytes of what evaluators remember beside an index. */
   cacheBytesOf?(index: ShardIndex): number;
@@ -27,10 +27,10 @@ export interface ActorHost extends LoadHost {
   longRunnable(actor: ShardActor): void;
   /** It has jobs that wait for a newer state of the shard: to be swept until it has none. */
   waits?(actor: ShardActor): void;
-  /** State, size or idleness changed: eviction looks again. */
+  /** State, size or idleness changed: eviction checks again. */
   settled(actor: ShardActor): void;
   counted(what: 'load' | 'loadFailure' | 'catchUp'): void;
-  /** For the worker's log; never tuple contents. */
+  /** Writes to the worker's log; never tuple contents. */
   report(event: string, shard: ShardKey, error: unknown): void;
 }
 
@@ -41,7 +41,7 @@ export interface ActorHost extends LoadHost {
  */
 export class ShardActor implements IndexUser, MailboxShard, ChangedShard {
   readonly key: ShardKey;
-  /** Where it says how far it has shown the shard, if others answer for it as well; kept by the host. */
+  /** Slot for the revision that it has shown, if others answer for the shard as well; kept by the host. */
   shown: ShownPlace | null = null;
   readonly #host: ActorHost;
   #state: ActorState = 'unloaded';
@@ -50,12 +50,12 @@ export class ShardActor implements IndexUser, MailboxShard, ChangedShard {
   /** The begun ones all see the present revision; changes wait until there is none. */
   readonly #jobs = new ShardJobs();
   readonly #mailbox: ShardMailbox;
-  /** Those that its index takes in. */
+  /** Changes that its index takes in. */
   readonly changes: ShardChanges;
   readonly #onWarm = new Callbacks();
   /** The latest. */
   #load: ShardLoad | null = null;
-  /** Kept by the host: whether it stands in the line of short, of long work. */
+  /** Kept by the host: whether it is in the line of short, of long work. */
   isScheduled = false;
   isLongScheduled = false;
 
@@ -127,7 +127,7 @@ export class ShardActor implements IndexUser, MailboxShard, ChangedShard {
     return this.#generation;
   }
 
-  /** What becomes of a read now, without waiting: 'serve' only while nothing is begun. Hot. */
+  /** The verdict on a read now, without waiting: 'serve' only while no evaluation is begun. Hot. */
   judge(demand: Demand): Verdict {
     return this.#jobs.hasBegun ? 'wait' : this.#revision.judge(demand);
   }
@@ -159,7 +159,7 @@ export class ShardActor implements IndexUser, MailboxShard, ChangedShard {
     this.wake();
   }
 
-  /** Before anything is answered at a new watermark, and once where the place is given. */
+  /** Publishes the watermark before anything is answered at it, and once where the slot is given. */
   reportShown(): void {
     if (this.shown !== null && this.isLoaded)
       this.shown.revisions.raise(this.shown.place, this.watermark);

@@ -13,10 +13,10 @@ import type { ShardJobs } from './shard-jobs.ts';
 import type { ShardMailbox } from './shard-mailbox.ts';
 import type { ShardRevision } from './shard-revision.ts';
 
-/** How long a caught-up shard waits before it looks again for a revision that somebody asked for. */
+/** How long a caught-up shard waits before it polls again for a revision that a read requires. */
 const BEHIND_RETRY_MS = 20;
 
-/** What taking in changes needs of its shard. */
+/** The shard whose changes are taken in, as this sees it. */
 export interface ChangedShard {
   readonly key: ShardKey;
   readonly state: ActorState;
@@ -30,7 +30,7 @@ export interface ChangedShard {
   settled(): void;
   /** The index is of another history than what is stored: it is loaded anew. */
   reload(): void;
-  /** An assertion says that the index is damaged. */
+  /** An assertion found that the index is damaged. */
   damaged(error: unknown): void;
   /** Somebody waits for what is newer. */
   wake(): void;
@@ -92,7 +92,7 @@ export class ShardChanges implements CatchUpShard {
     this.#mailbox.promote();
   }
 
-  /** What a look at the head revision found beside it: changes after one that was known, or a lost history. */
+  /** Takes in what a poll found beside the head revision: changes after a known one, or a lost history. */
   carried(carried: CarriedChanges): void {
     if (this.#revision.isOtherThan(carried)) {
       this.#shard.reload();
@@ -104,7 +104,7 @@ export class ShardChanges implements CatchUpShard {
     }
   }
 
-  /** The shard is said to have reached `revision`; 0 is "look". Loads nothing. */
+  /** A hint that the shard has reached `revision`; 0 makes it poll the store. Loads nothing. */
   hint(revision: number): void {
     this.known(revision);
     if (this.#shard.isLoaded && (revision === 0 || revision > this.watermark)) this.startCatchUp();
@@ -232,8 +232,8 @@ export class ShardChanges implements CatchUpShard {
     this.#mailbox.promote();
     this.#shard.settled();
     if (this.#shard.state !== 'ready') return;
-    // A revision was named that the last page did not show: look again shortly; without waiters only
-    // once, since a hint may be wrong, and the poll is the backstop.
+    // A revision was named that the last page did not show: poll again shortly; without waiters only once, since a
+    // hint may be wrong, and the poll is the backstop.
     const isBehind = this.#headRevision > this.watermark;
     this.#headRevision = this.watermark;
     if (isBehind || this.#jobs.hasWaiting) this.#retryLater();

@@ -30,7 +30,10 @@ export function deadlineExceeded(): AppError {
   return new AppError<AuthzReason>('DEADLINE_EXCEEDED', 'the deadline ended before the decision');
 }
 
-/** Who waited until now waits no longer: DEADLINE_EXCEEDED where its caller's own time is over, else unavailable with `message`. */
+/**
+ * The error of a job whose wait ended: DEADLINE_EXCEEDED where its caller's own time is over, else unavailable with
+ * `message`.
+ */
 export function waitOver(
   job: { readonly deadlineMs: number; readonly isDeadlineStated: boolean },
   nowMs: number,
@@ -45,7 +48,7 @@ export function unavailable(message: string, cause?: unknown): AppError {
   return new AppError<AuthzReason>('SHARD_UNAVAILABLE', message, {}, cause);
 }
 
-/** Text for the log: the stack names our code, an AppError's cause what the store said. */
+/** Text for the log: the stack names our code, an AppError's cause the error of the store. */
 export function textOfError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const cause = error.cause instanceof Error ? ` (${error.cause.message})` : '';

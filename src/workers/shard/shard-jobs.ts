@@ -5,7 +5,7 @@ import type { Job } from '../jobs/job.ts';
 const SUSPENDED_MAX = 16;
 const LONG_BEGUN_MAX = 8;
 const NO_JOBS: readonly Job[] = [];
-/** Of each kind where there is none, for all shards: never changed. */
+/** The empty list for each kind without jobs, for all shards: never changed. */
 const NONE: Job[] = [];
 
 /**
@@ -47,7 +47,7 @@ export class ShardJobs {
     return this.#suspended.length > 0;
   }
 
-  /** Whether there is room for another begun one, should the next job not end within its slice. */
+  /** Whether one more may be begun, should the next job not end within its slice. */
   get canAcquire(): boolean {
     return this.#suspended.length < SUSPENDED_MAX;
   }

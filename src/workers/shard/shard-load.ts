@@ -4,7 +4,7 @@ import type { HeadRevision } from '../../store/feed/changes.ts';
 import { FORECAST_AFTER_MS, LoadForecast } from './load-forecast.ts';
 import type { IndexUser, LoadPace, ShardIndex, ShardSource } from './ports.ts';
 
-/** What a load needs of the worker around it. */
+/** The worker around a load, as that sees it. */
 export interface LoadHost {
   readonly clock: Clock;
   readonly source: ShardSource;
@@ -12,7 +12,7 @@ export interface LoadHost {
   createIndex(user: IndexUser): ShardIndex;
   /** How loads leave time to others; absent: as in a worker, whose thread does nothing else. */
   readonly pace?: LoadPace | undefined;
-  /** Runs `load` when one of the few load places is free. */
+  /** Runs `load` when one of the few load slots is free. */
   withLoadPlace<T>(load: () => Promise<T>): Promise<T>;
 }
 

@@ -16,7 +16,7 @@ import {
 import type { ShardJobs } from './shard-jobs.ts';
 import type { ShardRevision, Verdict } from './shard-revision.ts';
 
-/** What a mailbox needs of its shard. */
+/** The shard of a mailbox, as that sees it. */
 export interface MailboxShard extends JobShard {
   readonly key: ShardKey;
   readonly changes: {
@@ -35,7 +35,7 @@ export interface MailboxShard extends JobShard {
   wake(): void;
   /** The index is of another history than a job: it is loaded anew. */
   reload(): void;
-  /** An assertion says that the index is damaged. */
+  /** An assertion found that the index is damaged. */
   damaged(error: unknown): void;
 }
 

@@ -7,8 +7,8 @@ import type { ShardIndex } from './ports.ts';
 const REMEMBERED = 32;
 
 /**
- * The fork ids of the last revisions that one index took in, by which two histories are distinguished where the
- * index has gone on meanwhile. O(1); the first one lies in the object itself, since most shards are read and not written.
+ * The fork ids of the last revisions that one index took in, by which two histories are distinguished where the index
+ * has gone on meanwhile. O(1); the first one is in the object itself, since most shards are read and not written.
  */
 export class RecentForkIds {
   #firstRevision = -1;
@@ -52,10 +52,10 @@ export class RecentForkIds {
   }
 }
 
-/** What becomes of a job now; 'diverged': it names another history than that of the index. */
+/** Verdict on a job now; 'diverged': it names another history than that of the index. */
 export type Verdict = 'serve' | 'wait' | 'diverged' | 'epochOver' | 'settingsOld';
 
-/** The index of one shard and where it stands: the revision over which jobs run, and the histories that it is none of. */
+/** The index of one shard and its position: the revision over which jobs run, and the histories that it is none of. */
 export class ShardRevision {
   #index: ShardIndex | null = null;
   #position: ShardPosition = { epoch: 0, revision: 0, forkId: '0' };
@@ -67,7 +67,7 @@ export class ShardRevision {
     return this.#index;
   }
 
-  /** Of the index, or of the last one that there was. */
+  /** Position of the index, or of the last one that there was. */
   get position(): ShardPosition {
     return this.#position;
   }
@@ -141,7 +141,7 @@ export class ShardRevision {
     );
   }
 
-  /** What becomes of a job at this revision. Hot. */
+  /** The verdict on a job at this revision. Hot. */
   judge(demand: Demand): Verdict {
     if (this.canServe(demand)) return 'serve';
     if (this.#index === null) return 'wait';

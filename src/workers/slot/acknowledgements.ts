@@ -1,7 +1,7 @@
 import type { AnswerBatch } from '../../protocol/messages.ts';
 import { errorFromData } from '../../shared/app-error.ts';
 
-/** Who waits until the worker has done what a control message asks for. */
+/** Waits for a worker to have done what a control message asks for. */
 export class Acknowledgements {
   readonly #waiters = new Map<number, PromiseWithResolvers<void>>();
   #lastId = 0;

@@ -16,7 +16,7 @@ const BATCHES_IN_FLIGHT_MAX = 2;
 /** A batch takes some slices; a worker that is silent this long with one at hand is stuck. */
 const SILENT_MS_MAX = 30_000;
 
-/** What comes with the answers of a worker. */
+/** Callbacks for what comes with the answers of a worker. */
 export type AnswerReports = {
   readonly onStats: (slot: number, stats: WorkerStats) => void;
   readonly onReport: (slot: number, report: WorkerReport) => void;
@@ -27,7 +27,7 @@ export type AnswerReports = {
 
 /** Sends a worker what waits for it, in batches of which it holds a few at once, and delivers what it answers. */
 export class BatchDispatcher {
-  /** What goes with the next batch besides requests; `schedule` sees to it that there is one. */
+  /** Messages of the next batch besides requests; `schedule` makes sure that there is one. */
   readonly control = new ControlQueue();
   readonly acks = new Acknowledgements();
   readonly #slot: number;

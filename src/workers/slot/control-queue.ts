@@ -7,9 +7,9 @@ const CHANGE_BYTES_MAX = 16 * 1024 * 1024;
 const HINTED_SHARDS_MAX = 4_096;
 
 /**
- * What waits to be notified to one worker besides requests. Bounded: beyond the bound, changes and
- * hints are dropped and replaced by "every shard looks for changes", since a lost one costs
- * latency and never correctness. Hints of one shard are coalesced into the highest.
+ * Messages that wait to be sent to one worker besides requests. Bounded: beyond the bound, changes and hints are
+ * dropped and replaced by "every shard polls for changes", since a lost one costs latency and never correctness. Hints
+ * of one shard are coalesced into the highest.
  */
 export class ControlQueue {
   #messages: ControlMessage[] = [];

@@ -25,7 +25,7 @@ export type PiscinaTransportOptions = {
   readonly filename?: string | undefined;
 };
 
-/** `memory` is the shared buffer that the batch lies in, or -1. */
+/** `memory` is the shared buffer that the batch is in, or -1. */
 type Waiter = {
   readonly batch: number;
   readonly memory: number;
@@ -33,7 +33,10 @@ type Waiter = {
   reject(error: unknown): void;
 };
 
-/** Of longer ones on average, some outlive the reply, and would be copied again out of shared memory. */
+/**
+ * Average length above which bodies are not shared: some outlive the reply, and would be copied again out of shared
+ * memory.
+ */
 const SHARED_BODY_BYTES_MAX = 16 * 1024;
 /** Numbers of batches are 32 bits on the wire; far more than are ever open. */
 const BATCH_NUMBER_MAX = 2 ** 32 - 1;
@@ -59,10 +62,10 @@ class PiscinaTransport implements SlotTransport {
   readonly #memory = new BatchMemory();
   /** Buffers of `#memory` that the worker knows. */
   #memoriesKnown = 0;
-  /** As few as the slot has in flight; not a Map, for the reason that SentRequests gives. */
+  /** As few as the slot has in flight; no Map, for the reason in SentRequests. */
   readonly #waiters: Waiter[] = [];
   #batch = 0;
-  /** Where stages are measured. */
+  /** The stages that are measured; null: none are. */
   #times: BatchTimes | null = null;
   #isStopped = false;
   #utilization: EventLoopUtilization | undefined;
@@ -194,7 +197,7 @@ class PiscinaTransport implements SlotTransport {
     const before = this.#utilization;
     const now = thread.performance.eventLoopUtilization();
     this.#utilization = now;
-    // Without a second look there is no time in between, and the quotient is no number.
+    // Without a second reading there is no time in between, and the quotient is no number.
     if (before === undefined) return 0;
     return thread.performance.eventLoopUtilization(now, before).utilization;
   }

@@ -1,7 +1,7 @@
 import type { BatchSpace } from '../../protocol/batch-memory.ts';
 import type { AnswerBatch, RequestBatch } from '../../protocol/messages.ts';
 
-/** What a transport notifies its slot, outside the replies to batches. */
+/** Events that a transport hands to its slot, outside the replies to batches. */
 export type SlotEvents = {
   /** Deferred answers, statistics and wanted models, by a message of their own. */
   readonly onAnswers: (answers: AnswerBatch) => void;
@@ -14,9 +14,9 @@ export type SlotEvents = {
  * transport in the same slot. Implemented over Piscina and, for tests, in process.
  */
 export interface SlotTransport {
-  /** Resolves when the worker said hello with our protocol version. Errors: rejects when it cannot start. */
+  /** Resolves when the worker sent hello with our protocol version. Errors: rejects when it cannot start. */
   start(events: SlotEvents): Promise<void>;
-  /** Where a batch of raw requests alone is best written, which is then the next one sent; or null. */
+  /** The best memory to write a batch of raw requests alone into, which is then the next one sent; or null. */
   space(requests: number, bodyBytes: number): BatchSpace | null;
   /** The reply to one batch. Errors: rejects when the worker is lost meanwhile. */
   send(batch: RequestBatch): Promise<AnswerBatch>;

@@ -3,7 +3,7 @@ import type { Clock } from '../../shared/time/clock.ts';
 import { RestartPace } from './restart-pace.ts';
 import type { CreateTransport, SlotTransport } from './slot-transport.ts';
 
-/** What becomes of the workers of a slot. */
+/** Callbacks for changes in the life of a slot's workers. */
 export type WorkerLifeEvents = {
   readonly onAnswers: (answers: AnswerBatch) => void;
   readonly onReady: () => void;
@@ -13,7 +13,7 @@ export type WorkerLifeEvents = {
   readonly onStopFailed: (error: unknown) => void;
   /** None can be started, and none will be. */
   readonly onFailed: () => void;
-  /** As `onFailed`, after who waited for the start heard of it. */
+  /** Called after `onFailed`, once all that waited for the start have been rejected. */
   readonly onFatal: (cause: unknown) => void;
 };
 

@@ -17,7 +17,7 @@ const SWEEP_MS = 50;
 /** The worker answers an expired request itself; the client only when that did not come. */
 const DEADLINE_GRACE_MS = 100;
 
-/** What a slot notifies the pool. */
+/** Callbacks of a slot for the pool. */
 export type SlotReports = AnswerReports & {
   readonly onReady: (slot: number) => void;
   /** `killer` was under evaluation when the worker died. */
@@ -71,7 +71,7 @@ export class WorkerSlot {
     return this.#life.isReady;
   }
 
-  /** Whether nothing waits to be notified to the worker, and it is there. */
+  /** Whether no message waits to be sent to the worker, and it is there. */
   get isReported(): boolean {
     return this.#life.isReady && this.#batches.control.isEmpty;
   }

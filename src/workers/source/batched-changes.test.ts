@@ -10,11 +10,11 @@ const pageAt = (revision: number): ChangePage => ({
   changes: [],
 });
 
-/** A store that answers when it is notified to. */
+/** A store that answers when the test asks it to. */
 class Store {
   readonly queries: (readonly ChangesAsk[])[] = [];
   readonly answers: PromiseWithResolvers<void>[] = [];
-  /** Revisions for which there is no room among many. */
+  /** Revisions that do not fit among many. */
   readonly large = new Set<number>();
   failure: Error | undefined;
 

@@ -29,7 +29,7 @@ export class BatchedChanges {
     this.#reader = reader;
   }
 
-  /** As `readChanges`. */
+  /** Reads like `readChanges`. */
   read(shard: ShardKey, afterRevision: number): Promise<ChangePage> {
     const waiting = { shard, afterRevision, ...Promise.withResolvers<ChangePage>() };
     this.#waiting.push(waiting);

@@ -13,7 +13,7 @@ export class LoadPlaces {
     this.#free = places;
   }
 
-  /** Runs `load` when a place is free. Errors: whatever it throws. */
+  /** Runs `load` when a slot is free. Errors: whatever it throws. */
   async run<T>(load: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free -= 1;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
@@ -43,7 +43,7 @@ export type SnapshotsReader = {
 export type BatchedLoadsOptions = {
   /** Shards that are loaded alone at once. */
   readonly aloneMax: number;
-  /** Of a query of many. */
+  /** Timeout of a query of many. */
   readonly timeoutMs: number;
 };
 
@@ -72,7 +72,7 @@ export class BatchedLoads {
     this.#alone = new LoadPlaces(options.aloneMax);
   }
 
-  /** As `loadSnapshot`; rows that came before `sink.begin` are void. */
+  /** Loads like `loadSnapshot`; rows that came before `sink.begin` are void. */
   load(shard: ShardKey, sink: SnapshotSink, signal: AbortSignal): Promise<HeadRevision> {
     const waiting = { shard, sink, signal, ...Promise.withResolvers<HeadRevision>() };
     this.#waiting.push(waiting);
