@@ -1,10 +1,10 @@
 import { RAW_FIELDS } from './messages.ts';
 import { PACKED_HEAD_BYTES } from './packed-batch.ts';
 
-/** Where the numbers and bodies of a batch are written. */
+/** Memory into which the numbers and bodies of a batch are written. */
 export type BatchSpace = { readonly raw: Float64Array; readonly bodies: Uint8Array };
 
-/** As many as a worker holds batches at once. */
+/** Buffers at most: as many as a worker holds batches at once. */
 const BUFFERS_MAX = 2;
 /** A full batch: 512 requests of 64 bytes, 1 MiB of bodies, and their scopes. */
 const BUFFER_BYTES = 1_179_648;
@@ -13,8 +13,8 @@ const TEXT_CAPACITY_BYTES = 8 * 1024;
 const NUMBER_BYTES = 8;
 
 /**
- * Memory that the gateway shares with one worker, for batches of raw requests: written in place here,
- * read in place there, and used again after the reply. A buffer of its own for every batch would be
+ * Memory that the gateway shares with one worker, for batches of raw requests: written here,
+ * read there without a copy, and used again after the reply. A buffer of its own for every batch would be
  * garbage on both sides: at some thousand batches a second that alone had the collector at work for a
  * fifth of the time. Between `take` and the reply a buffer is the worker's; it keeps nothing of it.
  */
@@ -22,7 +22,7 @@ export class BatchMemory {
   readonly #buffers: SharedArrayBuffer[] = [];
   readonly #free: number[] = [];
 
-  /** Room in a buffer that nobody uses, or null: all are in use, or it is too much for one. */
+  /** Acquires memory in a free buffer; null: all are in use, or it does not fit into one. */
   take(requests: number, bodyBytes: number): BatchSpace | null {
     if (packedBytes(requests, bodyBytes) > BUFFER_BYTES) return null;
     let index = this.#free.pop();
@@ -33,7 +33,7 @@ export class BatchMemory {
     return spaceIn(this.buffer(index), requests, bodyBytes);
   }
 
-  /** Number of the buffer that a room is in, or -1 for memory from elsewhere. */
+  /** Number of the buffer that the memory is in, or -1 for memory from elsewhere. */
   indexOf({ raw }: BatchSpace): number {
     return raw.buffer instanceof SharedArrayBuffer ? this.#buffers.indexOf(raw.buffer) : -1;
   }

@@ -16,8 +16,8 @@ export function createBatchTimesMemory(): SharedArrayBuffer {
 }
 
 /**
- * How long batches are between two threads and with the worker. Each place has one writer, and a place of a batch is
- * written before the message that carries it is sent; sums are read at any time, by whomever.
+ * Times of batches on the way between two threads and with the worker. Each slot has one writer, and the slot of a
+ * batch is written before the message that carries it is sent; any thread may read the sums at any time.
  */
 export class BatchTimes {
   readonly #places: Float64Array;

@@ -12,7 +12,7 @@ test('what a worker holds is held, whichever slot it has, and no longer once it 
       workers[slotOfShard(shard(i), slotCount)] as HeldShards;
     for (let i = 0; i < 2_000; i++) ownerOf(i).add(shard(i));
     for (let i = 0; i < 2_000; i++) expect(all.mayHold(shard(i))).toBe(true);
-    // Of those that are not, few are taken for held: places that two share.
+    // Few of the shards that are not held are taken for held: those that share a slot.
     let wrong = 0;
     for (let i = 2_000; i < 22_000; i++) if (all.mayHold(shard(i))) wrong++;
     expect(wrong / 20_000).toBeLessThan(0.03);

@@ -1,18 +1,18 @@
 import type { ShardKey } from '../model/relation-tuple.ts';
 import { shardHash } from './shard-routing.ts';
 
-/** Places of the table of one worker: 256 KiB. Shards that share one cost a needless message, no more. */
+/** Slots of the table of one worker: 256 KiB. Shards that share one cost a needless message, no more. */
 const PLACES = 131_072;
 
-/** Memory in which one worker notifies the gateway's thread which shards it holds. */
+/** Creates the memory in which one worker publishes the shards that it holds, for the gateway's thread. */
 export function createHeldMemory(): SharedArrayBuffer {
   return new SharedArrayBuffer(PLACES * Uint16Array.BYTES_PER_ELEMENT);
 }
 
 /**
- * Which shards a worker holds, or begins to load, counted by their hash: it may say so of a shard that is not held, but never
- * the other way round. A shard is added before its snapshot is asked for, so that a hint which came
- * before, and was dropped, is of a commit that the snapshot sees.
+ * The shards that a worker holds, or begins to load, counted by their hash. It may count a shard as held that is not,
+ * but never the other way round. A shard is added before its snapshot is asked for: a hint that came before, and was
+ * dropped, is of a commit that the snapshot sees.
  */
 export class HeldShards {
   readonly #counts: Uint16Array;
@@ -21,7 +21,7 @@ export class HeldShards {
     this.#counts = new Uint16Array(memory);
   }
 
-  /** By a worker that has just been started in the place of another one: nothing is held any more. */
+  /** Called by a worker that has just been started instead of a lost one: nothing is held any more. */
   clear(): void {
     for (let place = 0; place < PLACES; place++) Atomics.store(this.#counts, place, 0);
   }
@@ -59,7 +59,7 @@ export class HeldBySlots {
   }
 }
 
-/** The upper 17 bits, which are as many as there are places: the lower ones chose the worker. */
+/** The upper 17 bits, which are as many as there are slots: the lower ones chose the worker. */
 function placeOf(hash: number): number {
   return hash >>> 15;
 }

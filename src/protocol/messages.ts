@@ -11,24 +11,24 @@ import type { DecisionCount, RawMethod, WireFormat } from './shard-client.ts';
  * no class instances. Many requests travel in ONE message per worker and tick.
  *
  * History: 1 - first version. 2 - batches travel through the port of the greeting, packed where
- * they hold raw requests or their answers alone (packed-batch.ts). 3 - packed batches may lie in
+ * they hold raw requests or their answers alone (packed-batch.ts). 3 - packed batches may be in
  * shared memory, which is the gateway's again after the reply (batch-memory.ts). 4 - scopes carry the
  * fork id of minRevision, the version of the settings and whether only a held shard may answer; changes
  * that were found beside a head are carried. 5 - queries of gatehouse.v1 (queries.ts). 6 - reads by
- * project, and what ran out of its budget (read-figures.ts). 7 - a shard may have replicas in several workers (shown-revisions.ts).
+ * project, and evaluations that ran out of their budget (read-figures.ts). 7 - a shard may have replicas in several workers (shown-revisions.ts).
  * 8 - requests say whether their deadline is the caller's own. 9 - the worker decodes what its scanners do not take:
  * no answer sends a request back, and every other request is a query. 10 - queries of gatehouse.v1 may come as they are, and their answers leave
  * with space for a token (token-space.ts); scopes say whether unknown relations are refused.
  */
 export const PROTOCOL_VERSION = 10;
 
-/** What many requests of a batch share. `expected*` is the scope as the gateway's scan read it. */
+/** Scope that many requests of a batch share. `expected*` is the scope as the gateway's scan read it. */
 export type ScopeEntry = ShardKey & {
   readonly modelVersion: number;
   readonly readBudget: number;
   readonly settingsVersion: number;
   readonly epoch: number;
-  /** Of the minRevision of every request with this scope; '' is unknown. */
+  /** Fork id of the minRevision of every request with this scope; '' is unknown. */
   readonly forkId: string;
   readonly isHeldOnly: boolean;
   /** The project's setting: ReadScope. */
@@ -120,8 +120,9 @@ export type ControlMessage =
   | { readonly kind: 'warm'; readonly ackId: number; readonly shard: ShardKey }
   | { readonly kind: 'carried'; readonly carried: CarriedChanges }
   /**
-   * The worker is one of several that answer for the shard: it says in `memory`, at `place`, how far it has shown it (ShownRevisions).
-   * Acknowledged when it has notified for the first time, the shard being loaded, or could not be.
+   * The worker is one of several that answer for the shard: it publishes in `memory`, in the slot `place`, how far it
+   * has shown it (ShownRevisions). Acknowledged once that is published for the first time, the shard being loaded, or
+   * could not be.
    */
   | {
       readonly kind: 'join';
@@ -132,7 +133,7 @@ export type ControlMessage =
     }
   /** It is no longer. A replica that is not the owner's goes. */
   | { readonly kind: 'leave'; readonly shard: ShardKey; readonly isOwner: boolean }
-  /** null: every loaded shard must look for changes. */
+  /** null: every loaded shard must poll for changes. */
   | { readonly kind: 'hint'; readonly shard: ShardKey | null; readonly revision: number }
   /** The client does not know the model that the worker asked for either. */
   | {
@@ -166,10 +167,10 @@ export const ANSWER_LARGE_BODY = 4;
 /** A loaded shard and the bytes of its index. */
 export type RecentShard = ShardKey & { readonly indexBytes: number };
 
-/** What a worker counted since its last report, and how it stands now. */
+/** Counts of a worker since its last report, and its present state. */
 export type WorkerStats = {
   readonly decisions: readonly DecisionCount[];
-  /** Of these, since the last report, those whose namespace or relation the project's typed model does not have. */
+  /** Decisions among these whose namespace or relation the project's typed model does not have. */
   readonly unknown: UnknownFigures;
   /** Safety backstops that fired since the last report, by reason. */
   readonly backstops: { readonly depth: number; readonly cycle: number; readonly budget: number };
@@ -239,7 +240,7 @@ export type AnswerBatch = {
   readonly modelsWanted: readonly { readonly projectId: string; readonly modelVersion: number }[];
   readonly stats: WorkerStats | null;
   readonly reports: readonly WorkerReport[];
-  /** Of requests whose answers are in this message, or come later. */
+  /** Refusals of requests whose answers are in this message, or come later. */
   readonly refusals: readonly BudgetRefusal[];
 };
 
@@ -262,8 +263,8 @@ export type HelloMessage<Port, Settings> = {
 export type HelloReply = { readonly protocolVersion: number };
 
 /**
- * Through the port, gateway → worker: an ArrayBuffer is a packed batch, a number says that one lies in
- * the shared memory that was emitted under it.
+ * Messages through the port, gateway → worker. An ArrayBuffer is a packed batch. A number means that one is in the
+ * shared memory that was emitted under it.
  */
 export type WorkerMessage =
   | ArrayBuffer
@@ -283,7 +284,7 @@ export type UnknownRelation = {
   readonly meant: string;
 };
 
-/** What a worker counted of such decisions since its last report. */
+/** Counts of such decisions of one worker since its last report. */
 export type UnknownFigures = {
   /** Decisions, failed ones too, by what the model lacks. */
   readonly counts: Readonly<Record<MissingPart, number>>;

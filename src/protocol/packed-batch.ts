@@ -44,8 +44,8 @@ export class RequestPacker {
   }
 
   /**
-   * Completes a batch whose numbers and bodies were written where they belong in `buffer`. False if the
-   * rest has no room there, or the batch holds more than raw requests.
+   * Completes a batch whose numbers and bodies were written at their positions in `buffer`. False if the rest does not
+   * fit there, or the batch holds more than raw requests.
    */
   packInPlace(batch: number, content: RequestBatch, buffer: ArrayBufferLike): boolean {
     const { raw, bodies, requests, cancelled, control } = content;

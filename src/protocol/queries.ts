@@ -25,7 +25,7 @@ export const QUERY_RPCS = [
 ] as const;
 export type QueryRpc = (typeof QUERY_RPCS)[number];
 
-/** What every query carries besides what it asks. */
+/** Fields of every query besides its own. */
 export type QueryStart = {
   /** Tuples that hold for this query only, checked as written ones are, each identity once. */
   readonly contextual: readonly RelationTuple[];
@@ -45,7 +45,7 @@ export type Query = {
   readonly subject: Subject;
 };
 
-/** What Check says of a query; `undecided` only where it is not allowed. */
+/** Check's decision on a query; `undecided` only where it is not allowed. */
 export type Decision = {
   readonly allowed: boolean;
   readonly undecided: boolean;
@@ -129,7 +129,7 @@ export type QueryArgs = {
     /** Unsigned 32-bit numbers: the same ones draw the same queries of the same index. */
     readonly seed: readonly [number, number];
   };
-  /** What queries answer under the project's model and under another one, both over one revision. */
+  /** The decisions on queries under the project's model and under another one, both over one revision. */
   readonly previewModel: QueryStart & {
     readonly modelJson: string;
     readonly queries: readonly UserQuery[];
@@ -192,7 +192,7 @@ export type QueryCall<K extends QueryKind = QueryKind> = {
   [Kind in K]: { readonly kind: Kind; readonly args: QueryArgs[Kind] };
 }[K];
 
-/** Where the index stood: what the consistency token of the answer names. */
+/** Position of the index, which the consistency token of the answer names. */
 export type Revision = { readonly epoch: number; readonly revision: number };
 
 /** The result, or a part of it, and the revision that it was computed at. All parts are of one. */

@@ -1,11 +1,11 @@
 import type { Subject } from '../model/relation-tuple.ts';
 
 /*
- * What workers report the reads of single projects: how many evaluations took, as a share of the project's
- * own budget too, and which queries ran out of it.
+ * Reads of single projects, as workers report them: how many evaluations took, as a share of the project's own budget
+ * too, and which queries ran out of it.
  */
 
-/** Reads below this have a bucket each; beyond it eight buckets share what lies between two powers of two. */
+/** Reads below this have a bucket each; beyond it there are eight buckets between two powers of two. */
 const EXACT_READS = 16;
 const PARTS_PER_POWER = 8;
 const EXACT_POWER = 4;
@@ -32,16 +32,16 @@ export function readsOfBucket(bucket: number): number {
 }
 
 /**
- * Upper bounds of the buckets of reads as a share of the budget. What was refused lies beyond the last one: nobody knows
- * what it would have taken.
+ * Upper bounds of the buckets of reads as a share of the budget. Refused evaluations are beyond the last one: the
+ * reads that they needed are unknown.
  */
 export const SHARE_BOUNDS: readonly number[] = [
   0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1,
 ];
 
-/** What one project's evaluations took since the last report. */
+/** Reads of one project's evaluations since the last report. */
 export type ProjectFigures = {
-  /** '' stands for all projects beyond those that a worker distinguishes. */
+  /** '' means all projects beyond those that a worker distinguishes. */
   readonly projectId: string;
   /** The budget of the last evaluation. */
   readonly budget: number;
@@ -51,7 +51,7 @@ export type ProjectFigures = {
   readonly shares: readonly number[];
   /** Reads of all evaluations, refused ones too. */
   readonly reads: number;
-  /** Of the answered evaluation that took most. */
+  /** Reads of the answered evaluation that took most. */
   readonly readsMax: number;
   /** Evaluations and batches that ran out of their budget. */
   readonly refusals: number;
@@ -85,11 +85,11 @@ export type RefusedQuery =
 
 /** One evaluation, or one batch, that ran out of its budget. Not each has one: see `unreported`. */
 export type BudgetRefusal = {
-  /** Of the request, as the slot numbers them. */
+  /** Id of the request, as the slot numbers them. */
   readonly requestId: number;
   readonly projectId: string;
   readonly tenantId: string;
-  /** As the label `rpc` has it. */
+  /** Value of the label `rpc`. */
   readonly rpc: string;
   /** `namespace#relation`. */
   readonly relation: string;
@@ -98,6 +98,6 @@ export type BudgetRefusal = {
   readonly bound: 'evaluation' | 'batch';
   /** null where the query cannot be asked again by itself. */
   readonly query: RefusedQuery | null;
-  /** Refusals of the project since the one before that are not notified of. */
+  /** Refusals of the project since the one before that were only counted. */
   readonly unreported: number;
 };

@@ -4,7 +4,7 @@ import type { AppError } from '../shared/app-error.ts';
 import type { ErrorData } from '../shared/app-error.ts';
 import type { QueryAnswer, QueryArgs, QueryKind, QueryMethod } from './queries.ts';
 
-/** Who asks, for the log of what is refused. It is looked at only then, and does not travel. */
+/** Origin of a call, for the log of refusals. It is read only then, and does not travel. */
 export interface CallOrigin {
   /** The same as in the answer. */
   readonly requestId: string;
@@ -18,7 +18,7 @@ export type ReadScope = ShardKey & {
   readonly modelVersion: number;
   /** Reads per evaluation (per item of a batch). */
   readonly readBudget: number;
-  /** Of the settings above; an answer never shows a change that was committed under newer ones. */
+  /** Version of the settings above; an answer never shows a change that was committed under newer ones. */
   readonly settingsVersion: number;
   /** Whether a query of gatehouse.v1 that names a relation which the typed model does not have is refused. */
   readonly refusesUnknown?: boolean | undefined;
@@ -31,7 +31,10 @@ export type ReadScope = ShardKey & {
   readonly isHeldOnly: boolean;
   /** Absolute, on the monotonic clock of `performance.timeOrigin + performance.now()` (ms); Infinity is none. */
   readonly deadlineMs: number;
-  /** Whether the caller stated it: then DEADLINE_EXCEEDED says that it has passed, whatever was waited for. Absent: the service did. */
+  /**
+   * Whether the caller stated it: then DEADLINE_EXCEEDED means that it has passed, whatever was waited for. Absent:
+   * the service did.
+   */
   readonly isDeadlineStated?: boolean | undefined;
   readonly origin?: CallOrigin | undefined;
 };
@@ -74,7 +77,7 @@ export interface Cancellable {
  * The decision side as the gateway sees it. Implemented by the worker pool and, for tests, in
  * process. Every call either answers once or was cancelled; failures arrive as AppError
  * (SHARD_UNAVAILABLE, WORKER_LOST, QUEUE_FULL, DEADLINE_EXCEEDED, BUDGET_EXHAUSTED, REQUEST_REFUSED…;
- * SHARD_BEHIND and SETTINGS_OLD are for the caller's own use: ask where the shard stands, load the
+ * SHARD_BEHIND and SETTINGS_OLD are for the caller's own use: ask for the shard's revision, load the
  * settings, and come again).
  */
 export interface ShardClient {
@@ -94,8 +97,9 @@ export interface ShardClient {
   ): Cancellable | null;
 
   /**
-   * Why a request of `bytes` would be refused if it came now (QUEUE_FULL, SHUTTING_DOWN), or null: asked before what is long is
-   * received. Without `shard`, or with one that has no queue, only where no worker has room. Counts as a refusal. O(workers).
+   * The error by which a request of `bytes` would be refused if it came now (QUEUE_FULL, SHUTTING_DOWN), or null.
+   * Called before a long body is received. Without `shard`, or with one that has no queue, only if every worker is at
+   * its bound. Counts as a refusal. O(workers).
    */
   refusalBefore(shard: ShardKey | undefined, bytes: number, deadlineMs: number): AppError | null;
 
@@ -126,7 +130,7 @@ export type RawScope = {
   readonly token: string;
 };
 
-/** What a worker counted since its last reply; the client sums these into metrics. */
+/** Count of decisions of a worker since its last reply; the client sums these into metrics. */
 export type DecisionCount = {
   readonly namespace: string;
   readonly relation: string;

@@ -1,12 +1,12 @@
-/** Of a place whose replica has met another history: nothing that was shown before counts any more. */
+/** Value of a slot whose replica has met another history: nothing that was shown before counts any more. */
 export const SHOWN_VOID = -1;
 
 /**
- * How far each replica of one shard has shown it: the watermarks of all workers that answer for it, in memory that they
- * share with the gateway's thread. A replica raises its place before it answers anything at the new watermark; whoever sends a
- * read takes the highest of them for its minRevision. So no read goes back behind what an earlier one may have seen, whichever
- * replicas answered the two: a replica may be ahead of what the gateway knows, as it reads commits from PostgreSQL whose
- * acknowledgement is still under way. Each place has one writer.
+ * How far each replica of one shard has shown it: the watermarks of all workers that answer for it, in memory shared
+ * with the gateway's thread. A replica raises its slot before it answers anything at the new watermark. The sender of
+ * a read takes the highest of them for its minRevision. So no read goes back behind what an earlier one may have seen,
+ * whichever replicas answered the two. A replica may be ahead of what the gateway knows, as it reads commits from
+ * PostgreSQL whose acknowledgement is still under way. Each slot has one writer.
  */
 export class ShownRevisions {
   readonly memory: SharedArrayBuffer;
@@ -18,7 +18,7 @@ export class ShownRevisions {
     this.#revisions = new BigInt64Array(memory);
   }
 
-  /** The watermark of the replica of `place` is at least `revision` now. */
+  /** Raises the slot `place`: its replica's watermark is at least `revision` now. */
   raise(place: number, revision: number): void {
     const known = Atomics.load(this.#revisions, place);
     if (known !== BigInt(SHOWN_VOID) && BigInt(revision) > known) {
@@ -26,17 +26,17 @@ export class ShownRevisions {
     }
   }
 
-  /** The replica of `place` was of another history than what is stored now. */
+  /** Voids the slot `place`: its replica was of another history than what is stored now. */
   void(place: number): void {
     Atomics.store(this.#revisions, place, BigInt(SHOWN_VOID));
   }
 
-  /** Of one place. */
+  /** The revision in one slot. */
   at(place: number): number {
     return Number(Atomics.load(this.#revisions, place));
   }
 
-  /** The highest revision that any replica may have shown, or SHOWN_VOID. O(places). */
+  /** The highest revision that any replica may have shown, or SHOWN_VOID. O(replicas). */
   get newest(): number {
     let newest = 0;
     for (let place = 0; place < this.#revisions.length; place++) {
@@ -48,7 +48,7 @@ export class ShownRevisions {
   }
 }
 
-/** Where one replica says. */
+/** The slot of one replica. */
 export type ShownPlace = { readonly revisions: ShownRevisions; readonly place: number };
 
 /** Memory for so many replicas. */

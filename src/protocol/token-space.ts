@@ -1,10 +1,10 @@
 import type { Revision } from './queries.ts';
 
 /**
- * An answer whose consistency token is not written yet: a worker leaves space for it, since the gateway alone can make one, and puts
- * behind the body where that space is and which revision the token is of.
+ * An answer whose consistency token is not written yet. A worker leaves space for it, since the gateway alone can make
+ * one. Behind the body it puts the offset of that space and the revision that the token is of.
  *
- * Layout behind the body, little endian: place of the space, 32 bits; epoch and revision, doubles.
+ * Layout behind the body, little endian: offset of the space, 32 bits; epoch and revision, doubles.
  */
 const EPOCH_AT = 4;
 const REVISION_AT = 12;
@@ -25,7 +25,10 @@ export function leaveTokenSpace(
   end.setFloat64(REVISION_AT, revision, true);
 }
 
-/** The body of `answer`, in place, with the token that `tokenOf` makes. O(length of a token). */
+/**
+ * Fills the space in the body of `answer` with the token that `tokenOf` makes; returns the body, without a copy.
+ * O(length of a token).
+ */
 export function fillTokenSpace(
   answer: Uint8Array,
   tokenOf: (revision: Revision) => string,
