@@ -29,7 +29,7 @@ import {
 import type { QualifierStore } from './tables/qualifier-store.ts';
 import { hashScratch, loadText, mustFit } from './tables/text-scratch.ts';
 
-/** What an index consists of. */
+/** Parts of an index. */
 export type IndexParts = {
   readonly dictionary: Dictionary;
   readonly names: NameTable;
@@ -64,7 +64,7 @@ export class EdgeWriter {
     this.#counters = counters;
   }
 
-  /** Of the index: raised by every change. */
+  /** Revision of the index: raised by every change. */
   get revision(): number {
     return this.#counters.revision;
   }

@@ -14,7 +14,7 @@ import { hashBytes, lastWordAt, wordAt } from './tables/text-scratch.ts';
 const GROUP = 32;
 const hashes = new Int32Array(GROUP);
 const candidates = new Uint32Array(GROUP);
-/** Where sums of loads go that nobody needs, so that they are not left out. */
+/** Sums of loads that no code reads, kept so that the loads are not optimized away. */
 const sink = new Int32Array(1);
 
 /**
@@ -22,7 +22,7 @@ const sink = new Int32Array(1);
  * read all records, compare all. A lookup on its own waits for memory twice, once for its slot and
  * once for its record; side by side these waits overlap, since no step depends on another id's.
  * Source: Chen et al., Improving hash join performance through prefetching, ICDE 2004 (group
- * prefetching); a plain load stands for the prefetch instruction, which JavaScript has not. Hot.
+ * prefetching); a plain load is used instead of the prefetch instruction, which JavaScript lacks. Hot.
  */
 export function findEntities(
   dictionary: Dictionary,

@@ -32,7 +32,7 @@ const PARAMS = 16;
 const RECENT_MAX = 10_000;
 const NO_BYTES = new Uint8Array(0);
 
-/** What is wrong with an index: the part, what does not hold there, and of how many rows. */
+/** A difference of an index: the part, what does not hold there, and of how many rows. */
 export type IndexDifference = {
   readonly part: IndexPart;
   readonly message: string;
@@ -45,10 +45,11 @@ export type IndexDifference = {
 type Recent = { readonly key: Buffer; readonly seq: number; readonly net: number };
 
 /**
- * Compares an index with the stored rows of its shard, page by page in the order of their keys, while changes go on: each
- * must be reported before and after it is applied. A page is the state of one revision, which the index must have
- * reached; rows that changed since are left to the next comparison, and counted. Whatever is stored is found forward and in
- * reverse with all it carries, and either direction has as many entries as rows are stored: so nothing else is there.
+ * Compares an index with the stored rows of its shard, page by page in the order of their keys, while changes go on:
+ * each must be passed in before and after it is applied. A page is the state of one revision, which the index must
+ * have reached; rows that changed since are left to the next comparison, and counted. Each stored row is found forward
+ * and in reverse with all it carries. Either direction has as many entries as rows are stored: so the index holds
+ * nothing else.
  */
 export class IndexAudit {
   readonly #index: TupleIndex;
@@ -127,7 +128,7 @@ export class IndexAudit {
   }
 
   /**
-   * Compares the rows of a page from `from` on until `isOver`; returns the next one. The index stands at the page's revision or
+   * Compares the rows of a page from `from` on until `isOver`; returns the next one. The index is at the page's revision or
    * above. Rows that changed meanwhile are passed over.
    */
   compareRows(page: RowBytes, from: number, isOver: () => boolean): number {

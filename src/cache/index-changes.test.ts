@@ -82,7 +82,7 @@ function rowsOf(rows: readonly TupleRow[], format: 'binary' | 'text' = 'text'): 
 }
 
 describe('the journal of changes', () => {
-  /** What the index says of a change, in words. */
+  /** The record of a change in the index, in words. */
   function changeOf(index: TupleIndex, revision: number): number[] | undefined {
     const out = new Uint32Array(CHANGE_WORDS);
     return index.readChange(revision, out) ? [...out] : undefined;
@@ -396,7 +396,7 @@ describe('rows of bytes', () => {
     );
   });
 
-  /** Rows whose columns lie anywhere in their bytes. */
+  /** Rows whose columns may be anywhere in their bytes. */
   const placed = (bytes: string | Buffer, ...columns: ([number, number] | null)[]): RowBytes => ({
     bytes: Buffer.from(bytes as string),
     bounds: Int32Array.from(columns.flatMap((column) => column ?? [-1, -1])),

@@ -13,12 +13,12 @@ import { SEGMENT_HEADER, SEGMENT_SLOTS, type SegmentedHash } from './tables/segm
 import type { TupleIndex } from './tuple-index.ts';
 import type { TupleRow } from './tuple-row.ts';
 
-/** Nodes, or segments, walked over between two looks at the clock. */
+/** Nodes, or segments, walked over between two clock reads. */
 const STEP = 32;
 /** The breach of an entity's nodes. */
 const OWN_NODES = 'the nodes of an entity are its own';
 
-/** What a comparison says does not hold: nodes, their lists, hashes, or the tuples themselves. */
+/** The part in which a comparison found a breach: nodes, their lists, hashes, or the tuples themselves. */
 export type IndexPart = 'nodes' | 'lists' | 'hashes' | 'tuples';
 
 /** An index that is not what it must be: drop it and load again. The message names no tuple. */
@@ -33,9 +33,9 @@ export class IndexDamage extends Error {
 }
 
 /**
- * Counts the entries of all nodes in slices, while the index changes: notify each change before and after it is applied.
- * Each direction must have as many as there are tuples, and each entity its own nodes, so that none is there unseen.
- * Errors: IndexDamage, and any other that reading damaged ids throws. O(nodes + segments) in all.
+ * Counts the entries of all nodes in slices, while the index changes: pass each change in before and after it is
+ * applied. Each direction must have as many as there are tuples, and each entity its own nodes, so that none is there
+ * unseen. Errors: IndexDamage, and any other that reading damaged ids throws. O(nodes + segments) in all.
  */
 export class IndexTally {
   readonly #index: TupleIndex;

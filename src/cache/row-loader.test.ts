@@ -24,7 +24,7 @@ function rowBytes(rows: readonly TupleRow[]): RowBytes {
   return { bytes: Buffer.from(text, 'latin1'), bounds, rows: rows.length, expiryFormat: 'binary' };
 }
 
-/** What the index says of a row: whether it is stored, and what it carries. */
+/** The state of a row in the index: whether it is stored, and what it carries. */
 function answer(index: TupleIndex, row: TupleRow): unknown {
   const entity = index.entityId(index.nameId(row.namespace), row.objectId);
   const node = index.nodeId(entity, index.nameId(row.relation));

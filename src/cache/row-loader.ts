@@ -23,7 +23,7 @@ const PARAMS = 16;
 
 const NO_BYTES = new Uint8Array(0);
 const ASTERISK = 42;
-/** Room for a copy of a name and its length; names are at most 64 bytes, longer ones are looked up. */
+/** Bytes for a copy of a name and its length; names are at most 64 bytes, longer ones are looked up. */
 const NAME_COPY = 128;
 const NO_COPY = 255;
 
@@ -46,7 +46,8 @@ export class RowLoader {
   #revision = -1;
   readonly #copies = new Uint8Array(6 * NAME_COPY).fill(NO_COPY);
   readonly #near = new Uint32Array(PARAMS);
-  // Of the group at work: names of each row and where its ids are among those looked up, NONE if it has none of its own.
+  // Names of each row of the current group, and the positions of its ids among those looked up, NONE if it has
+  // none of its own.
   readonly #fields = new Uint32Array(FIELDS * GROUP_ROWS);
   readonly #hashes = new Int32Array(2 * GROUP_ROWS);
   readonly #candidates = new Uint32Array(2 * GROUP_ROWS);

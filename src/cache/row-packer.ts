@@ -20,7 +20,7 @@ export class RowPacker {
   #bytes = new Uint8Array(BYTES_FIRST);
   #size = 0;
   #rows = 0;
-  /** Where the columns of the row before lie in `#bytes`. */
+  /** Bounds of the columns of the row before, in `#bytes`. */
   readonly #starts = new Int32Array(PLAIN_COLUMNS);
   readonly #ends = new Int32Array(PLAIN_COLUMNS);
 
@@ -34,7 +34,7 @@ export class RowPacker {
     return this.#size;
   }
 
-  /** What was packed; valid until the next call. */
+  /** The packed bytes; valid until the next call. */
   get packed(): Uint8Array {
     return this.#bytes.subarray(0, this.#size);
   }
@@ -115,8 +115,8 @@ export class RowPacker {
 }
 
 /**
- * Finds the columns of packed rows where they lie: nothing but bounds is written. `bounds` has room for ROW_BOUNDS numbers
- * a row. O(rows). Errors: throws when the bytes are not those of so many rows.
+ * Finds the columns of packed rows without moving them: nothing but bounds is written. `bounds` has a capacity of
+ * ROW_BOUNDS numbers a row. O(rows). Errors: throws when the bytes are not those of so many rows.
  */
 export function unpackRows(bytes: Uint8Array, rows: number, bounds: Int32Array): RowBytes {
   let position = 0;

@@ -14,11 +14,11 @@ import { SEGMENT_HEADER, SEGMENT_SLOTS, homeSlot } from './tables/segmented-hash
 
 /** Rows of one group: enough loads under way at once, and few enough for what they touch to stay in the first cache. */
 export const GROUP_ROWS = 32;
-/** An index with fewer strings lies in the caches as it is. */
+/** Strings from which rows are read ahead: a smaller index is in the processor's caches anyway. */
 const READ_AHEAD_FROM = 4_096;
 
 const reverses = new Uint32Array(2 * GROUP_ROWS);
-/** Where sums of loads go that nobody needs, so that they are not left out. */
+/** Sums of loads that no code reads, kept so that the loads are not optimized away. */
 const sink = new Int32Array(1);
 
 /**

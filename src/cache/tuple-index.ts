@@ -106,7 +106,7 @@ export class TupleIndex implements TupleReader {
     };
   }
 
-  /** For whoever compares or verifies the index by its parts. */
+  /** The parts of the index, for code that compares or verifies it. */
   get parts(): IndexParts {
     return {
       dictionary: this.#dictionary,
@@ -318,7 +318,8 @@ export class TupleIndex implements TupleReader {
   }
 
   /**
-   * Inserts rows given as bytes: the way to load a snapshot. In as many slices as wanted, down to single rows. Fastest in key order: what a row shares with the one before is not looked up again.
+   * Inserts rows given as bytes: the way to load a snapshot. In as many slices as wanted, down to single rows. Fastest
+   * in key order: strings that a row shares with the one before are not looked up again.
    */
   insertRows(rows: RowBytes): void {
     this.#loader.load(rows);
@@ -342,8 +343,8 @@ export class TupleIndex implements TupleReader {
   }
 
   /**
-   * Forgets every tuple, for those of another shard to take their place in the same memory. Pinned names keep their ids, so
-   * that models stay bound; whatever else was derived is void by the revision, of which no change is known. O(memory).
+   * Forgets every tuple, so that another shard's can use the same memory. Pinned names keep their ids, so that models
+   * stay bound; whatever else was derived is void by the revision, of which no change is known. O(memory).
    */
   reset(): void {
     const { pinned } = this.#names;

@@ -191,7 +191,7 @@ test('one entry alone may be marked, and is no list', () => {
   const adjacency = start();
   const hashed = new Listed(adjacency, 1, FORWARD);
   for (let n = 0; n < 40; n++) hashed.add(n + 1);
-  // A member with the number at which the list of another lies.
+  // A member whose number is the address of another's list.
   const member = hashed.word & 0x3fff_ffff;
   const list = new Listed(adjacency, 2, FORWARD);
   for (const qualified of [true, false]) {

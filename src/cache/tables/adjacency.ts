@@ -31,7 +31,7 @@ export const HASHED_FORWARD_ABOVE = 32;
 export const HASHED_REVERSE_ABOVE = 256;
 
 /**
- * Adjacency lists behind one word each: 0 is empty, a single entry lies in the word itself, more in a
+ * Adjacency lists behind one word each: 0 is empty, a single entry is in the word itself, more in a
  * list. Entries are nodes, with EDGE_QUALIFIED. Short lists are scanned (forward at most two cache lines);
  * for long ones a hash from (owner, member) to the position makes lookup and removal O(1) expected.
  * Methods that change a list return the word that the owner must store.
@@ -109,7 +109,7 @@ export class Adjacency {
     return list | ADJACENCY_LIST;
   }
 
-  /** Removes a member that is present: the last entry takes its place. */
+  /** Removes a member that is present: the last entry moves into its position. */
   remove(word: number, owner: number, member: number, side: number): number {
     if ((word & ADJACENCY_LIST) === 0) {
       assert((word & ADJACENCY_MASK) === member, 'the removed edge is the only one');

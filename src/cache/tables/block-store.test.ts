@@ -6,7 +6,7 @@ import { BlockStore, CHUNK_BYTES, PAGE_BYTES } from './block-store.ts';
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? 1);
 
-/** Bytes that say which block they are of. */
+/** Bytes by which a block is recognized. */
 const contentOf = (size: number, mark: number): Uint8Array =>
   Uint8Array.from({ length: size }, (_, i) => (i * 31 + mark * 7 + (i >>> 8)) & 0xff);
 

@@ -10,7 +10,7 @@ const CONTENT_BYTES = CHUNK_BYTES - HEADER_BYTES;
 const PAGE_CHUNKS_SHIFT = 9;
 export const PAGE_CHUNKS = 1 << PAGE_CHUNKS_SHIFT;
 export const PAGE_BYTES = CHUNK_BYTES << PAGE_CHUNKS_SHIFT;
-/** Room that may be free, in pages and as a share of all: beyond it the emptiest page is cleared. */
+/** Memory that may be free, in pages and as a share of all: beyond it the emptiest page is cleared. */
 const FREE_PAGES_MAX = 2;
 const FREE_SHARE_MAX = 1 / 4;
 const HANDLES_FIRST = 256;
@@ -23,22 +23,22 @@ type BlockPage = {
 };
 
 /**
- * Blocks of bytes of any size on pages that all of them share, as chains of chunks of one size: so room that one leaves fits
- * any other, and nothing is lost but the rest of a last chunk. A block is known by a handle, and may be moved: a page
- * that is mostly free is emptied into the others and its memory released at once, without waiting for a collector.
- * Nothing grows on the JS heap with the blocks.
+ * Blocks of bytes of any size on pages that all of them share, as chains of chunks of one size: so memory that one
+ * leaves fits any other, and nothing is lost but the rest of a last chunk. A block is known by a handle, and may be
+ * moved: a page that is mostly free is emptied into the others and its memory released at once, without waiting for a
+ * collector. Nothing grows on the JS heap with the blocks.
  */
 export class BlockStore {
   /** A page that was released leaves a hole, which the next one fills. */
   readonly #pages: (BlockPage | null)[] = [];
   #pageCount = 0;
   #usedChunks = 0;
-  /** Per handle its first chunk; of a free one the next free one. Chunk c lies on page c >>> PAGE_CHUNKS_SHIFT. */
+  /** Per handle its first chunk; of a free one the next free one. Chunk c is on page c >>> PAGE_CHUNKS_SHIFT. */
   #first = new Uint32Array(HANDLES_FIRST);
   #sizes = new Uint32Array(HANDLES_FIRST);
   #freeHandle = 0;
   #top = 1;
-  /** Where room was found last. */
+  /** The page on which a free chunk was found last. */
   #hint = 0;
   #scratch = new Uint8Array(CHUNK_BYTES);
 
@@ -69,7 +69,7 @@ export class BlockStore {
     return Math.max(1, Math.ceil(size / CONTENT_BYTES)) * CHUNK_BYTES;
   }
 
-  /** Copies a block to the start of `out`, which has room for it; returns its size. O(bytes). */
+  /** Copies a block to the start of `out`, whose length must suffice; returns its size. O(bytes). */
   read(handle: number, out: Uint8Array): number {
     const size = this.#sizes[handle] as number;
     let chunk = this.#first[handle] as number;
@@ -178,7 +178,7 @@ export class BlockStore {
     while (this.#pageCount * PAGE_CHUNKS - this.#usedChunks > freeMax) this.#clearEmptiest();
   }
 
-  /** Moves what is on the emptiest page to others, which have room for it. */
+  /** Moves the chunks of the emptiest page to others, whose free chunks suffice. */
   #clearEmptiest(): void {
     let emptiest = -1;
     let used = PAGE_CHUNKS + 1;

@@ -80,7 +80,7 @@ export class Dictionary {
     }
   }
 
-  /** As `find`, of the bytes [start, end). */
+  /** Finds the string of the bytes [start, end), like `find`. */
   findBytes(owner: number, bytes: Uint8Array, start: number, end: number): number {
     const length = loadBytes(bytes, start, end);
     return length < 0 ? 0 : this.find(owner, length, hashScratch(length, owner));
@@ -93,7 +93,7 @@ export class Dictionary {
     return address;
   }
 
-  /** As `add`, but `find` never returns it. */
+  /** Adds a string like `add`, but `find` never returns it. */
   addHidden(owner: number, length: number): number {
     const words = blockWords(length);
     const address = this.#take(words);
@@ -140,7 +140,7 @@ export class Dictionary {
     return (page[address & RECORD_PAGE_MASK] as number) & RECORD_LENGTH_MASK;
   }
 
-  /** Copies the bytes of a record's string to `out` from `at` on, which has room; returns how many. */
+  /** Copies the bytes of a record's string to `out` from `at` on, whose length must suffice; returns how many. */
   copyText(address: number, out: Uint8Array, at: number): number {
     const page = this.records.pages[address >>> RECORD_PAGE_SHIFT] as Uint32Array;
     const from = address & RECORD_PAGE_MASK;

@@ -382,7 +382,7 @@ export class ListStore {
 const NO_PAGE = new Uint32Array(0);
 const NO_TAGS = new Uint8Array(0);
 
-/** Order of the block that a list's header lies in. */
+/** Order of the block that holds a list's header. */
 export function orderOf(header: number): number {
   return ((header >>> ORDER_SHIFT) & 15) + ORDER_MIN;
 }

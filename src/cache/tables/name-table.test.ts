@@ -90,7 +90,7 @@ test('the empty name is 0, is nowhere stored, and cannot be pinned', () => {
 });
 
 test.each(['a', 'viewer', 'x'.repeat(70)])('a name that went, %s, is asked for anew', (name) => {
-  // One of sixteen places remembers it: every place is tried.
+  // One of sixteen slots remembers it: every slot is tried.
   for (let more = 0; more < 40; more++) {
     const { names } = start();
     const text = name + 'z'.repeat(more);

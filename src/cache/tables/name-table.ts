@@ -22,7 +22,7 @@ const REFERENCES_MASK = 0x7fff_ffff;
 export class NameTable {
   readonly #dictionary: Dictionary;
   readonly words: PagedWords;
-  /** Names that went with their last mention so far: while it stands still, ids keep their names. */
+  /** Names that went with their last mention so far: while the count does not change, ids keep their names. */
   dropped = 0;
   #free = 0;
   #top = 1;
@@ -56,7 +56,7 @@ export class NameTable {
     return id;
   }
 
-  /** As `find`, of the bytes [start, end). Hot. */
+  /** Finds the name of the bytes [start, end), like `find`. Hot. */
   findBytes(bytes: Uint8Array, start: number, end: number): number {
     return this.#findScratch(loadBytes(bytes, start, end));
   }
@@ -70,7 +70,7 @@ export class NameTable {
     return id;
   }
 
-  /** As `intern`, of the bytes [start, end). */
+  /** Interns the name of the bytes [start, end), like `intern`. */
   internBytes(bytes: Uint8Array, start: number, end: number): number {
     return this.#internScratch(mustFit(loadBytes(bytes, start, end)));
   }
@@ -138,7 +138,7 @@ export class NameTable {
     return id === 0 ? '' : this.#dictionary.text(this.#record(id));
   }
 
-  /** For the rebuilding of an emptied index: gives a pinned name the id that it had. */
+  /** Gives a pinned name the id that it had, when an emptied index is rebuilt. */
   restorePinned(id: number, name: string): void {
     while (this.#top < id) {
       this.#reserve();
@@ -229,7 +229,7 @@ export class NameTable {
   }
 }
 
-/** Slot of a name among the recent ones. The empty name, id 0, needs none: every free slot says so. */
+/** Slot of a name among the recent ones. The empty name, id 0, needs none: every free slot has this id. */
 function recentSlot(name: string): number {
   const { length } = name;
   if (length === 0) return 0;

@@ -126,7 +126,7 @@ describe('an entity with more than eight nodes', () => {
       expect(chainOf(entity)).toEqual(made);
       expect(nodes.table.entries).toBe(left);
     }
-    // Few again: a chain, and the list's room is free for others.
+    // Few again: a chain, and the list's memory is free for others.
     for (let i = 0; i < 3; i++) made.push(nodes.create(entity, 100 + i, false));
     expect([nodes.readObject(entity, room), nodes.table.entries]).toEqual([3, 0]);
     expect(chainOf(entity)).toEqual(made.toSorted((a, b) => a - b));

@@ -3,7 +3,7 @@ import { AppError } from '../../shared/app-error.ts';
 
 /**
  * Hands out the memory of one tuple index and counts it, to the byte. Every buffer has a fixed size, so
- * that a SharedArrayBuffer can take its place when several workers read one copy.
+ * that a SharedArrayBuffer can be used instead when several workers read one copy.
  */
 export class PageAllocator {
   /** Bytes handed out and not yet released. */

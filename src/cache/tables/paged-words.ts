@@ -3,7 +3,7 @@ import type { PageAllocator } from './page-allocator.ts';
 /**
  * An address space of words on pages of one size. Only the first page is ever moved: it starts small
  * and doubles up to the page size, so that small tenants stay small and growth copies at most one page.
- * Hot code reads `pages` directly: word `address` lies at `pages[address >>> shift][address & mask]`.
+ * Hot code reads `pages` directly: word `address` is at `pages[address >>> shift][address & mask]`.
  */
 export class PagedWords {
   readonly pages: Uint32Array[] = [];
@@ -27,7 +27,7 @@ export class PagedWords {
     return this.capacity * 4;
   }
 
-  /** Gives all pages but the first back, which keeps its size and what stands in it. */
+  /** Releases all pages but the first, which keeps its size and its contents. */
   clear(): void {
     for (const page of this.pages.splice(1)) this.#allocator.release(page);
   }

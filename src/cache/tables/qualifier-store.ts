@@ -14,7 +14,7 @@ export const QUALIFIER_CONDITION = 4;
 export const QUALIFIER_PARAMS_BYTES = 5;
 export const QUALIFIER_PARAMS = 6;
 
-/** The largest int64, which stands for "never expires". */
+/** The largest int64, which means "never expires". */
 export const NEVER_US = 0x7fff_ffff_ffff_ffffn;
 const NEVER_HIGH = 0x7fff_ffff;
 
@@ -84,7 +84,7 @@ export class QualifierStore {
     return high * 2 ** 32 + low;
   }
 
-  /** As `expiresAtUs` of an edge without a condition; NaN of one that has any. Hot: one lookup. */
+  /** The expiry of an edge without a condition, like `expiresAtUs`; NaN of an edge with one. Hot: one lookup. */
   bareExpiresAtUs(node: number, subject: number): number {
     const record = this.#mustFind(node, subject);
     const page = this.#lists.pages[record >>> LIST_PAGE_SHIFT] as Uint32Array;
@@ -179,7 +179,7 @@ export class QualifierStore {
     }
   }
 
-  /** Of a record whose entries do not follow its header. */
+  /** Whether a record whose entries do not follow its header is that of the edge. */
   #isLongOf(record: number, node: number, subject: number): boolean {
     const lists = this.#lists;
     return (

@@ -5,7 +5,7 @@ import type { PageAllocator } from './page-allocator.ts';
 
 /** Words before the slots of a segment: entries, slots, depth, unused. */
 export const SEGMENT_HEADER = 4;
-/** Words of a segment: its used slots, its number of slots, the bits of the hash that it stands for. */
+/** Words of a segment: its used slots, its number of slots, the bits of the hash that select it. */
 export const SEGMENT_ENTRIES = 0;
 export const SEGMENT_SLOTS = 1;
 export const SEGMENT_DEPTH = 2;
@@ -28,7 +28,7 @@ export function homeSlot(hash: number, slots: number): number {
 /**
  * A multiset of (hash, value) pairs: extendible hashing over segments with linear probing. A slot
  * holds the whole hash and the value (never 0) in one cache line, so that a miss costs one line and
- * growth never touches what the values stand for. Deletion shifts back: no tombstones.
+ * growth never reads the records of the values. Deletion shifts back: no tombstones.
  * Growth moves one segment (at most 64 KiB), by quarter steps, so that slots are 60-75 % used.
  * Lookups are written out by the callers, who know how to compare: see `segmentOf`.
  * Source: Fagin et al., Extendible hashing, TODS 1979; Knuth 6.4 algorithm R for the deletion.

@@ -14,7 +14,7 @@ import {
 
 const numRuns = 100 * Number(process.env['FUZZ_RUNS'] ?? 1);
 
-/** The words that stand for a text, by the definition: its UTF-8 bytes, zeros behind the end. */
+/** The words that represent a text, by the definition: its UTF-8 bytes, zeros behind the end. */
 function wordsOf(text: string): number[] {
   const bytes = Buffer.from(text);
   const padded = Buffer.alloc((bytes.length + 3) & ~3);
