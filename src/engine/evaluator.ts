@@ -48,7 +48,7 @@ export class Evaluator {
   readonly general: GeneralEvaluator;
   readonly #conditions: ConditionCache;
   readonly #hotNodesMax: number;
-  /** Of a model that counts admitted tuples only: then the general evaluation decides everything. */
+  /** Admission of a model that counts admitted tuples only: then the general evaluation decides everything. */
   readonly #admission: Admission | undefined;
 
   /**
@@ -84,12 +84,15 @@ export class Evaluator {
     this.#hotNodesMax = Math.min(HOT_NODES_MAX, options.depthMax);
   }
 
-  /** BACKSTOP_ bits of the last `checkUser` that did not say CHECK_GENERAL. */
+  /** BACKSTOP_ bits of the last `checkUser` that did not return CHECK_GENERAL. */
   get lastBackstops(): number {
     return this.hot.lastBackstops;
   }
 
-  /** From now on `checkUser` takes at most so many steps (StepMeter), or says CHECK_GENERAL. Also of evaluators that share its caches. */
+  /**
+   * Bounds the steps (StepMeter) of each later `checkUser`, beyond which it returns CHECK_GENERAL. Also of evaluators
+   * that share its caches.
+   */
   boundSteps(stepsMax: number): void {
     this.hot.stepsMax = stepsMax;
   }
@@ -104,16 +107,15 @@ export class Evaluator {
     return this.hot.isLastUndecided;
   }
 
-  /** Reads of the last `checkUser` that did not say CHECK_GENERAL: a batch has a total budget. */
+  /** Reads of the last `checkUser` that did not return CHECK_GENERAL: a batch has a total budget. */
   get lastReads(): number {
     return this.hot.lastReads;
   }
 
   /**
-   * Whether a concrete user holds a relation: CHECK_ALLOWED, CHECK_DENIED, or CHECK_GENERAL when
-   * only `startCheckIds` can say. `entity` and `userEntity` are 0 and `relation` is -1 for what
-   * the index does not know. `context`: null decides no condition; it is read when one is met. Hot: does not
-   * allocate unless a condition does, never throws.
+   * Whether a concrete user holds a relation: CHECK_ALLOWED, CHECK_DENIED, or CHECK_GENERAL when only `startCheckIds`
+   * can decide. `entity` and `userEntity` are 0 and `relation` is -1 for names that the index lacks. `context`: null
+   * decides no condition; it is read when one is met. Hot: does not allocate unless a condition does, never throws.
    */
   checkUser(
     entity: number,
@@ -215,7 +217,7 @@ export class Evaluator {
   /**
    * The general evaluation of the same tuples under another model. `reader` keeps names that the index lacks to
    * itself, as OverlayReader does: nothing of the model stays in the index, and nothing that was remembered
-   * under this one is looked at.
+   * under this one is read.
    */
   under(model: NamespaceModel, reader: TupleReader): GeneralEvaluator {
     const { depthMax } = this.#options;

@@ -7,7 +7,7 @@ import { type ConditionCache, FALSE, Scope, type Target, TRUE, type Value } from
 import { CheckRun } from './general/check-run.ts';
 import { exactTargetOf, SubjectSetRun, subjectIdsOf } from './general/subject-set-run.ts';
 
-/** What a general evaluator works with. `model` is bound to the name ids of `reader`. */
+/** Parts that a general evaluator works with. `model` is bound to the name ids of `reader`. */
 export type GeneralParts = {
   readonly reader: TupleReader;
   readonly model: BoundModel;
@@ -18,8 +18,8 @@ export type GeneralParts = {
 };
 
 /**
- * Checks by the general evaluation alone, over any reader: nothing is remembered between two of them but what
- * `conditions` prepares. Any number of tasks may be under way, as long as the reader stands still.
+ * Checks by the general evaluation alone, over any reader: nothing is remembered between two of them but the
+ * conditions that `conditions` prepares. Any number of tasks may be under way, as long as the reader does not change.
  */
 export class GeneralEvaluator {
   readonly reader: TupleReader;
@@ -37,7 +37,7 @@ export class GeneralEvaluator {
     return this.#parts.depthMax;
   }
 
-  /** What one request's evaluations share. `relationText` names the query where the budget runs out. */
+  /** A scope that one request's evaluations share. `relationText` names the query where the budget runs out. */
   scope(relationText: string, contextJson: string, nowMs: number, readBudget: number): Scope {
     return new Scope({ ...this.#parts, nowMs, readBudget, contextJson, relationText });
   }
@@ -47,7 +47,10 @@ export class GeneralEvaluator {
     return allowedOf(this.#start(input, nowMs, readBudget, false));
   }
 
-  /** As `startCheck`, and CUT where a deny rests on something that could not be decided. */
+  /**
+   * Starts a check like `startCheck`, whose value is UNDETERMINED where a deny rests on something that could not be
+   * decided.
+   */
   startDecision(input: CheckQuery, nowMs: number, readBudget: number): EvaluationTask<Value> {
     return this.#start(input, nowMs, readBudget, true);
   }
@@ -90,7 +93,7 @@ export class GeneralEvaluator {
     const isSameObject =
       subject.namespace === input.namespace && subject.objectId === input.objectId;
     if (isSameObject && subject.relation === input.relation) return decided(TRUE);
-    // The model's names are pinned: a name that the index lacks stands in no rewrite either.
+    // The model's names are pinned: a name that the index lacks is in no rewrite either.
     const setRelation = reader.nameId(subject.relation);
     if (setRelation < 0 || relation < 0 || namespace <= 0) return decided(FALSE);
     if (entity === 0) {
@@ -168,7 +171,7 @@ function decided(value: Value): EvaluationTask<Value> {
   return { run: () => 'done', result: () => value, backstops: 0 };
 }
 
-/** A task that says no more than whether it is allowed. */
+/** Reduces a task's value to whether it is allowed. */
 export function allowedOf(task: EvaluationTask<Value>): EvaluationTask<boolean> {
   return new AllowedTask(task);
 }

@@ -199,7 +199,7 @@ function mentioningLeaf(op: Op): Op {
   return mergeLeaves(op.children.map(mentioningLeaf));
 }
 
-/** Of two necessary leaves the one that is likely to hold for fewer objects. */
+/** The one of two necessary leaves that is likely to hold for fewer objects. */
 function narrower(a: Op, b: Op): Op {
   return breadth(b) < breadth(a) ? b : a;
 }

@@ -9,7 +9,7 @@ export const BACKSTOP_DEPTH = 1;
 export const BACKSTOP_CYCLE = 2;
 export const BACKSTOP_BUDGET = 4;
 
-/** What an evaluator remembers between evaluations (docs/caching.md). */
+/** Caches that an evaluator keeps between evaluations (docs/caching.md). */
 export const ENGINE_CACHES = ['closures', 'objects', 'chains', 'conditions'] as const;
 export type EngineCache = (typeof ENGINE_CACHES)[number];
 
@@ -21,7 +21,7 @@ export type EvaluatorOptions = {
   readonly membershipBytesMax: number;
   /** Caches smaller than this are not read ahead; 8 MiB when absent. */
   readonly readAheadBytesMin?: number | undefined;
-  /** Caches that remember nothing, so that a measurement can say what they gain; none when absent. */
+  /** Caches that remember nothing, so that a measurement can show their gain; none when absent. */
   readonly cachesOff?: readonly EngineCache[] | undefined;
 };
 
@@ -36,7 +36,7 @@ export interface EvaluationTask<T> {
    * Errors: AppError BUDGET_EXHAUSTED naming relation and limit.
    */
   run(sliceEndMs: number): 'done' | 'more';
-  /** Only after `run` said 'done'. */
+  /** The result, once `run` returned 'done'. */
   result(): T;
   /** BACKSTOP_ bits that fired; valid after 'done' and after an error. */
   readonly backstops: number;

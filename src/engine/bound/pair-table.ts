@@ -64,7 +64,7 @@ export class PairTable {
     return this.size++;
   }
 
-  /** Room for `count` more, so that a long scan rehashes once. O(size + count). */
+  /** Reserves capacity for `count` more, so that a long scan rehashes once. O(size + count). */
   reserve(count: number): void {
     let slots = this.#pairsAt || this.#slotsFirst;
     while ((this.size + count) * 2 > slots) slots *= 2;
@@ -76,7 +76,7 @@ export class PairTable {
     return (this.#pairsAt || this.#slotsFirst) / 2;
   }
 
-  /** Forgets all pairs and keeps the memory. O(room). */
+  /** Forgets all pairs and keeps the memory. O(capacity). */
   clear(): void {
     this.size = 0;
     if (this.#pairsAt > 0) this.#words.fill(0, 0, this.#pairsAt);
@@ -116,14 +116,14 @@ const CAPACITY = 64;
 const spares: PairTable[] = [];
 
 /**
- * Lends an empty table, until `release`. Most searches are so small that making one, growing it and collecting
- * it would cost as much as they do. Who never gives it back costs the next one a new table.
+ * Acquires an empty table, until `releaseTable`. Most searches are so small that making one, growing it and collecting
+ * it would cost as much as they do. A table that is never released costs the next search a new one.
  */
 export function borrowTable(): PairTable {
   return spares.pop() ?? new PairTable(CAPACITY);
 }
 
-/** Takes a table back, which nobody uses any more. O(its room), bounded. */
+/** Releases a table that nobody uses any more. O(its capacity), bounded. */
 export function releaseTable(table: PairTable): void {
   if (spares.length >= SPARE_MAX || table.capacity > SPARE_CAPACITY_MAX) return;
   table.clear();

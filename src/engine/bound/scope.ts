@@ -43,16 +43,16 @@ const CONDITIONS_CACHED_MAX = 1024;
 /** Characters of the names and parameters of those, at most: what is prepared of them takes some ten times more. */
 const CONDITIONS_CACHED_CHARACTERS_MAX = 1 << 20;
 const BYTES_PER_CHARACTER = 12;
-/** Entries of a list that one step looks at. */
+/** Entries of a list that one step reads. */
 const ENTRIES_PER_STEP = 256;
 const chunk = new Uint32Array(ENTRIES_PER_STEP);
 
-/** What helps where a project's evaluations exhaust the budget. */
+/** Advice where a project's evaluations exhaust the budget. */
 export const RAISE_BUDGET = "raise the project's max_check_reads";
 
-/** What a leaf of a rewrite leads to. */
+/** Callbacks for the results of a leaf of a rewrite. */
 export interface LeafSink {
-  /** The subject stands in the relation's own tuples, certainly (TRUE) or perhaps (UNDETERMINED). */
+  /** The subject is in the relation's own tuples, certainly (TRUE) or perhaps (UNDETERMINED). */
   onDirect(value: Value): void;
   /** Another userset; `isWeak` when a condition on the way could not be decided. */
   onChild(entity: number, relation: number, isWeak: boolean): void;
@@ -60,11 +60,14 @@ export interface LeafSink {
   onRest(node: number, relation: number, withObjects: boolean, cursor: number): void;
 }
 
-/** Whom an evaluation looks for. */
+/** Subject that an evaluation searches for. */
 export type Target = {
   /** Node of a concrete user, 0 when no tuple names the user; unused for a userset. */
   readonly userNode: number;
-  /** Userset looked for, or an object itself (relation 0); entity 0 for a user, NO_ENTITY for an object that no tuple names. */
+  /**
+   * Userset that is searched for, or an object itself (relation 0); entity 0 for a user, NO_ENTITY for an object that
+   * no tuple names.
+   */
   readonly setEntity: number;
   readonly setRelation: number;
   /** The entity of the typed wildcard that holds an object itself. 0 or absent: there is none. */
@@ -141,22 +144,22 @@ export class Scope {
   /** A cycle was solved of so many usersets that the depth bound may have decided some of them. */
   hasDeepCycle = false;
   reads = 0;
-  /** What to do about an exhausted budget, for its message. */
+  /** Advice about an exhausted budget, for its message. */
   budgetAdvice = RAISE_BUDGET;
   /** Expiries of the tuples that are read are noted here, in milliseconds, while there is a set. */
   notedExpiries: Set<number> | undefined;
-  /** Entries of lists of usersets that were looked at, whatever they count. */
+  /** Entries of lists of usersets that were read, whatever they count. */
   entriesSeen = 0;
   /** Whether a tuple was met that could not be decided, or something beyond the depth bound. */
   hasUndecided = false;
-  /** Looks that make no whole read yet. */
+  /** Visits that make no whole read yet. */
   #looks = 0;
   readonly #readsMax: number;
   readonly #subject: string;
   readonly #conditions: ConditionCache;
   readonly #context: ConditionContext | undefined;
   readonly #hasWildcards: boolean;
-  /** What conditions of the model came to, by name and parameters: each is paid for once a request. */
+  /** Values of the model's conditions, by name and parameters: each is paid for once a request. */
   #decided: Map<string, Value> | undefined;
   #meter: CostMeter | undefined;
 
@@ -180,7 +183,7 @@ export class Scope {
     this.#readsMax = init.readBudget;
     this.#subject = init.relationText;
     this.#conditions = init.conditions;
-    // A request without context decides no condition, whatever the tuple says.
+    // A request without context decides no condition, whatever the tuple's parameters are.
     this.#context = init.contextJson === '' ? undefined : parseContext(init.contextJson);
     this.#hasWildcards = init.reader.reverseCount(WILDCARD_NODE) > 0;
   }
@@ -208,7 +211,7 @@ export class Scope {
     this.reads -= reads;
   }
 
-  /** Counts lists of objects that are looked at in a row, and their entries: 64 of them are a read. Errors: BUDGET_EXHAUSTED. */
+  /** Counts visited lists of objects in a row, and their entries: 64 of them are a read. Errors: BUDGET_EXHAUSTED. */
   chargeLooks(looks: number): void {
     this.#looks += looks;
     if (this.#looks >> ENTRIES_PER_READ_SHIFT === 0) return;
@@ -221,7 +224,7 @@ export class Scope {
     assert(this.reads <= this.#readsMax, 'nothing is read once the budget has run out');
   }
 
-  /** What a qualified edge is worth now: FALSE when expired or decided false, UNDETERMINED when undecided. */
+  /** The value of a qualified edge now: FALSE when expired or decided false, UNDETERMINED when undecided. */
   qualify(node: number, subject: number): Value {
     const qualifier = this.reader.qualifier(node, subject);
     if (this.nowMs >= qualifier.expiresAtMs) return FALSE;
@@ -270,15 +273,15 @@ export class Scope {
     return entry >= EDGE_QUALIFIED ? this.qualify(node, entry & EDGE_NODE_MASK) : TRUE;
   }
 
-  /** Whether an entity stands for all objects of a namespace: no walk leads to an object by it. */
+  /** Whether an entity is the typed wildcard of a namespace: no walk leads to an object by it. */
   isWildcard(entity: number): boolean {
     return this.reader.hasTypedWildcards && this.reader.namespaceOf(entity) === WILDCARD_NAME;
   }
 
   /**
-   * Whether what was met is the target, or a typed wildcard that stands for it: of its namespace for an object itself. For
-   * a userset any one does, and only where it excludes: there a set counts as held by whatever might hold its members.
-   * No wildcard stands for an exact userset.
+   * Whether a subject is the target, or a typed wildcard that includes it: of its namespace for an object itself. Any
+   * typed wildcard includes a userset, but only on exclude sides: a set counts as held there by whatever might hold
+   * its members. No wildcard includes an exact userset.
    */
   isTarget(target: Target, entity: number, relation: number, isExcluding: boolean): boolean {
     if (target.setEntity === 0 || entity === 0) return false;
@@ -288,7 +291,10 @@ export class Scope {
     return isExcluding && target.isExact !== true && this.isWildcard(entity);
   }
 
-  /** What the tuples of `node` say of the target itself. A wildcard holds sets only when excluding, and no exact one. */
+  /**
+   * The value of the target itself in the tuples of `node`. A wildcard holds sets only when excluding, and no exact
+   * one.
+   */
   #direct(node: number, target: Target, isExcluding: boolean): Value {
     let value: Value = FALSE;
     if (target.setEntity === 0) {
@@ -321,7 +327,10 @@ export class Scope {
     this.scanWalks(entity, leaf, sink);
   }
 
-  /** The tuples of (entity, relation) alone: true if one of them names the target for certain. Counts entries, `isLook` as looks, and not the list. */
+  /**
+   * Scans the tuples of (entity, relation) alone: true if one of them names the target for certain. Counts entries, as
+   * visits if `isLook`, and not the list.
+   */
   scanThis(
     entity: number,
     relation: number,
@@ -340,7 +349,10 @@ export class Scope {
     return false;
   }
 
-  /** The objects that the tuplesets of a leaf reference. Counts entries, `isLook` as looks, and not the lists. */
+  /**
+   * Scans the objects that the tuplesets of a leaf reference. Counts entries, as visits if `isLook`, and not the
+   * lists.
+   */
   scanWalks(entity: number, leaf: Op, sink: LeafSink, isLook = false): void {
     for (let i = 0; i < leaf.walks.length; i += 2) {
       const node = this.reader.nodeId(entity, leaf.walks[i] as number);
@@ -391,7 +403,7 @@ export class Scope {
   }
 }
 
-/** Lists that a leaf looks up. */
+/** Count of the lists that a leaf looks up. */
 export function listsOf(leaf: Op): number {
   return 1 + (leaf.walks.length >> 1);
 }

@@ -35,7 +35,7 @@ export type Vertex = {
   readonly operands: number[];
   readonly directs: Direct[];
   readonly links: Link[];
-  /** Of a userset: it lies beyond the depth bound, or the read budget ended before it. */
+  /** Whether a userset is beyond the depth bound, or unread since the read budget ended before it. */
   isBeyond: boolean;
   isUnread: boolean;
 };
@@ -47,9 +47,8 @@ const NO_LINKS: Link[] = [];
 const USERSETS_PER_YIELD = 4;
 
 /**
- * Everything that a denied userset could follow from, with its values: also what lies behind tuples
- * that do not count, on both sides of every operator. Where the read budget ends the rest is unread
- * and counts as undecided.
+ * Everything that a denied userset could follow from, with its values: also what is behind tuples that do not count,
+ * on both sides of every operator. Where the read budget ends the rest is unread and counts as undecided.
  */
 export class BlameGraph implements LeafVisitor {
   readonly vertices: Vertex[] = [];

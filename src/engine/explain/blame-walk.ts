@@ -14,13 +14,13 @@ export type Blame = {
   readonly entity: number;
   readonly relation: number;
   readonly tuple: EdgeIds | null;
-  /** Of an excluded subject: the exclusion; of an intersection: it. */
+  /** The exclusion, if a subject is excluded; or the intersection. */
   readonly vertex: number;
-  /** Of an intersection: the index of the operand that does not hold. */
+  /** Index of the operand of an intersection that does not hold. */
   readonly operand: number;
 };
 
-/** What blocked a deny, nearest first. */
+/** Causes of a deny, nearest first. */
 export type BlameReport = {
   readonly blames: readonly Blame[];
   /** Some were left out by their bound. */
@@ -158,7 +158,7 @@ export class BlameWalk {
     return false;
   }
 
-  /** `expired` stands for any tuple that does not count; its own qualifier says why. */
+  /** `expired` covers any tuple that does not count; its own qualifier gives the reason. */
   #blameTuple(kind: ObstacleKind, vertex: Vertex, id: number, tuple: EdgeIds): void {
     this.#hasGrant = true;
     this.#blame(kind, vertex, id, tuple);

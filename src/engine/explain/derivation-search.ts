@@ -18,7 +18,7 @@ type Reader = {
   readonly vertex: SearchVertex;
   /** Which operand of the reader this is. */
   readonly operand: number;
-  /** Of a leaf: the tuple through which it reads, and what kind of step that is. */
+  /** The tuple through which a leaf reads, and what kind of step that is. */
   readonly tuple: EdgeIds | null;
   readonly isWalk: boolean;
 };
@@ -33,11 +33,11 @@ type SearchVertex = {
   readonly operands: SearchVertex[];
   readonly readers: Reader[];
   readonly proofs: Proof[];
-  /** Of an exclusion: levels that the refutation of what it excludes needs; Infinity: it is not refuted. */
+  /** Levels that the refutation of an exclusion's excluded side needs; Infinity: it is not refuted. */
   refutedNeed: number | undefined;
 };
 
-/** What a search starts at: a userset, or one operand of its rewrite. */
+/** Start of a search: a userset, or one operand of its rewrite. */
 export type SearchRoot = {
   readonly entity: number;
   readonly relation: number;
@@ -63,7 +63,7 @@ export class DerivationSearch implements LeafVisitor {
   #excludes: CheckRun | undefined;
   readonly #keys: PairTable;
   readonly #usersets: SearchVertex[] = [];
-  /** Offers: of each the vertex, and its proof at the same place. */
+  /** Offers: of each the vertex, and its proof at the same index. */
   readonly #pendingVertices: SearchVertex[] = [];
   readonly #pendingProofs: Proof[] = [];
   /** Leaves of the userset that is expanded, in the order of its rewrite. */

@@ -10,7 +10,7 @@ import type { ExplainContext } from './explain-ground.ts';
 import type { Proof } from './proof.ts';
 import { toMicroseconds } from './tuple-of-edge.ts';
 
-/** Instants at which it is looked whether a refutation still holds; at the last one it counts as ending. */
+/** Instants at which a refutation is checked again; at the last one it counts as ending. */
 const INSTANTS_MAX = 32;
 
 /** Why a query is allowed. */

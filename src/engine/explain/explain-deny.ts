@@ -16,7 +16,7 @@ import { tupleOfEdge } from './tuple-of-edge.ts';
 const OBSTACLES_MAX = 100;
 /** Derivations of excluded subjects, each a search of its own. */
 const EXCLUDED_DERIVATIONS_MAX = 10;
-/** Undecided conditions whose reason is looked for even when the reads of the explanation are spent. */
+/** Undecided conditions whose reason is searched for even when the reads of the explanation are spent. */
 const REASONS_UNPAID_MAX = 10;
 
 /** Why a query is denied, and what would mend it. */
@@ -201,7 +201,7 @@ function outOfBudget({ query }: ExplainContext): Obstacle {
   return obstacleOf('budget', query, { message });
 }
 
-/** What is undecided is not on the way to the object: a member of a set, or a bound between two ways. */
+/** Obstacle of a value that is undecided off the way to the object: a member of a set, or a bound between two ways. */
 function undecidedElsewhere({ query }: ExplainContext, graph: BlameGraph): Obstacle {
   const where = usersetText(query);
   if (query.subject.kind === 'user' || query.isExact === true || graph.gates.isTruncated) {
@@ -224,7 +224,7 @@ export function tupleText(tuple: RelationTuple): string {
   return `${usersetText(tuple)}@${subjectText(tuple.subject)}`;
 }
 
-/** What an obstacle says of itself beyond its kind and place. */
+/** Fields of an obstacle beyond its kind and its userset. */
 export type ObstacleDetail = {
   readonly tuple?: RelationTuple | undefined;
   readonly derivation?: Obstacle['derivation'];

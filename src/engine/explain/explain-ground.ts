@@ -12,7 +12,7 @@ import { toMicroseconds, tupleOfEdge } from './tuple-of-edge.ts';
 /** The read budget of an explanation, in those of the evaluation that it explains. */
 const EXPLANATION_BUDGETS = 4;
 
-/** What a query is explained over: one index at one revision. */
+/** Ground of an explanation: one index at one revision. */
 export type ExplainGround = {
   /** Decides as Check does, over the reader with what the request carries. */
   readonly evaluator: GeneralEvaluator;
@@ -24,7 +24,7 @@ export type ExplainGround = {
   readonly readBudget: number;
 };
 
-/** What the parts of one explanation share: the query by ids, the budget, and the way back to words. */
+/** State that the parts of one explanation share: the query by ids, the budget, and the way back to words. */
 export class ExplainContext {
   readonly ground: ExplainGround;
   readonly query: CheckQuery;
@@ -69,7 +69,7 @@ export class ExplainContext {
     return this.#readsLeft <= 0;
   }
 
-  /** For one part, with the reads that are left; hand it back to `spend`. */
+  /** A scope for one part, with the reads that are left; pass it to `spend` afterwards. */
   scope(nowMs = this.ground.nowMs): Scope {
     const { namespace, relation, contextJson } = this.query;
     const left = Math.max(1, this.#readsLeft);
@@ -125,7 +125,7 @@ function knowingAll({ evaluator, withTuple }: ExplainGround, query: CheckQuery):
         reader.nameId(subject.relation) >= 0;
   const isKnown = entityOf(reader, query) !== 0 && reader.nameId(relation) > 0 && isSubjectKnown;
   if (isKnown) return evaluator;
-  // What is not known stands in no tuple, so this one is new, and it has never counted.
+  // An unknown name is in no tuple, so this one is new, and it has never counted.
   return withTuple({ namespace, objectId, relation, subject, expiresAtUs: 0n });
 }
 

@@ -11,9 +11,9 @@ import { ExplainContext, type ExplainGround } from './explain-ground.ts';
 const STEPS_PER_CLOCK_LOOK = 8;
 
 /**
- * Why Check answers a query as it does. The answer itself is that of the general evaluation, with its
- * budget and its error when that runs out; the explanation has four times as many reads for itself,
- * and says `truncated` where they end.
+ * Explains Check's answer to a query. The answer itself is that of the general evaluation, with its budget and its
+ * error when that runs out. The explanation has four times as many reads for itself, and sets `truncated` where they
+ * end.
  */
 export class ExplainRun implements EvaluationTask<Explanation> {
   readonly #ground: ExplainGround;
@@ -37,7 +37,7 @@ export class ExplainRun implements EvaluationTask<Explanation> {
     return this.#check.backstops;
   }
 
-  /** Of the evaluation and of the explanation. */
+  /** Reads of the evaluation and of the explanation. */
   get reads(): number {
     return (this.#check.reads ?? 0) + (this.#context?.reads ?? 0);
   }

@@ -5,13 +5,13 @@ import { type Scope, type Target, TRUE, type Value } from '../bound/scope.ts';
 const ENTRIES_PER_READ_SHIFT = 6;
 const ENTRIES_PER_STEP = 256;
 const chunk = new Uint32Array(ENTRIES_PER_STEP);
-/** Of a list that is the relation's own: its sets count as the usersets that they name. */
+/** Relation of a list that is the relation's own: its sets count as the usersets that they name. */
 const OWN = -1;
 
 /** A stored tuple by ids of the reader. */
 export type EdgeIds = { readonly node: number; readonly subject: number };
 
-/** What a leaf consists of, with the tuple of each part. FALSE: the tuple has expired or its condition is false. */
+/** Callbacks for the parts of a leaf, each with its tuple. FALSE: the tuple has expired or its condition is false. */
 export interface LeafVisitor {
   /** A tuple that names the target, or everybody. */
   onDirect(tuple: EdgeIds, value: Value): void;
@@ -39,7 +39,7 @@ export class LeafWalk {
   #nextWalk = 0;
   #node = 0;
   #computed = OWN;
-  /** Where the list goes on; -1: it has ended. */
+  /** Position from which the list continues; -1: it has ended. */
   #cursor = -1;
 
   /** `visitor` only notes what it is given. */

@@ -15,7 +15,7 @@ export type Proof = {
   readonly relation: number;
   readonly tuple: EdgeIds | null;
   readonly children: readonly Proof[];
-  /** Of an exclusion: the operand that was refuted. */
+  /** The refuted operand of an exclusion. */
   readonly refuted: Op | null;
 };
 

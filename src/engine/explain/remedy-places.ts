@@ -4,16 +4,16 @@ import type { BlameGraph, Vertex } from './blame-graph.ts';
 import type { EdgeIds } from './leaf-walk.ts';
 
 const STEPS_PER_YIELD = 64;
-/** Operators of which several operands had to change at once, that are looked into. */
+/** Operators of which several operands had to change at once, that are explored. */
 const JOINTS_MAX = 32;
 
-/** Where one tuple more could make the root hold. */
+/** Leaves at which one tuple more could make the root hold. */
 export type RemedyPlaces = {
   /** Leaf vertices, nearest first, those that suffice alone before those that would change several operands. */
   readonly leaves: readonly number[];
   /** Tuples that would suffice if they counted. */
   readonly dormant: readonly EdgeIds[];
-  /** Places were left out by a bound. */
+  /** Leaves were left out by a bound. */
   readonly isTruncated: boolean;
 };
 
@@ -100,7 +100,7 @@ export class RemedyPlaceSearch {
     for (const [vertex] of this.#otherThan(vertices, isTrue)) this.#need(vertex, isTrue);
   }
 
-  /** Those that do not have the value yet. */
+  /** The vertices that do not have the value yet. */
   #otherThan(vertices: readonly number[], isTrue: boolean): (readonly [number, boolean])[] {
     return vertices
       .filter((vertex) => this.#graph.valueOf(vertex) !== (isTrue ? TRUE : FALSE))
@@ -116,7 +116,7 @@ export class RemedyPlaceSearch {
     }
   }
 
-  /** A tuple more takes nothing away, so all that the leaf follows from must change behind it. */
+  /** Refutes all that the leaf follows from, since one tuple more removes nothing. */
   #refuteLeaf(id: number): void {
     const { directs, links } = this.#graph.at(id);
     const isNamed = directs.some(({ value }) => value === UNDETERMINED);

@@ -10,7 +10,7 @@ import { relationsRead, RemedyPlaceSearch } from './remedy-places.ts';
 import { sureLeaves } from './sure-remedies.ts';
 import { tupleOfEdge } from './tuple-of-edge.ts';
 
-/** Of each namespace and tupleset ("5 7") the relations that some rewrite looks for behind its tuples. */
+/** By namespace and tupleset ("5 7"): the relations that some rewrite searches for behind its tuples. */
 export type EveryWalk = ReadonlyMap<string, ReadonlySet<number>>;
 
 const known = new WeakMap<BoundModel, EveryWalk>();
@@ -97,7 +97,9 @@ export class RemedySearch {
     return { tuples: this.#tuples, isTruncated: this.#isTruncated };
   }
 
-  /** Of sets it takes more than one tuple to know. */
+  /**
+   * Leaves at which one tuple certainly suffices for a user; none for a set, which takes more than one tuple to know.
+   */
   *#sureLeaves(root: number): Steps<ReadonlySet<number>> {
     const { query, evaluator } = this.#context;
     if (query.subject.kind !== 'user' || this.#remediesMax === 0) return new Set();
@@ -236,7 +238,7 @@ export class RemedySearch {
   }
 }
 
-/** No wildcard stands for a userset. */
+/** Whether a subject is a userset, which no wildcard includes. */
 function isUserset(subject: Subject): boolean {
   return subject.kind === 'set' && subject.relation !== '';
 }

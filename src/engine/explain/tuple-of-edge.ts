@@ -34,7 +34,7 @@ export function tupleOfEdge(reader: TupleReader, { node, subject }: EdgeIds): Re
   };
 }
 
-/** Who a subject node is. */
+/** The subject of a subject node. */
 export function subjectOfNode(reader: TupleReader, node: number): Subject {
   if (node === WILDCARD_NODE) return { kind: 'wildcard' };
   const entity = reader.entityOf(node);

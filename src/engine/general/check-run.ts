@@ -71,8 +71,8 @@ export class CheckRun {
   }
 
   /**
-   * Starts the evaluation of one operand of the rewrite of a userset that stands where `levelMax`
-   * usersets are left, itself included. The outcome's height counts the usersets below it.
+   * Starts the evaluation of one operand of the rewrite of a userset at a level where `levelMax` usersets are left,
+   * itself included. The outcome's height counts the usersets below it.
    */
   startOperand(ids: OperandIds, op: Op, isExcluding: boolean, levelMax: number): void {
     this.#stack.length = 0;

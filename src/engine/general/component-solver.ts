@@ -33,7 +33,8 @@ export function* solveComponent(
   const root = yield* equations.ground(entity, relation, isExcluding);
   yield* equations.gates.solve(levelMax);
   const value = equations.gates.valueOf(root);
-  // Heights of these values count rounds: only of small cycles do they say enough for whoever begins elsewhere.
+  // Heights of these values count rounds: only those of small cycles are good enough for a check that begins
+  // elsewhere.
   if (2 * equations.size >= scope.depthMax) scope.hasDeepCycle = true;
   return {
     value,
@@ -169,6 +170,6 @@ export type Outcome = {
   readonly value: Value;
   /** TRUE and FALSE: nodes that a path needs for the value to be found. */
   readonly height: number;
-  /** CUT: whether a larger depth bound could decide it. */
+  /** UNDETERMINED: whether a larger depth bound could decide it. */
   readonly isDepthExceeded: boolean;
 };

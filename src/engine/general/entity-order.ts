@@ -14,9 +14,9 @@ const first = new Uint8Array(ENTITY_ID_BYTES_MAX);
 const other = new Uint8Array(ENTITY_ID_BYTES_MAX);
 
 /**
- * Puts entities in the UTF-8 byte order of their ids, in steps. The four bytes behind what all ids have in common are prepared as
- * numbers, which are sorted without looking at any id again; those with equal keys are compared by their ids. Where the
- * keys say little, or for lists of more than two million, everything is.
+ * Puts entities in the UTF-8 byte order of their ids, in steps. The four bytes behind the common prefix of all ids are
+ * prepared as numbers, which are sorted without reading any id again; entities with equal keys are compared by their
+ * ids. Where the keys differ too little, or for lists of more than two million, all are.
  */
 export class EntityOrder {
   readonly #reader: TupleReader;

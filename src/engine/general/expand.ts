@@ -23,7 +23,7 @@ type ExpandJob = {
 
 type Building<T> = { -readonly [K in keyof T]: T[K] };
 
-/** Stands in a tree only until its job has run. */
+/** Subtree whose job has not run yet. */
 const UNFILLED: ExpandTree = { type: 'leaf', userIds: [], sets: [], wildcard: false };
 const THIS: Rewrite = { op: 'this' };
 const ENTRIES_PER_READ_SHIFT = 6;
@@ -31,9 +31,8 @@ const STEPS_PER_CLOCK_LOOK = 32;
 const chunk = new Uint32Array(1024);
 
 /**
- * Builds the tree of a userset top down from a stack of unfilled places, so that neither deep nor
- * long trees need the machine's stack and a slice can end anywhere. Expired and conditional tuples
- * are left out.
+ * Builds the tree of a userset top down from a stack of unfilled positions, so that neither deep nor long trees need
+ * the machine's stack and a slice can end anywhere. Expired and conditional tuples are left out.
  */
 export class ExpandRun implements EvaluationTask<ExpandTree> {
   readonly #scope: Scope;
@@ -89,7 +88,7 @@ export class ExpandRun implements EvaluationTask<ExpandTree> {
     }
     const rewrite = this.#rewriteOf(path.ref);
     if (rewrite.op === 'computed') {
-      // The computed relation's own subtree names itself: this node names what it stands for.
+      // The computed relation's own subtree names itself: this node names the userset that it expands.
       const children: ExpandTree[] = [];
       place({ type: 'union', expanded: path.ref, children });
       this.#pushChild(rewrite, path, children, 0);

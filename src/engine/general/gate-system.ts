@@ -6,7 +6,7 @@ export const ALL = 1;
 export const BUT_NOT = 2;
 export type Gate = 0 | 1 | 2;
 
-/** What an operand is to the vertex that reads it; through an undecided condition it is weak. */
+/** Role of an operand for the vertex that reads it; through an undecided condition it is weak. */
 export const PLAIN_ROLE = 0;
 export const WEAK_ROLE = 1;
 export const EXCLUDE_ROLE = 2;

@@ -14,7 +14,7 @@ const STEPS_OF_PIECE = 8;
 type Phase = 'start' | 'walk' | 'confirm' | 'sort' | 'done';
 const NOTHING = new Uint32Array(0);
 
-/** What helps where the walk back from the subject exhausts the budget, and where the checks after it do. */
+/** Advice where the walk back from the subject exhausts the budget, and where the checks after it do. */
 export const WALK_ADVICE = `${RAISE_BUDGET}; a smaller page_size does not help, as the way back from the subject is the same for each page`;
 export const CHECKS_ADVICE = `${RAISE_BUDGET}, or take pages: gatehouse.v1.QueryService/ListObjects with a smaller page_size`;
 

@@ -10,7 +10,7 @@ const chunk = new Uint32Array(1024);
 
 /** Which usersets below one are searched. `withUndecided`: through tuples that could not be decided, too, and to any depth. */
 export type MemberScan =
-  /** What must hold: one side of an intersection suffices to meet every member (or the wildcard). */
+  /** Necessary sides: one side of an intersection suffices to meet every member (or the wildcard). */
   | 'necessary'
   /** All but exclude sides: meets every member that is stored as a concrete user. */
   | 'mentioned';
@@ -24,7 +24,7 @@ export class MemberSearch {
   /** The wildcard was met; with `isWildcardSure` it certainly counts. */
   hasWildcard = false;
   isWildcardSure = false;
-  /** Something lies beyond the depth bound. */
+  /** Whether a userset is beyond the depth bound. */
   isDeep = false;
   readonly #scope: Scope;
   readonly #scan: MemberScan;
@@ -102,7 +102,7 @@ export class MemberSearch {
     }
   }
 
-  /** What holds only through an undecided condition is never TRUE. */
+  /** Whether an entry counts; one that holds only through an undecided condition is never TRUE. */
   #counts(node: number, entry: number): boolean {
     const value = this.#scope.entryValue(node, entry);
     return value === TRUE || (this.#withUndecided && value !== FALSE);

@@ -4,14 +4,14 @@ import { CheckRun } from './check-run.ts';
 import type { ObjectWalk } from './object-walk.ts';
 import { SharedValues, UNCLEAR } from './shared-values.ts';
 
-/** Usersets that are looked at between two looks at the clock: some ten microseconds. */
+/** Usersets that are visited between two clock reads: some ten microseconds. */
 const STEPS_PER_CLOCK_LOOK = 16;
 
 /**
- * Checks of one target on many objects, which share what they rest on (`SharedValues`). What that leaves is checked object by
- * object: such checks share what they find out, too, until the depth bound has shown itself, or a cycle
- * of so many usersets that it may have decided: where it does, what one check found may be more than another one would
- * find from where it begins, and a list must say what Check says of each object alone. From then on each check is one of its own.
+ * Checks of one target on many objects, which share the values that they rest on (`SharedValues`). The rest is checked
+ * object by object. Such checks share their values, too, until the depth bound has shown itself, or a cycle of so many
+ * usersets that it may have decided. Then one check may have found more than another one would find from its own
+ * start, and a list must match Check on each object alone. So each later check is independent.
  */
 export class ObjectCheck {
   readonly #scope: Scope;
@@ -32,7 +32,7 @@ export class ObjectCheck {
     this.#shared = new SharedValues(scope, target, walk);
   }
 
-  /** What Check says of the object that was started last, once `run` said 'done'. */
+  /** Check's decision on the object that was started last, once `run` returned 'done'. */
   get value(): Value {
     const { value } = this.#shared;
     if (this.#isShared && value !== UNCLEAR) return value;
@@ -46,7 +46,7 @@ export class ObjectCheck {
     this.#shared.start(entity, this.#relation);
   }
 
-  /** As `EvaluationTask.run`. Errors: BUDGET_EXHAUSTED. */
+  /** Runs like `EvaluationTask.run`. Errors: BUDGET_EXHAUSTED. */
   run(sliceEndMs: number): 'done' | 'more' {
     if (this.#isShared) {
       if (this.#runShared(sliceEndMs) === 'more') return 'more';

@@ -48,7 +48,7 @@ export class ObjectWalk {
   /** Pairs: position in #seen, and level and strength in one word. */
   #queue = new Uint32Array(2 * CAPACITY_FIRST);
   #queued = 0;
-  /** Of the entry of the queue before #next; the next one waits for them. */
+  /** Scans of the entry of the queue before #next; the next one waits for them. */
   readonly #scans: Scan[] = [];
   #candidates = new Uint32Array(CAPACITY_FIRST); // positions in #seen
   #candidateCount = 0;
@@ -184,7 +184,7 @@ export class ObjectWalk {
       if (node !== 0) this.#scanHolders(node, relation, level, strength, false);
       return;
     }
-    // All of the object's nodes are looked at: the one of the userset is among them.
+    // All of the object's nodes are visited: the one of the userset is among them.
     for (let node = reader.firstNodeOf(entity); node !== 0; node = reader.nextNodeOf(node)) {
       if (reader.reverseCount(node) === 0) continue;
       if (reader.relationOf(node) === relation) {

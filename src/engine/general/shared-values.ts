@@ -26,7 +26,7 @@ const OPEN = PENDING + 1;
 const CODE_BITS = 3;
 const CODE_MASK = (1 << CODE_BITS) - 1;
 const CAPACITY_FIRST = 64;
-/** Leaves, and entries of lists, that one look meets at most: a rewrite may name the same relations over and over. */
+/** Leaves, and entries of lists, that one visit meets at most: a rewrite may name the same relations over and over. */
 const LEAVES_MAX = 256;
 const ENTRIES_MAX = 1_024;
 const NOTHING: readonly number[] = [];
@@ -35,17 +35,17 @@ const NOTHING: readonly number[] = [];
 type OpenUserset = {
   readonly entity: number;
   readonly relation: number;
-  /** Its place among the shared ones; -1 for the object that was asked about. */
+  /** Its index among the shared ones; -1 for the object that was asked about. */
   readonly place: number;
   /** Leaves of its rewrite whose lists were counted as reads, and those reads. */
   leavesCounted: number;
   reads: number;
-  /** Places of the usersets that have to be known first. */
+  /** Indexes of the usersets that have to be known first. */
   waitsFor: readonly number[];
   next: number;
 };
 
-/** The userset whose rewrite is being looked at. */
+/** The userset whose rewrite is being visited. */
 type Looked = {
   readonly frame: OpenUserset;
   readonly relation: number;
@@ -55,15 +55,16 @@ type Looked = {
 };
 
 /**
- * Values of usersets for one target, each found once however many objects of a list rest on it: their parents, the groups that they
- * name, and what those rest on. Each is what Check says of it with the whole depth at hand, with the number of usersets that it
- * rests on one below the other (`Outcome.height`). An object's own relations are looked at and not kept; these looks count as entries do.
+ * Values of usersets for one target, each found once however many objects of a list rest on it: their parents, the
+ * groups that they name, and what those rest on. Each is Check's value of it with the whole depth left, with the
+ * number of usersets that it rests on one below the other (`Outcome.height`). An object's own relations are visited
+ * and not kept; these visits count as entries do.
  *
- * Without cycles the well-founded model (Van Gelder 1991) is found operand by operand. Cycles and long lists are left to a
- * `CheckRun`. UNCLEAR is said, too, where more usersets are in a row than the depth bound allows.
+ * Without cycles the well-founded model (Van Gelder 1991) is found operand by operand. Cycles and long lists are left
+ * to a `CheckRun`. The value is UNCLEAR, too, where more usersets are in a row than the depth bound allows.
  */
 export class SharedValues {
-  /** The value of the object that was started last, once `step` said false. */
+  /** The value of the object that was started last, once `step` returned false. */
   value: Value | typeof UNCLEAR = UNCLEAR;
   readonly #scope: Scope;
   readonly #target: Target;
@@ -73,7 +74,7 @@ export class SharedValues {
   readonly #stack: OpenUserset[] = [];
   /** Finds the value of the top of the stack. */
   #run: CheckRun | undefined;
-  // What the look at one userset has met so far.
+  // What the visit of one userset has met so far.
   #missing: number[] = [];
   #leaves = 0;
   #entriesMax = 0;
@@ -98,7 +99,7 @@ export class SharedValues {
     this.#push(entity, relation, -1);
   }
 
-  /** Looks at one userset; false when the value is found. Errors: BUDGET_EXHAUSTED. */
+  /** Visits one userset; false when the value is found. Errors: BUDGET_EXHAUSTED. */
   step(): boolean {
     const frame = this.#stack[this.#stack.length - 1];
     if (frame === undefined) return false;
@@ -273,7 +274,7 @@ export class SharedValues {
     this.#isLeafUnclear = isUnclear;
   }
 
-  /** Counts the lists of a leaf; whether they count as looks, as they do the second time. */
+  /** Counts the lists of a leaf; returns whether they count as visits, as they do the second time. */
   #count(frame: OpenUserset, leaf: Op): boolean {
     this.#leaves++;
     const lists = listsOf(leaf);
@@ -287,7 +288,7 @@ export class SharedValues {
     return false;
   }
 
-  /** Looks at another relation of the same object, or waits for it where values are kept. */
+  /** Visits another relation of the same object, or waits for it where values are kept. */
   #computed(frame: OpenUserset, relation: number): void {
     if (this.#leaf === TRUE) return;
     if (frame.place >= 0) {
@@ -297,11 +298,11 @@ export class SharedValues {
     const [leaf, height, isUnclear] = [this.#leaf, this.#leafHeight, this.#isLeafUnclear];
     const found = this.#userset(frame, relation);
     this.#beginLeaf(leaf, height, isUnclear);
-    // What it waits for stands among what is missing.
+    // The usersets that it waits for are in `#missing`.
     if (found !== PENDING) this.#accept(found, this.#height, false);
   }
 
-  /** The other end of `Scope`'s reports of a leaf. */
+  /** Callbacks for `Scope`'s scan of a leaf. */
   readonly #sink: LeafSink = {
     onDirect: (value) => this.#accept(value, 0, false),
     onChild: (entity, relation, isWeak) => this.#meet(entity, relation, isWeak),
@@ -326,7 +327,7 @@ export class SharedValues {
     else this.#accept((code - 1) as Value | typeof UNCLEAR, word >>> CODE_BITS, isWeak);
   }
 
-  /** The word of a userset that needs no look. */
+  /** The word of a userset that needs no visit. */
   #known(entity: number, relation: number): number {
     const level = this.#walk.levelOf(entity, relation);
     if (level > 0) return (level << CODE_BITS) | (TRUE + 1);

@@ -22,7 +22,7 @@ export type SubjectIds = UsersetIds & { readonly wildcardEntity?: number | undef
 
 /**
  * Ids of a userset or an object itself; undefined where no tuple can hold it: none mentions its object, and no typed
- * wildcard stands for it.
+ * wildcard includes it.
  */
 export function subjectIdsOf(reader: TupleReader, subject: UsersetRef): SubjectIds | undefined {
   const relation = reader.nameId(subject.relation);
@@ -103,7 +103,7 @@ export class SubjectSetRun implements EvaluationTask<Value> {
     return this.#value;
   }
 
-  /** Of an allow: the member (node of a user) through whom the set holds the object; 0 if it is included itself. */
+  /** The member (node of a user) through whom an allowed set holds the object; 0 if it is included itself. */
   get witness(): number {
     return this.#witness;
   }
@@ -173,7 +173,7 @@ export class SubjectSetRun implements EvaluationTask<Value> {
     this.#phase = 'members';
   }
 
-  /** First looks for a user who needs no confirmation on either side. */
+  /** First searches for a user who needs no confirmation on either side. */
   #stepSure(): void {
     const members = this.#members as MemberSearch;
     if (this.#nextMember >= members.users.size) {

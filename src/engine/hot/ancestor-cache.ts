@@ -17,7 +17,7 @@ const ANCESTORS_WORDS = 1 << ANCESTORS_SHIFT;
 // Words of a list of ancestors behind those of ObjectTable.
 /** Users, lists, groups as in a row of ObjectCache; never children. ROW_OPAQUE if it does not fit. */
 export const ANCESTORS_COUNTS = 3;
-/** Usersets that the list of ancestors stands for, the heights of its groups included. */
+/** Usersets that the list of ancestors replaces, the heights of its groups included. */
 export const ANCESTORS_WEIGHT = 4;
 export const ANCESTORS_READS = 5;
 /** Number of the last change up to which the list of ancestors is known to hold. */
@@ -41,18 +41,16 @@ const lists = new Uint32Array(ENTRIES_MAX);
 const groups = new Uint32Array(ENTRIES_MAX);
 
 /**
- * What an object and all that lie above it (folder, parent folder, workspace) come to in one state:
- * their users, lists and groups side by side, so that a check of a document reads its own row and
- * one list of ancestors instead of a row a level. Only small trees without a cycle or a second path to an
- * object have one.
+ * Ancestors of an object: the users, lists and groups of the object and all above it (folder, parent folder,
+ * workspace) in one state, side by side. So a check of a document reads its own row and one list of ancestors instead
+ * of a row a level. Only small trees without a cycle or a second path to an object have one.
  *
- * A change of an object marks the slot of its hash. A list of ancestors holds as long as none of its objects
- * was marked since; while nothing was changed at all, one comparison says. So a change costs O(1)
- * however many lists of ancestors lead through the object. Content of the index in another form, no decision;
- * belongs to one model version.
+ * A change of an object marks the slot of its hash. A list of ancestors holds as long as none of its objects was
+ * marked since; while nothing was changed at all, one comparison decides. So a change costs O(1) however many lists of
+ * ancestors lead through the object. Content of the index in another form, no decision; belongs to one model version.
  */
 export class AncestorCache {
-  /** Where the lists of ancestors lie. */
+  /** Table of the lists of ancestors. */
   readonly table: ObjectTable;
   readonly #model: HotModel;
   readonly #objects: ObjectCache;
@@ -115,7 +113,7 @@ export class AncestorCache {
     return isCurrent ? at : this.#fill(entity, state, at);
   }
 
-  /** Whether no object of a list of ancestors was changed since it was last looked at. */
+  /** Whether no object of a list of ancestors was changed since it was last checked. */
   #holds(at: number): boolean {
     const { words } = this.table;
     const changedAt = this.#changedAt;
@@ -130,7 +128,7 @@ export class AncestorCache {
     return true;
   }
 
-  /** Builds a list of ancestors at `known`, where it was before, or at a place of its own. */
+  /** Builds a list of ancestors at `known`, where it was before, or in a slot of its own. */
   #fill(entity: number, state: HotState, known: number): number {
     const fits = this.#gather(entity, state);
     const { capacity } = this.table;

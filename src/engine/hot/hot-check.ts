@@ -33,7 +33,7 @@ import {
 } from './object-cache.ts';
 import { ObjectTable } from './object-table.ts';
 
-/** What the hot path keeps between evaluations of one model version. */
+/** Caches that the hot path keeps between evaluations of one model version. */
 export type HotCaches = {
   readonly memberships: Memberships;
   readonly objects: Pick<ObjectCache, 'table' | 'lines' | 'rowOf'>;
@@ -134,7 +134,7 @@ function assertBounds(scratch: HotScratch, answer: number): void {
 }
 
 /**
- * Works off the stack, each userset once; exit marks say what is still on the path. While nothing
+ * Works off the stack, each userset once; exit marks show what is still on the path. While nothing
  * else waits, what was visited is not noted: a list of ancestors of parents needs no table, and a cycle without
  * branches ends at `weightMax`.
  */
@@ -169,7 +169,7 @@ function search(
       if (state >= mark) {
         if (state === mark) continue;
         // Met on the path. One userset that leads to itself is a cycle; of several, one may lead to
-        // another without leading back: only the general path can say.
+        // another without leading back: only the general path can decide.
         if (compound !== undefined && compound.weight > 1) return CHECK_GENERAL;
         sawCycle = true;
         continue;
@@ -313,7 +313,7 @@ function visitEntries(
 const nothing = new ObjectTable(5, 0);
 const opaque = new Uint32Array(ROW_COUNTS + 1).fill(ROW_OPAQUE);
 
-/** In the place of caches that are off: what each says of everything that it does not hold. */
+/** Replacement for caches that are off, with the answers of a cache that holds nothing. */
 export const ABSENT_CACHES: HotCaches = {
   memberships: {
     arena: new Uint32Array(0),

@@ -19,15 +19,15 @@ import {
 } from '../../model/tuple-reader.ts';
 import { type ConditionCache, UNDETERMINED, FALSE, TRUE, type Value } from '../bound/scope.ts';
 
-/** Words of what an edge carries, at most; longer parameters are looked up by their text. */
+/** Words of an edge's qualifier, at most; longer parameters are looked up by their text. */
 const WORDS_MAX = 64;
 /** Conditions with their parameters that are found by their words; a power of two. */
 const PLACES = 1024;
 
-/** About what a place takes, and what is prepared for it of each byte of its parameters. */
+/** About the bytes of a slot, and those that are prepared for it of each byte of its parameters. */
 const BYTES_PER_PLACE = 256;
 const BYTES_PER_WORD_BYTE = 12;
-/** What the edge at work carries. */
+/** Qualifier of the current edge. */
 const words = new Uint32Array(WORDS_MAX);
 
 /** `HotConditions.valueOf` of an edge that only the general evaluation can decide. */
@@ -39,7 +39,7 @@ type ConditionPlace = {
   readonly name: string;
   readonly isDeclared: boolean;
   readonly prepared: PreparedCondition;
-  /** Of the index when the name id was last known to stand for `name`. */
+  /** Revision of the index when the name id was last known to be that of `name`. */
   revision: number;
 };
 
@@ -54,7 +54,7 @@ export class HotConditions {
   #bytes = 0;
   readonly #meter = new CostMeter(0);
   #context: LazyContext | null = null;
-  /** Of this check, in units of cost. */
+  /** Cost of this check's conditions so far. */
   #spent = 0;
   /** Reads that the last `valueOf` counts as. */
   reads = 0;
@@ -76,8 +76,8 @@ export class HotConditions {
   }
 
   /**
-   * What an edge with a condition is worth, as `Scope.qualify` says it; VALUE_GENERAL where `readsLeft`, or what one check
-   * may spend on conditions without a pause, is not enough. Hot.
+   * The value of an edge with a condition, as `Scope.qualify` gives it; VALUE_GENERAL where `readsLeft`, or what one
+   * check may spend on conditions without a pause, is not enough. Hot.
    */
   valueOf(
     node: number,
@@ -152,7 +152,7 @@ export class HotConditions {
     }
     const { revision } = this.#reader;
     if (place.revision === revision) return true;
-    // An id whose last tuple went may stand for another name by now.
+    // An id whose last tuple went may be that of another name by now.
     if (this.#reader.nameId(place.name) !== known[0]) return false;
     place.revision = revision;
     return true;

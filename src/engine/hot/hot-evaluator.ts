@@ -34,7 +34,7 @@ import { type Queries, readAhead } from './read-ahead.ts';
 import { STEPS_UNBOUNDED } from './step-meter.ts';
 
 const change = new Uint32Array(CHANGE_WORDS);
-/** In the place of a user's node: the operands of a tree are asked about the exact userset at work. */
+/** Used instead of a user's node: the operands of a tree are asked about the current exact userset. */
 const SET_AT_WORK = -1;
 /**
  * Caches below this mostly stay in the processor's last cache, from where a group comes no sooner: at 101 k tuples reading
@@ -55,12 +55,12 @@ export class HotEvaluator {
   readonly #caches: HotCaches;
   readonly #scratch: HotScratch;
   readonly #hotConditions: HotConditions;
-  /** What is prepared of conditions, for all evaluators that share this. */
+  /** Prepared conditions, for all evaluators that share this. */
   readonly conditions: ConditionCache;
   /** Steps of one evaluation (StepMeter) before it is left to the general one. */
   stepsMax = STEPS_UNBOUNDED;
   readonly #readAheadBytesMin: number;
-  /** Of the operands of the tree at work. */
+  /** Reads of the operands of the current tree. */
   #treeReads = 0;
   readonly #set = new SetTarget();
   /** Revision that the caches speak of. */
@@ -151,9 +151,9 @@ export class HotEvaluator {
   }
 
   /**
-   * `check` of an exact userset, or of an object itself (relation 0): what is granted to it and to no other. `set.wildcardEntity`
-   * is that of the typed wildcard of its namespace, and `set.entity` may be one that no tuple has. A denial is one for
-   * certain: where a condition could not be decided only the general evaluation can say. Hot.
+   * Checks an exact userset, or an object itself (relation 0), like `check`: what is granted to it and to no other.
+   * `set.wildcardEntity` is that of the typed wildcard of its namespace, and `set.entity` may be one that no tuple
+   * has. A denial is certain: where a condition could not be decided only the general evaluation can decide. Hot.
    */
   checkSet(
     entity: number,

@@ -14,7 +14,7 @@ export class HotState {
   readonly index: number;
   /** Name id of the namespace of its objects. */
   readonly namespace: number;
-  /** Usersets that a visit stands for. */
+  /** Usersets that a visit counts as. */
   readonly weight: number;
   /**
    * By relation name id: bit 0: its own tuples count; the rest: number of the target that its
@@ -44,12 +44,12 @@ export class HotState {
 }
 
 /**
- * A relation of intersections and exclusions whose operands are unions all the way down: each of them is a search of its
- * own, which says yes or no, and the operators are those of logic.
+ * A relation of intersections and exclusions whose operands are unions all the way down. Each operand is a search of
+ * its own with a result of yes or no, and the operators are those of logic.
  */
 export type HotTree = {
   readonly kind: Op['kind'];
-  /** Leaf: what is asked of the object, as `single` says it. */
+  /** Leaf: the state in which the object is searched, as in `single`. */
   readonly state: number;
   /** Leaf with HOT_PLAIN: the relation whose tuples count. */
   readonly relation: number;

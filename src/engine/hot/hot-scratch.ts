@@ -35,15 +35,15 @@ export class HotScratch implements StepMeter {
   /** The user's memberships in `memberships.arena`, or MEMBERSHIPS_NONE; looked up when first needed. */
   membershipsAt = MEMBERSHIPS_NONE;
   isMembershipKnown = false;
-  /** Of the last evaluation: BACKSTOP_ bits. */
+  /** BACKSTOP_ bits of the last evaluation. */
   backstops = 0;
-  /** Of the last evaluation, for budgets over several. */
+  /** Reads of the last evaluation, for budgets over several. */
   reads = 0;
   weightMax = 0;
   /** By which expiries are decided; NaN: none is. */
   nowMs = Number.NaN;
   readsLimit = 0;
-  /** Of the index at work. */
+  /** Conditions of the current index. */
   conditions: HotConditions | null = null;
   /** Whether the last evaluation left out a tuple whose condition could not be decided. */
   isUndecided = false;

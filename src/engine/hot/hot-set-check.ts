@@ -22,7 +22,7 @@ import { type HotScratch, STACK_MAX, TABLE_SLOTS } from './hot-scratch.ts';
 import { CHECK_CONTINUE, isWithin, type Memberships, qualifiedEdge, walk } from './hot-tuples.ts';
 import { isMember, MEMBERSHIPS_NONE, SUMMARY_OPEN } from './membership-cache.ts';
 
-/** Whom a search of exact usersets and objects looks for. One for all searches of an evaluator, filled anew for each. */
+/** Target of a search of exact usersets and objects. One for all searches of an evaluator, filled anew for each. */
 export class SetTarget {
   /** (entity, relation); relation 0 is the object itself. */
   entity = 0;
@@ -41,10 +41,11 @@ const TABLE_MASK = TABLE_SLOTS - 1;
 const EXIT = -1;
 
 /**
- * Whether an exact userset, or an object itself, holds what `first` asks of the entity: `checkStateHot` for such a target.
- * Nobody else stands for it, so of each object only the sets of its tuples are read, and no list of users. Rows and lists
- * of ancestors are not looked at: they leave out objects, and do not say of which usersets they are made. A denial that
- * rests on a condition that could not be decided gives CHECK_GENERAL, for its value may be another one. Hot.
+ * Whether an exact userset, or an object itself, holds what `first` asks of the entity: `checkStateHot` for such a
+ * target. No other subject includes it, so of each object only the sets of its tuples are read, and no list of users.
+ * Rows and lists of ancestors are not read: they leave out objects, and do not name the usersets that they are made
+ * of. A denial that rests on a condition that could not be decided gives CHECK_GENERAL, for its value may be another
+ * one. Hot.
  */
 export function checkSetHot(
   scratch: HotScratch,
@@ -89,7 +90,7 @@ function assertBounds(scratch: HotScratch, answer: number): void {
   assert(scratch.weight <= scratch.weightMax, 'an answer rests on no more usersets than allowed');
 }
 
-/** Works off the stack, each userset once; exit marks say what is still on the path. */
+/** Works off the stack, each userset once; exit marks show what is still on the path. */
 function search(
   scratch: HotScratch,
   reader: TupleReader,
@@ -192,7 +193,10 @@ function visitObject(
   return CHECK_CONTINUE;
 }
 
-/** The usersets and objects that a node holds. The target is looked for first: that takes one look, however long the list. */
+/**
+ * Visits the usersets and objects that a node holds. The target is searched for first: that takes one lookup, however
+ * long the list.
+ */
 function visitSets(
   scratch: HotScratch,
   reader: TupleReader,
@@ -221,7 +225,7 @@ function visitSets(
   return CHECK_CONTINUE;
 }
 
-/** Whether a list names `subject`, the target or the wildcard that stands for it; 0 is neither. */
+/** Whether a list names `subject`, the target or the wildcard that includes it; 0 is neither. */
 function visitNamed(
   scratch: HotScratch,
   reader: TupleReader,
@@ -235,7 +239,7 @@ function visitNamed(
   return edge === EDGE_PLAIN ? CHECK_ALLOWED : qualifiedEdge(scratch, reader, node, subject);
 }
 
-/** One of them: the target, a group of which the target's memberships say enough, or one to be visited. */
+/** Visits one of them: the target, a group that the target's memberships decide, or one whose own sets are visited. */
 function visitSet(
   scratch: HotScratch,
   reader: TupleReader,

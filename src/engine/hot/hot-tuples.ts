@@ -24,7 +24,7 @@ import {
   SUMMARY_OPEN,
 } from './membership-cache.ts';
 
-/** What evaluations ask of a MembershipCache. */
+/** The part of a MembershipCache that evaluations call. */
 export type Memberships = Pick<
   MembershipCache,
   'arena' | 'slots' | 'homeOf' | 'membershipsOf' | 'summaryOf'

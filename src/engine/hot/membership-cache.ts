@@ -21,7 +21,7 @@ const chunk = new Uint32Array(LIST_MAX);
 const listed = Array.from({ length: HEIGHT_MAX }, () => new Uint32Array(LIST_MAX));
 const gathered = new Uint32Array(NODES_MAX);
 
-/** `summaryOf` of a node whose members only a walk can say. */
+/** `summaryOf` of a node whose members only a walk can find. */
 export const SUMMARY_OPEN = 0;
 /** `membershipsOf` of a user without a usable memberships. */
 export const MEMBERSHIPS_NONE = -1;
@@ -50,8 +50,8 @@ const KNOWN_OPEN = 255;
  *   and edges without qualifier, as far as something refers to them;
  * - the summary of a plain node: its height, if everything below it is plain, unqualified, without
  *   wildcard, free of cycles and small. For such a node, being in the memberships is being a member.
- * Memberships lie in typed arrays that double up to a fixed size; summaries are one byte a node on
- * pages by node id (groups have ids close to each other, so that a row reports 64). What is full
+ * Memberships are in typed arrays that double up to a fixed size; summaries are one byte a node on
+ * pages by node id (groups have ids close to each other, so that a row has 64). What is full
  * starts anew. Neither holds qualified edges, so neither expires. Belongs to one model version.
  */
 export class MembershipCache {
@@ -125,12 +125,12 @@ export class MembershipCache {
     this.#allocate();
   }
 
-  /** The slots, by `homeOf`: whose memberships lies where. To be read ahead. */
+  /** The slots, by `homeOf`: the user and the position of the memberships. To be read ahead. */
   get slots(): Uint32Array {
     return this.#slots;
   }
 
-  /** Position in `slots` where a user is looked for first. Hot. */
+  /** Position in `slots` from which a user is searched for. Hot. */
   homeOf(user: number): number {
     return (hash(user) & this.#mask) << SLOT_SHIFT;
   }
@@ -249,7 +249,7 @@ export class MembershipCache {
     return this.#model.single(namespace, reader.relationOf(node)) === HOT_PLAIN;
   }
 
-  /** Height of what lies below a plain node; SUMMARY_OPEN if a summary cannot stand for it. */
+  /** Height of the groups below a plain node; SUMMARY_OPEN if it cannot have a summary. */
   #measure(node: number, level: number): number {
     const reader = this.#reader;
     if (level >= HEIGHT_MAX || --this.#budget < 0) return SUMMARY_OPEN; // also ends every cycle

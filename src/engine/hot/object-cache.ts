@@ -49,7 +49,7 @@ const children = new Uint32Array(ENTRIES_MAX);
  * edge. Belongs to one model version.
  */
 export class ObjectCache {
-  /** Where the rows lie. */
+  /** Table of the rows. */
   readonly table: ObjectTable;
   readonly #reader: TupleReader;
   readonly #model: HotModel;
@@ -117,7 +117,7 @@ export class ObjectCache {
     }
     const at = this.table.add(entity, state.index);
     const { words } = this.table;
-    // It says less of groups than there is to say.
+    // An incomplete row lacks some of the groups.
     if (this.#meter.steps < 0) this.table.forget(at);
     words[at + ROW_COUNTS] = fits
       ? this.#users | (this.#lists << 8) | (this.#groups << 16) | (this.#children << 24)
@@ -183,7 +183,7 @@ export class ObjectCache {
     return this.#hasCapacity();
   }
 
-  /** Copies a short list: a scan of the row is cheaper than a look into the list. Whether it was. */
+  /** Copies a short list, since a scan of the row is cheaper than a read of the list. Returns whether it did. */
   #addFewUsers(word: number): boolean {
     const count = this.#reader.readWord(word, fewUsers);
     if (count < 0 || count > this.#fewUsers || this.#users + count > ENTRIES_MAX) return false;

@@ -1,10 +1,10 @@
 import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
 
-/** Large buffers start 16 bytes behind a page: so many words on, rows lie in cache lines. */
+/** Words by which rows are shifted to align with cache lines: large buffers start 16 bytes behind a page. */
 const ALIGN_WORDS = 12;
 /**
- * Places that a row may have. With one, 75 % of the lists of ancestors were made again at each pass over 50,000 queries at 1 M
- * tuples; an item of a batch took 2,643 ns there, and takes 1,386.
+ * Slots that a row may have. With one, 75 % of the lists of ancestors were made again at each pass over 50,000 queries
+ * at 1 M tuples; an item of a batch took 2,643 ns there, and takes 1,386.
  */
 const WAYS = 4;
 const SETS_FIRST = 16;
@@ -15,11 +15,10 @@ const ROW_STATE = 1;
 const ROW_GENERATION = 2;
 
 /**
- * A cache of rows of a fixed number of words, by object and state, in one array. Set-associative: a row
- * has one of four places side by side, and takes a free one or that of another in turn. (With one place,
- * a table as large as its rows are many loses half of them to each other, for as long as both are
- * asked for.) A table that is half full doubles, up to a fixed size, and starts anew empty: its owner can
- * make every row again.
+ * A cache of rows of a fixed number of words, by object and state, in one array. Set-associative: a row has one of
+ * four slots side by side, and takes a free one or that of another in turn. (With one slot, a table of as many rows as
+ * it has slots loses half of them to each other, for as long as both are asked for.) A table that is half full
+ * doubles, up to a fixed size, and starts anew empty: its owner can make every row again.
  */
 export class ObjectTable {
   /** The rows; word i of the row at `at` is `words[at + i]`. */
@@ -45,7 +44,7 @@ export class ObjectTable {
     return this.words.byteLength;
   }
 
-  /** Rows that the table has room for. */
+  /** Rows that fit into the table. */
   get capacity(): number {
     return this.#sets * WAYS;
   }
@@ -60,7 +59,7 @@ export class ObjectTable {
     }
   }
 
-  /** Position of the first place of a row, whether or not it is there; always inside `words`. Hot. */
+  /** Position of the first slot of a row, whether or not it is there; always inside `words`. Hot. */
   setOf(entity: number, state: number): number {
     const mixed = Math.imul(entity, 0x9e3779b1);
     const hash = Math.imul((mixed ^ (mixed >>> 15)) + state, 0x85ebca77);
@@ -85,7 +84,7 @@ export class ObjectTable {
     return -1;
   }
 
-  /** A place for a row that `find` does not know; may grow the table, which replaces `words`. */
+  /** Assigns a slot to a row that `find` does not know; may grow the table, which replaces `words`. */
   add(entity: number, state: number): number {
     if (this.#filled * 2 >= this.capacity) this.#grow();
     const { words } = this;

@@ -27,7 +27,7 @@ const positions = new Uint32Array(READ_AHEAD_MAX);
 const memberships = new Uint32Array(READ_AHEAD_MAX);
 /** Words of a list of ancestors in one cache line of 64 bytes. */
 const CACHE_LINE_WORDS = 16;
-/** Where sums of loads go that nobody needs, so that they are not left out. */
+/** Sums of loads that no code reads, kept so that the loads are not optimized away. */
 const sink = new Float64Array(1);
 
 /**

@@ -15,9 +15,9 @@ import { stepsOf } from './steps-task.ts';
 
 const WORK_PER_STEP = 64;
 
-/** Who is asked about in a list of objects: where the walk begins, and what Check says of an object that it reached. */
+/** Subject of a list of objects: the start of the walk, and Check's decision on an object that it reached. */
 export interface AskedSubject {
-  /** Whether `decide` denies without saying whether that is certain: `decideAgain` does. */
+  /** Whether a deny of `decide` may be uncertain, so that `decideAgain` is needed. */
   readonly isSecondSearchNeeded: boolean;
   begin(): Steps<void>;
   decide(entity: number): Steps<Value>;

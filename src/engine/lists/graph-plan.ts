@@ -16,16 +16,16 @@ export type Component = {
   readonly hasOperators: boolean;
 };
 
-/** In which order a graph is solved, and how its edges are found. */
+/** Order in which a graph is solved, and the lists of its edges. */
 export type GraphPlan = {
-  /** What a component rests on comes before it. */
+  /** Components, each after those that it rests on. */
   readonly components: readonly Component[];
   /** Edges of vertex v: from inputStart[v] to inputStart[v + 1], each operand * 4 + role. */
   readonly inputStart: Int32Array;
   readonly inputs: Int32Array;
   /**
-   * Nodes and rounds that an evaluation of one user may need at most, whichever user it is: within
-   * the depth bound every evaluation says what the graph's solution says.
+   * Nodes and rounds that an evaluation of one user may need at most, whichever user it is: within the depth bound
+   * every evaluation has the value of the graph's solution.
    */
   readonly depthNeeded: number;
   /** Usersets contain one another through intersections or exclusions. */
@@ -65,7 +65,7 @@ function* inputsOf(graph: SubjectGraph): Steps<{ inputStart: Int32Array; inputs:
     inputStart[reader] = at;
     inputs[at] = (edgeOperand[i] as number) * 4 + (edgeRole[i] as number);
   }
-  // Each start now stands one vertex too high.
+  // Each start is now one vertex too high.
   inputStart.copyWithin(0, 1);
   inputStart[graph.gate.length] = edgeReader.length;
   return { inputStart, inputs };
@@ -82,7 +82,7 @@ class ComponentSearch {
   /** Index of the component + 1; 0: not known yet. */
   readonly #componentOf: Int32Array;
   readonly #open: number[] = [];
-  /** Of each component: usersets on the longest way down from it, itself included. */
+  /** Usersets on the longest way down from each component, itself included. */
   readonly #height: number[] = [];
   /** Vertices of cyclic components on the way down that has most of them. */
   readonly #cyclic: number[] = [];

@@ -27,8 +27,8 @@ export class ListCapacity {
 }
 
 /**
- * Says whether the id of an entity of `namespace` comes after `after` in UTF-8 byte order; every one does after ''.
- * `after` need not be the id of anything: then each comparison makes a text.
+ * Returns a predicate: whether the id of an entity of `namespace` comes after `after` in UTF-8 byte order. Every one
+ * does after ''. `after` need not be the id of any entity: then each comparison makes a text.
  */
 export function laterThan(
   reader: TupleReader,

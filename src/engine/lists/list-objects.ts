@@ -25,7 +25,7 @@ export type ObjectQuery = {
   readonly page: ListPage;
 };
 
-/** What a list says besides its objects. */
+/** End of a list of objects. */
 export type ListEnd = {
   /** The last id of a page after which others may follow, or ''. */
   readonly next: string;
@@ -33,14 +33,14 @@ export type ListEnd = {
   readonly isUndecided: boolean;
 };
 
-/** Notified of each object in order. */
+/** Called with each object in order. */
 export type OnObject = (objectId: string) => void;
 
 const WORK_PER_STEP = 64;
 const NOTHING: ListEnd = { next: '', isUndecided: false };
 
 /**
- * The objects of a namespace on which Check with the subject allows, reported one by one in UTF-8 byte
+ * The objects of a namespace on which Check with the subject allows, passed on one by one in UTF-8 byte
  * order of their ids, from after the page's key on. Candidates are found backwards from the subject; those
  * that need a check are checked in order, so that a page checks no more than it lists and refuses. Where the
  * budget ends within a page that holds an object, the page ends there. `scope` has the query's context.
@@ -98,7 +98,7 @@ class ListedPage {
   last = '';
   lastEntity = 0;
   isUndecided = false;
-  /** Objects up to the last one that are denied, where only a second search can say whether that is certain. */
+  /** Objects up to the last one that are denied, where only a second search shows whether that is certain. */
   readonly denied: number[] = [];
   readonly #scope: Scope;
   readonly #walk: ObjectWalk;
@@ -150,7 +150,7 @@ class ListedPage {
     for (const one of denied) this.denied.push(one);
   }
 
-  /** What Check says of an object; undefined: the budget ends the page. */
+  /** Check's decision on an object; undefined: the budget ends the page. */
   *#decided(entity: number): Steps<number | undefined> {
     try {
       return yield* this.#asked.decide(entity);

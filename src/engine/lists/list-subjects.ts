@@ -16,7 +16,7 @@ type Values = { readonly solved: Uint8Array | undefined; readonly others: Value 
 
 const TEXTS_PER_STEP = 64;
 
-/** What a list is of. `entity` and `relation` may be 0 and -1. */
+/** Ids of the listed relation. `entity` and `relation` may be 0 and -1. */
 export type ListedRelation = {
   readonly entity: number;
   readonly relation: number;
@@ -25,8 +25,8 @@ export type ListedRelation = {
 };
 
 /**
- * The subjects of one kind that hold a relation on an object: says of every one what Check says, of those that are no users
- * what it says of them exactly. The graph below the relation is read once and solved for all of them together; where
+ * The subjects of one kind that hold a relation on an object: each as Check decides it, and subjects that are no users
+ * as Check decides them exactly. The graph below the relation is read once and solved for all of them together. Where
  * Check's answer may depend on the depth bound, each is checked by itself instead, on a page those of the page only.
  * Errors: BUDGET_EXHAUSTED, RESULT_TOO_LARGE. Cost: a read for each userset below and one for 64 entries of a list,
  * O(subjects × log2 of a page) comparisons, and texts of a page.
@@ -72,9 +72,9 @@ function* valuesOf(
 ): Steps<Values> {
   const plan = yield* planOf(graph);
   if (plan.hasOperatorCycle) scope.backstops |= BACKSTOP_CYCLE;
-  // Without operators and undecided ways Check looks at each userset where it is nearest, as the graph does.
+  // Without operators and undecided ways Check visits each userset where it is nearest, as the graph does.
   const isPlain = !graph.hasOperators && !graph.hasWeakEdges;
-  // What is no user Check meets one further than the userset that it stands in.
+  // Check meets a subject that is no user one level below the userset that names it.
   const depthNeeded = plan.depthNeeded + (kind === USERS ? 0 : 1);
   const isWithin = !graph.isTruncated && depthNeeded <= scope.depthMax;
   if (isPlain || isWithin) {

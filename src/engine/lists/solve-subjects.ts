@@ -106,14 +106,14 @@ class BlockSolver {
     }
   }
 
-  /** Of the user at `index` of the block that was solved last. */
+  /** The value of the user at `index` of the block that was solved last. */
   rootValue(index: number): Value {
     const [word, bit] = [index >> 5, 1 << (index & 31)];
     if (((this.#sure[word] as number) & bit) !== 0) return TRUE;
     return ((this.#possible[word] as number) & bit) === 0 ? FALSE : UNDETERMINED;
   }
 
-  /** What vertices have of their own: wildcards, and the users that tuples name. */
+  /** Collects the own values of vertices: wildcards, and the users that tuples name. */
   *#prepare(first: number): Steps<void> {
     const words = this.#words;
     const { base, entrySubject, entryVertex } = this.#graph;

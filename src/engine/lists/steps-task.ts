@@ -2,7 +2,7 @@ import type { EvaluationTask } from '../bound/evaluator-api.ts';
 import type { Scope } from '../bound/scope.ts';
 import type { Steps } from '../general/gate-system.ts';
 
-/** Steps between two looks at the clock; each takes some ten microseconds at most. */
+/** Steps between two clock reads; each takes some ten microseconds at most. */
 const STEPS_PER_CLOCK_LOOK = 4;
 
 /** Work that yields after every small piece, as a task that ends at the end of a slice. */

@@ -59,16 +59,16 @@ export class SubjectGraph {
   readonly isNamed: boolean[] = [];
   readonly gate: GateVertex[] = [];
   readonly isUserset: boolean[] = [];
-  /** What every subject of the kind has at a vertex: the wildcard's value, UNDETERMINED beyond the depth bound. */
+  /** Value of every subject of the kind at a vertex: the wildcard's value, UNDETERMINED beyond the depth bound. */
   readonly base: Value[] = [];
   /** Edges: the vertex that reads, the one that is read, and how. */
   readonly edgeReader: number[] = [];
   readonly edgeOperand: number[] = [];
   readonly edgeRole: number[] = [];
-  /** What names subjects: the vertex, and the subject's index times 2, plus 1 for an undecided tuple. */
+  /** Entries that name subjects: the vertex, and the subject's index times 2, plus 1 for an undecided tuple. */
   readonly entryVertex: number[] = [];
   readonly entrySubject: number[] = [];
-  /** Something lies beyond the depth bound. */
+  /** Whether a userset is beyond the depth bound. */
   isTruncated = false;
   hasOperators = false;
   hasWeakEdges = false;
@@ -202,7 +202,7 @@ export class SubjectGraph {
     }
   }
 
-  /** What the wildcard of the kind has at a node. A typed one is met where objects themselves are. */
+  /** Value of the wildcard of the kind at a node. A typed one is met where objects themselves are. */
   #wildcardAt(node: number, level: number): Value {
     if (this.#wildcard === 0 || (!this.#isOfUsers && level > this.#scope.depthMax)) return FALSE;
     return this.#scope.edge(node, this.#wildcard);
@@ -228,7 +228,7 @@ export class SubjectGraph {
     this.#scope.scanRest(rest.node, rest.relation, withObjects, rest.cursor, this.#sink);
   }
 
-  /** What `Scope.scanRest` reports a list of usersets or objects. */
+  /** Callbacks for `Scope.scanRest` of a list of usersets or objects. */
   readonly #sink = {
     onDirect: (): void => {
       throw new Error('assertion failed: a rest of a list holds usersets only');

@@ -5,9 +5,9 @@ import type { ObjectWalk } from '../general/object-walk.ts';
 import type { AskedSubject } from './asked-subject.ts';
 
 /**
- * Whether Check could not decide some object of a list's range that is not listed: one of `denied`, or one that `walk`, which has
- * ended, reaches through what could not be decided. True, too, where the budget ends before that is known. An object to which no
- * way leads from the subject is not looked at.
+ * Whether Check could not decide some object of a list's range that is not listed. That is one of `denied`, or one
+ * that `walk`, which has ended, reaches through an undecided tuple. True, too, where the budget ends before that is
+ * known. An object to which no way leads from the subject is not visited.
  */
 export function* anyUndecided(
   scope: Scope,

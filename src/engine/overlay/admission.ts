@@ -7,7 +7,7 @@ import {
   WILDCARD_NODE,
 } from '../../model/tuple-reader.ts';
 
-/** What a relation admits, by the kind of subject; each list has the alternatives of condition and expiry. */
+/** Types that a relation admits, by the kind of subject; each list has the alternatives of condition and expiry. */
 type RelationTypes = {
   readonly users: readonly SubjectType[];
   readonly wildcard: readonly SubjectType[];
@@ -26,7 +26,7 @@ type NamespaceTypes = {
 const NOBODY: readonly SubjectType[] = [];
 
 /**
- * Which stored tuples a typed model admits, by the ids of one reader: as `problemOfTuple` says of a tuple that is to be
+ * The stored tuples that a typed model admits, by the ids of one reader: those that `problemOfTuple` would let be
  * written. The names of the model are pinned, so that it is valid as long as the reader's names are. O(model) to make.
  */
 export class Admission {
@@ -54,7 +54,7 @@ export class Admission {
     if (namespace === undefined) return !isQualified || this.#decides(reader, node, subject);
     const types = namespace.relations.get(reader.relationOf(node));
     if (types === undefined) {
-      // As with writes: an open namespace says nothing of relations without subjects.
+      // Like writes: an open namespace has no rule for relations without subjects.
       return namespace.isOpen && (!isQualified || this.#decides(reader, node, subject));
     }
     const alternatives = alternativesOf(types, reader, subject);

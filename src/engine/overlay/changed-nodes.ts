@@ -7,10 +7,10 @@ export const LIST_REVERSE = 2;
 export type List = 0 | 1 | 2;
 const LISTS = 3;
 
-/** What a changed edge is now; null is a plain one. */
+/** State of a changed edge; null is a plain one. */
 export type ChangedEdge = EdgeQualifier | null | 'removed';
 
-/** What is changed of one list. */
+/** Changes of one list. */
 export type ListChanges = {
   /** By member: its entry now, or 0 where it was removed. */
   readonly replaced: ReadonlyMap<number, number>;
@@ -32,7 +32,7 @@ type NodeChanges = {
   readonly lists: [OwnChanges | undefined, OwnChanges | undefined, OwnChanges | undefined];
 };
 
-/** Of lists where nothing is replaced. */
+/** Replacements in a list that has none. */
 const NOTHING: Map<number, number> = new Map();
 
 /** The nodes whose lists are changed, on either side of a tuple. O(1) for each query. */
@@ -40,7 +40,7 @@ export class ChangedNodes {
   readonly #nodes = new Map<number, NodeChanges>();
   readonly #byHandle: NodeChanges[] = [];
 
-  /** The tuple (node, subject), whose subject stands in `list`, is stored below if `isStored`; it becomes this. */
+  /** Sets the qualifier of the tuple (node, subject), whose subject is in `list`. `isStored`: it is stored below. */
   set(
     node: number,
     subject: number,
@@ -63,7 +63,7 @@ export class ChangedNodes {
     take(listOf(this.#of(subject), LIST_REVERSE), node);
   }
 
-  /** What a tuple is now; undefined: as it is below. */
+  /** The changed state of a tuple; undefined: as it is below. */
   edge(node: number, subject: number): ChangedEdge | undefined {
     return this.#nodes.get(node)?.edges?.get(subject);
   }
@@ -78,7 +78,7 @@ export class ChangedNodes {
     return this.#nodes.get(node)?.lists[list]?.growth ?? 0;
   }
 
-  /** A small number that stands for a list of a changed node; -1 of another one. */
+  /** A small number that identifies a list of a changed node; -1 of another one. */
   handleOf(node: number, list: List): number {
     const changes = this.#nodes.get(node);
     return changes === undefined ? -1 : changes.handle + list;

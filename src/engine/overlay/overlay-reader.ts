@@ -34,16 +34,16 @@ import {
 } from './changed-nodes.ts';
 import { PRIVATE_ENTITY, PRIVATE_NAME, PRIVATE_NODE, PrivateIds } from './private-ids.ts';
 
-/** Cursors from here on stand in what was added; those of the reader below are positions, far smaller. */
+/** Cursors from here on are among the added entries; those of the reader below are positions, far smaller. */
 const ADDED_CURSOR = 2 ** 40;
 /** A word of a changed list: no word of an index has both bits (WORD_LIST marks a list, EDGE_QUALIFIED an entry). */
 const CHANGED_WORD = 0xc000_0000;
 const encoder = new TextEncoder();
 
 /**
- * A reader with changes laid over it: as if they had been applied, in their order, while the reader itself stays as
- * it is. Names, entities and nodes that it lacks get ids that are private to this object, above all of its own. What
- * loses its last tuple is gone here, too. Valid as long as the reader below stands still.
+ * A reader with changes laid over it: as if they had been applied, in their order, while the reader itself stays as it
+ * is. Names, entities and nodes that it lacks get ids that are private to this object, above all of its own. An entity
+ * or node that loses its last tuple is gone here, too. Valid as long as the reader below does not change.
  *
  * Cost: O(changes) to make; a read of what no change touches is that of the reader below and one lookup. A changed
  * list is copied with its own entries first, then what was added.
@@ -368,7 +368,7 @@ export class OverlayReader implements TupleReader {
     return this.#base.readReverse(node, cursor, out, outStart);
   }
 
-  /** Copies added entries from where `cursor` stands; returns the end of what is copied. */
+  /** Copies added entries from `cursor` on; returns the end of the copied ones. */
   #copyAdded(added: readonly number[], cursor: number, out: Uint32Array, outStart: number): number {
     const from = cursor < ADDED_CURSOR ? 0 : cursor - ADDED_CURSOR;
     const count = Math.min(added.length - from, out.length - outStart);
@@ -380,7 +380,7 @@ export class OverlayReader implements TupleReader {
 
 const NOTHING: readonly number[] = [];
 
-/** Users and the public wildcard stand in one list of a node, all others in another. */
+/** The list of a subject: users and the public wildcard are in one list of a node, all others in another. */
 function listOf({ kind }: Subject): List {
   return kind === 'user' || kind === 'wildcard' ? LIST_USERS : LIST_SETS;
 }

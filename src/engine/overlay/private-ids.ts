@@ -2,7 +2,10 @@ import { type Subject, subjectToColumns } from '../../model/relation-tuple.ts';
 import { type TupleReader, WILDCARD_NODE } from '../../model/tuple-reader.ts';
 import { PairTable } from '../bound/pair-table.ts';
 
-/** Where private ids begin: names of an index are numbered densely, its entities end at 0x7fff_0000, its nodes at 0x3fff_ffff. */
+/**
+ * First private ids: names of an index are numbered densely, its entities end at 0x7fff_0000, its nodes at
+ * 0x3fff_ffff.
+ */
 export const PRIVATE_NAME = 0x2000_0000;
 export const PRIVATE_ENTITY = 0x8000_0000;
 export const PRIVATE_NODE = 0x4000_0000;
