@@ -2,8 +2,9 @@ import type { CommittedChange } from '../model/packed-changes.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 
 /**
- * Where committed changes go: the owners of their shards. Called after minRevision was raised and before
- * the writer is answered, in revision order per shard. Must not throw: a lost change is caught up.
+ * Sink of committed changes: the owners of their shards. Called after minRevision was raised and
+ * before the writer is answered, in revision order per shard. Must not throw: a lost change is
+ * caught up.
  */
 export interface CommittedChanges {
   onCommitted(changes: readonly CommittedChange[]): void;
@@ -15,7 +16,7 @@ export interface ModelDistributor {
   setModel(projectId: string, modelVersion: number, modelJson: string): Promise<void>;
 }
 
-/** Who changed something, and through which call: stored with the change row, but for the caller, and audited. */
+/** Origin of a write. It is stored with the change row, except for `caller`, and audited. */
 export type WriteMeta = {
   /** Name of the method, for example `WriteRelationTuples`. */
   readonly rpc: string;
@@ -36,7 +37,7 @@ export type TupleAudit = Omit<CommittedChange, 'settingsVersion'> & {
   readonly requestId: string;
   /** Wall clock, milliseconds. */
   readonly atMs: number;
-  /** Ordinal of the first change, where a revision is notified of in parts; else 0. */
+  /** Ordinal of the first change, where a revision is recorded in parts; else 0. */
   readonly firstOrdinal?: number | undefined;
 };
 
@@ -51,9 +52,9 @@ export type AdminAudit = {
     | 'refuse_model'
     | 'cancel_model';
   readonly projectId: string;
-  /** As versions of models name who wrote them. */
+  /** The author, in the form that versions of models use. */
   readonly by: string;
-  /** As `WriteMeta.caller`. */
+  /** Same as `WriteMeta.caller`. */
   readonly caller?: string | undefined;
   readonly rpc: string;
   readonly requestId: string;
@@ -62,7 +63,7 @@ export type AdminAudit = {
   readonly model?: WrittenModel | undefined;
 };
 
-/** What an audit record reports a version. */
+/** Fields of an audit record about a version of a model. */
 export type WrittenModel = {
   readonly version: number;
   readonly sha256: string;
@@ -71,7 +72,7 @@ export type WrittenModel = {
   readonly forced: boolean;
   /** `active`: it decides from now on. */
   readonly state: 'active' | 'pending' | 'refused' | 'cancelled';
-  /** Stored tuples that do not fit, where they were looked at. */
+  /** Stored tuples that do not fit, where they were examined. */
   readonly tuplesRefused?: number | undefined;
   /** Namespaces of these that the model in force before declared, and this one does not. */
   readonly droppedNamespaces?: readonly string[] | undefined;

@@ -21,23 +21,26 @@ export interface BulkMetrics {
   guarded(outcome: 'written' | 'replayed' | 'refused'): void;
 }
 
-/** What the methods that move many tuples have in common. */
+/** Parts that all methods that move many tuples share. */
 export type BulkParts = ShardOpening & {
   readonly pool: Pool;
   readonly codec: TokenCodec;
   readonly headRevisions: HeadRevisions;
   readonly positions: ReadPositions;
   readonly writer: TupleWrites;
-  /** What tuples of a project must fit. */
+  /** Rules that the tuples of a project must fit. */
   readonly rules: WriteRules;
   /** Counts tuples that were written although no request can decide their condition. */
   readonly onUndecidable: (field: ConditionProblem['field']) => void;
-  /** For work that keeps a connection for long. */
+  /** Slots for work that keeps a connection for long. */
   readonly places: HeadPlaces;
   readonly metrics: BulkMetrics;
 };
 
-/** The token of a position, or of the present head revision where it lies in an epoch that has ended, or there is none. */
+/**
+ * The token of a position; of the present head revision where the position is null or of an epoch
+ * that has ended.
+ */
 export async function tokenAt(
   { codec, positions }: Pick<BulkParts, 'codec' | 'positions'>,
   shard: ShardKey,

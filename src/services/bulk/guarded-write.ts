@@ -47,7 +47,7 @@ export type GuardedWriteResult = { readonly token: string; readonly isReplayed: 
 export const PRECONDITIONS_MAX = 100;
 const KEY_CHARACTERS_MAX = 64;
 
-/** What must hold under the shard's lock. */
+/** Conditions that must hold under the shard's lock. */
 type Preconditions = {
   readonly positions: readonly {
     readonly at: number;
@@ -263,7 +263,10 @@ function keyUsed(): AppError {
   );
 }
 
-/** Of what a write asks for; the order of updates and preconditions counts. Without modes as releases before them made it. */
+/**
+ * Digest of the content of a write; the order of updates and preconditions counts. Without modes it
+ * equals that of earlier releases.
+ */
 function digestOf(
   updates: readonly string[],
   { positions, matches }: Preconditions,

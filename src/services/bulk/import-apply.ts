@@ -38,11 +38,11 @@ export type StagedImport = {
   readonly signal: AbortSignal;
 };
 
-/** What came of an import. */
+/** Result of an import. */
 export type AppliedImport = { readonly written: number; readonly position: ImportPosition | null };
 
 type ImportPosition = { readonly epoch: number; readonly revision: number };
-/** What has been committed, also when the rest fails. */
+/** Rows that have been committed, also when the rest fails. */
 type Progress = { applied: number; written: number; position: ImportPosition | null };
 
 export type ImportApplyParts = Pick<BulkParts, 'pool' | 'writer' | 'metrics' | 'rules'> & {
@@ -57,7 +57,7 @@ export type ImportApplyParts = Pick<BulkParts, 'pool' | 'writer' | 'metrics' | '
 const WHOLE_ROWS = 16_384;
 const CHUNK_ROWS_START = 250;
 const CHUNK_ROWS_MIN = 50;
-/** As many as a change row and a worker's step hold well. */
+/** The most rows that a change row and a step of a worker hold well. */
 const CHUNK_ROWS_MAX = 2_000;
 /** The shard is to be held this long; never more than 50 ms. */
 const HELD_MS = 20;
@@ -69,7 +69,7 @@ const ATTEMPTS_MAX = 5;
 /** Somebody writes to the shard while an import is written whole: it must go on in chunks. */
 class ShardDisturbedError extends Error {}
 
-/** What tuples must fit is not what the rows were looked at by. */
+/** The rules changed after the rows were checked against them. */
 class RulesChangedError extends Error {}
 
 /**
@@ -246,7 +246,7 @@ export class ImportApply {
     return { ...done, heldMs: performance.now() - heldFromMs };
   }
 
-  /** A record for each row, as of any write; the change itself reports none. */
+  /** Writes an audit record for each row, as for any write; the change itself writes none. */
   async #audit(staged: StagedImport, position: ImportPosition, forkId: string): Promise<void> {
     const { pool, audit, clock } = this.#parts;
     if (audit === undefined) return;

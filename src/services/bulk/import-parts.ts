@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto';
 import { type RelationTuple, subjectToColumns } from '../../model/relation-tuple.ts';
 import type { ImportPart } from '../../store/sql/writes/tuple-imports.ts';
 
-/** A part ends with the row that reaches either; so the same stream is cut in the same places. */
+/** A part ends with the row that reaches either, so that the same stream is always cut at the same rows. */
 const PART_ROWS = 8_192;
 const PART_CHARACTERS = 1_048_576;
 
 /** Rows of an import, ready to be staged. */
 export type CutPart = ImportPart & {
-  /** As staging takes them, numbered from `firstRow`. */
+  /** The lines in the format that staging takes, numbered from `firstRow`. */
   linesOf(importNo: string, firstRow: number): Buffer;
 };
 
@@ -29,7 +29,7 @@ export class PartCutter {
     return isFull ? this.rest() : undefined;
   }
 
-  /** What is left; undefined: nothing. */
+  /** The last part, or undefined where no row is left. */
   rest(): CutPart | undefined {
     const lines = this.#lines;
     const times = this.#times;

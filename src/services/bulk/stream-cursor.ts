@@ -4,7 +4,7 @@ import { AppError } from '../../shared/app-error.ts';
 import type { TupleMatch } from '../../store/sql/reads/match-tuples.ts';
 import { SignedCursors } from '../reads/signed-cursor.ts';
 
-/** Where a stream of tuples stands. */
+/** Position of a stream of tuples. */
 export type StreamPosition = {
   readonly tenantId: string;
   /** The revision that was streamed. */
@@ -14,7 +14,7 @@ export type StreamPosition = {
   readonly key: readonly string[] | null;
 };
 
-/** What a stream is of: a cursor is good for the same one only. `tenantId` null: every tenant. */
+/** Scope of a stream of tuples: a cursor is good for the same scope only. `tenantId` null: every tenant. */
 export type StreamScope = {
   readonly projectId: string;
   readonly tenantId: string | null;
@@ -40,11 +40,11 @@ export class StreamCursors {
     return this.#cursors.encode(digestOf(scope), fields);
   }
 
-  /** Errors: FIELD_INVALID, which does not say why: malformed, forged, or of another stream. */
+  /** Errors: FIELD_INVALID, without the cause: malformed, forged, or of another stream. */
   decode(scope: StreamScope, cursor: string): StreamPosition {
     const fields = this.#cursors.decode(digestOf(scope), cursor);
     if (fields === undefined) throw cursorError();
-    // Made by us: only a later version of it may look otherwise.
+    // Signed by this deployment: only a later version may have another form.
     const [version, tenantId, epoch, revision, ...key] = fields as [
       number,
       string,
@@ -59,7 +59,7 @@ export class StreamCursors {
   }
 }
 
-/** What a cursor is good for. */
+/** Digest of the scope that a cursor is good for. */
 function digestOf({ projectId, tenantId, match }: StreamScope): Uint8Array {
   const { namespace, objectId, relation, subject } = match;
   const scope = JSON.stringify([projectId, tenantId, namespace, objectId, relation, subject]);

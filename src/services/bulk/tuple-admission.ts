@@ -22,7 +22,7 @@ export class TupleAdmission {
     this.#projectId = projectId;
   }
 
-  /** Of the rules that all tuples fit; -1: of none, since they changed on the way. */
+  /** Version of the rules that all tuples fit; -1: none, since the rules changed on the way. */
   get version(): number {
     return this.#isMixed ? -1 : this.#rules.version;
   }
@@ -32,13 +32,16 @@ export class TupleAdmission {
     this.#use(await this.#parts.rules.of(this.#projectId));
   }
 
-  /** Whether a tuple fits what is known. Hot: where nothing is asked for, a look at its condition. */
+  /** Whether a tuple fits the known rules. Hot: without rules, only its condition is checked. */
   admits(tuple: RelationTuple): boolean {
     if (tuple.conditionName !== undefined) this.#countUndecidable(tuple);
     return refusalOfImported(this.#rules, tuple, '') === undefined;
   }
 
-  /** Of one that does not fit what was known before. Errors: TUPLE_NOT_ADMITTED and RELATION_UNKNOWN, with `at` before its field. */
+  /**
+   * Checks a tuple that did not fit the known rules against fresh ones. Errors: TUPLE_NOT_ADMITTED
+   * and RELATION_UNKNOWN, with `at` before its field.
+   */
   async checkAnew(tuple: RelationTuple, at: string): Promise<void> {
     const now = await this.#parts.rules.fresh(this.#projectId);
     this.#isMixed ||= now.version !== this.#rules.version;

@@ -26,9 +26,9 @@ export type DeleteTuplesRequest = {
   readonly projectId: string;
   readonly tenantId: string;
   readonly filter: RawFilter | undefined;
-  /** Must be said of a filter with a namespace and no object, and of no other. */
+  /** Must be set for a filter with a namespace and no object, and for no other. */
   readonly wholeNamespace: boolean;
-  /** Must be said of a filter without a namespace, and of no other. */
+  /** Must be set for a filter without a namespace, and for no other. */
   readonly wholeTenant: boolean;
   readonly dryRun: boolean;
   /** '' is none. */
@@ -170,7 +170,10 @@ function checkRequest(request: DeleteTuplesRequest): TupleMatch {
   return match;
 }
 
-/** An id that came out empty at the caller must not widen a delete: the request says how far it goes, and nothing else. */
+/**
+ * Checks that the request states its extent, which alone counts: an id that is empty by a caller's
+ * fault must not widen a delete.
+ */
 function checkExtent(
   { namespace, objectId }: TupleMatch,
   { wholeNamespace, wholeTenant }: DeleteTuplesRequest,

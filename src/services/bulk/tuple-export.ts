@@ -13,7 +13,7 @@ import type { BulkParts } from './bulk-ports.ts';
 import type { StreamCursors, StreamPosition, StreamScope } from './stream-cursor.ts';
 import { checkTupleFilter, type RawFilter } from './tuple-filter.ts';
 
-/** What exports need besides. */
+/** Parts of the export. */
 export type TupleExportParts = BulkParts & { readonly clock: Pick<Clock, 'monotonicMs'> };
 
 export type ExportTuplesRequest = {

@@ -166,7 +166,8 @@ export class TupleImport {
       const received = total + seats.count;
       return { received, written, unchanged: total - written, token, resumedAt, seats };
     } finally {
-      // One without a name is of no use any more; of one with a name its parts say what it was.
+      // The rows of a finished or unnamed import are of no more use; an unfinished named one keeps
+      // its parts, which record its content.
       if (isDone || importId === '') this.#clean(importNo, importId === '' ? attempt : undefined);
     }
   }

@@ -3,7 +3,7 @@ import { AppError } from '../../shared/app-error.ts';
 import type { GroupStandingRow } from '../../store/sql/organization/groups.ts';
 import { ACTIVE, ADMIN, type REQUIREMENTS, type Role, isAtLeast } from '../rules/roles.ts';
 
-/** What a user may do with a group; each includes the ones after it. */
+/** Rights of a user on a group; each includes the ones after it. */
 export type GroupStanding = 'manager' | 'reader' | 'outsider';
 
 /** Methods on one group; what each asks of the acting user is in the role matrix (roles.ts). */
@@ -27,9 +27,10 @@ export function isActiveAdmin(part: WorkspacePart): boolean {
 }
 
 /**
- * What the acting user is by rows alone. Manager: the creator of a standalone group; an ADMIN of the
- * owning workspace, or the group's creator while ACTIVE there. Reader: every other ACTIVE member of the
- * owning workspace. Membership of the group makes a reader of an outsider: that takes a look at tuples.
+ * Rights of the acting user by rows alone. Manager: the creator of a standalone group; an ADMIN of
+ * the owning workspace, or the group's creator while ACTIVE there. Reader: every other ACTIVE
+ * member of the owning workspace. A member of the group is a reader as well, which only the tuples
+ * show.
  */
 export function standingByRows(group: GroupStandingRow, actingUserId: string): GroupStanding {
   const isCreator = group.created_by_user_id === actingUserId;

@@ -55,7 +55,7 @@ export function checkScope(request: ScopedRequest): void {
   checkTenantId('tenant_id', request.tenantId);
 }
 
-/** As `checkScope`, and the group. */
+/** Checks the scope like `checkScope`, and the id of the group. */
 export function checkGroupRequest(request: GroupRequest): void {
   checkScope(request);
   checkObjectId('group_id', request.groupId);

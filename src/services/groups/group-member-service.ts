@@ -53,7 +53,7 @@ export type GroupMember = {
 export type Enrollment = {
   readonly groupId: string;
   readonly member: GroupMember;
-  /** As the protocol numbers it. */
+  /** Number of the proto enum. */
   readonly state: number;
   /** Microseconds since the epoch. */
   readonly createdAtUs: bigint;
@@ -68,8 +68,8 @@ type GroupMemberChange = {
 };
 
 /**
- * Who is in a group: plain members, which are tuples and nothing else, and enrollments, which are rows
- * with a tuple while their state bears access (rules/enrollment.ts).
+ * Members of groups: plain members, which are tuples and nothing else, and enrollments, which are
+ * rows with a tuple while their state bears access (rules/enrollment.ts).
  */
 export class GroupMemberService {
   readonly #options: GroupServiceOptions;

@@ -68,8 +68,8 @@ export const GROUP_NAMESPACE = 'group';
 const SLUG_FALLBACK = 'group';
 
 /**
- * Groups themselves; their members are GroupMemberService's. Writes hold the shard, as all that write
- * groups or memberships do, so that what they looked at still stands when they commit.
+ * Groups themselves; their members are in GroupMemberService. Every write of groups or memberships
+ * holds the shard, so that the rows it read are still the same when it commits.
  */
 export class GroupService {
   readonly #options: GroupServiceOptions;
@@ -156,7 +156,7 @@ export class GroupService {
 
 /**
  * The group of a request whose acting user may call `method`. Errors: GROUP_UNKNOWN,
- * ACTION_FORBIDDEN. Cost: one look-up; for readers by membership the user's groups besides.
+ * ACTION_FORBIDDEN. Cost: one query; for readers by membership also one for the user's groups.
  */
 export async function selectGroupFor(
   method: GroupMethod,

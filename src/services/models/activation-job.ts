@@ -28,14 +28,14 @@ import { examine } from './examine-tuples.ts';
 
 export type ActivationJobOptions = {
   readonly pool: Pool;
-  /** One instance at a time looks. */
+  /** Lets one instance at a time examine tuples. */
   readonly shared: SharedWork;
   readonly projects: ProjectService;
-  /** Of this instance: tuples of projects that are pinned elsewhere are not looked at here. */
+  /** Region of this instance, which does not examine tuples of projects that are pinned elsewhere. */
   readonly region: string;
   /** How often it is asked whether anything is pending. */
   readonly intervalMs: number;
-  /** Tuples of one look: so many are parsed in one turn of the event loop. */
+  /** Tuples of one batch: the number that is parsed in one turn of the event loop. */
   readonly rowsMax: number;
   readonly metrics: ActivationMetrics;
   /** Hears of runs over all projects; a project that fails lets the others go on. */
@@ -47,20 +47,20 @@ export interface ActivationMetrics {
   ended(outcome: 'active' | 'refused' | 'cancelled'): void;
 }
 
-/** Projects that are looked at side by side, and that one query brings. */
+/** Projects that are examined side by side, and projects that one query returns. */
 const SIDE_BY_SIDE = 4;
 const PROJECTS_MAX = 1_000;
-/** Between two looks whether transactions have ended. */
+/** Wait between two checks whether transactions have ended. */
 const AWAIT_MS = 5;
 const AWAIT_MS_MAX = 250;
 
 /**
- * Looks at the stored tuples of projects whose model is pending, and puts it into force or refuses it.
+ * Examines the stored tuples of projects whose model is pending, and puts it into force or refuses it.
  *
- * A1 When the look begins, every transaction that may write by the rules before has ended: a
+ * A1 When the examination begins, every transaction that may write by the rules before has ended: a
  *    statement that writes compares the rules after it has locked a shard, so that it is seen among
  *    those that hold such locks, or sees the new rules. [staged-models.pg.test.ts]
- * A2 So from then on every tuple that comes fits, and one that the look has passed stays so.
+ * A2 So from then on every tuple that comes fits, and one that has been examined stays so.
  *    [staged-models.pg.test.ts]
  * A3 It goes on where the last one stopped, on whatever instance, and may run twice at once: who
  *    saves second stops. [staged-models.pg.test.ts]

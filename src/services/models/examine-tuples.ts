@@ -8,13 +8,13 @@ import {
   SEEN_COLUMNS,
 } from '../../store/sql/projects/model-activations.ts';
 
-/** How far a look at stored tuples has come, and which it found that do not fit. */
+/** Progress of an examination of stored tuples, and the tuples that were found not to fit. */
 export type Finding = Pick<
   PendingActivation,
   'lastSeen' | 'scanned' | 'refused' | 'examples' | 'droppedNamespaces'
 >;
 
-/** Before the first look. */
+/** Progress before the first batch. */
 export const NOTHING_FOUND: Finding = {
   lastSeen: null,
   scanned: 0,
@@ -26,8 +26,8 @@ export const NOTHING_FOUND: Finding = {
 const EXAMPLES_MAX = 3;
 
 /**
- * What has been found after `rows`, which follow on what was found `before`, about a model that is to follow on the one in
- * force. Pure. Cost: O(rows).
+ * The finding after `rows`, which follow on those of `before`, for a model that is to replace the
+ * one in force. Pure. Cost: O(rows).
  */
 export function examine(
   inForce: NamespaceModel,

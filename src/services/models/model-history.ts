@@ -25,7 +25,7 @@ import { type ModelVersion, modelVersionFromRow, versionUnknown } from './model-
 
 const TOKEN = /^v1:([1-9][0-9]{0,15}):(.*)$/s;
 
-/** What names the page of versions below `version`; opaque to callers. */
+/** Token of the page of versions below `version`; opaque to callers. */
 function pageTokenOf(projectId: string, version: number): string {
   return Buffer.from(`v1:${version}:${projectId}`).toString('base64url');
 }
@@ -54,12 +54,12 @@ export type StoredModel = {
   readonly modelGate: string;
 };
 
-/** What a write of a model says besides its texts, which were checked. */
+/** Fields of a write of a model besides its texts, which were checked. */
 export type ModelWriteRequest = {
   readonly projectId: string;
   readonly modelJson: string;
   readonly modelGate: string;
-  /** The newest version that there must be, 0 for none; null is not looked at. */
+  /** The newest version that must exist, 0 for none; null: not checked. */
   readonly expectedVersion: number | null;
   readonly comment: string;
   readonly force: boolean;
@@ -73,11 +73,11 @@ export type RollBackRequest = Omit<ModelWriteRequest, 'modelJson' | 'modelGate'>
   readonly version: number;
 };
 
-/** What came of a write. */
+/** Result of a write. */
 export type WriteOutcome = { readonly version: number; readonly activation: ModelActivation };
 
 const COMMENT_CHARACTERS_MAX = 1_000;
-/** The built-in model as a document, where a version says it by ''. */
+/** The built-in model as a document; a version stores it as ''. */
 const BUILT_IN_JSON = '{"namespaces":{}}';
 const PAGE_SIZE = 100;
 const PAGE_SIZE_MAX = 1_000;
@@ -133,7 +133,7 @@ export class ModelHistory {
     return await this.#ask(selectNewestModelVersion(this.#options.pool, id));
   }
 
-  /** Refuses what `write` would refuse before it looks at the model. Errors: MODEL_VERSION_CHANGED. */
+  /** Refuses what `write` would refuse before it reads the model. Errors: MODEL_VERSION_CHANGED. */
   async checkWrite(request: Omit<ModelWriteRequest, 'modelJson' | 'modelGate'>): Promise<void> {
     checkComment(request.comment);
     checkVersion('expected_version', request.expectedVersion ?? 0);
@@ -142,7 +142,7 @@ export class ModelHistory {
   }
 
   /**
-   * Makes a model the newest version, in force when this resolves unless the activation says otherwise.
+   * Makes a model the newest version, in force when this resolves unless the activation states otherwise.
    * Errors: MODEL_VERSION_CHANGED, those of ModelWrites.
    */
   async write(request: ModelWriteRequest): Promise<WriteOutcome> {
@@ -159,7 +159,7 @@ export class ModelHistory {
     const id = await this.#known(request.projectId);
     const version = request.version === 0 ? await this.#versionBefore(id) : request.version;
     const { modelJson: stored, modelGate } = await this.get(id, version);
-    // '' says that no model is pending.
+    // '' means that no model is pending.
     const modelJson = stored === '' ? BUILT_IN_JSON : stored;
     const texts = { modelJson, modelGate, rolledBackTo: version };
     const outcome = await this.#put('roll_back_model', request, texts);

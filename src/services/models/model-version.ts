@@ -6,7 +6,7 @@ import {
   type StoredModelState,
 } from '../../store/sql/projects/model-versions.ts';
 
-/** Where a version stands, by the numbers of the proto's ModelActivationState; 5 decided once. */
+/** State of a version, numbered like the proto's ModelActivationState; 5 decided once. */
 export type ModelState = StoredModelState | typeof MODEL_REPLACED;
 export const MODEL_REPLACED = 5 as const;
 
@@ -25,7 +25,7 @@ export type ModelVersion = {
   readonly forced: boolean;
   /** Namespaces with stored tuples that the model in force before declared, and this one does not. Sorted. */
   readonly droppedNamespaces: readonly string[];
-  /** Of the JSON form, in hex. */
+  /** Digest of the JSON form, in hex. */
   readonly sha256: string;
   readonly state: ModelState;
 };

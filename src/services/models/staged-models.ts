@@ -46,7 +46,7 @@ export type StagedModelsOptions = {
   readonly settingsSource: SettingsSource;
   /** Asked when a call changes or reads a project: it is made with this. */
   readonly projects: () => ProjectService;
-  /** A version has become pending: the job that looks at its tuples may begin at once. */
+  /** Called when a version has become pending: the job that examines its tuples may begin at once. */
   readonly onPending: (projectId: string) => void;
   /** Until when the end of an activation is waited for at most, from its commit. */
   readonly waitMaxMs: number;
@@ -54,10 +54,10 @@ export type StagedModelsOptions = {
 
 /** Stored tuples that are parsed in one turn of the event loop. */
 export const ACTIVATION_ROWS = 1_000;
-/** The first look at what has become of a version, and the longest wait between two. */
+/** The first poll of the state of a version, and the longest wait between two. */
 const LOOK_MS = 5;
 const LOOK_MS_MAX = 250;
-/** Of a deadline so much is left for the answer. */
+/** Part of a deadline that is left for the answer. */
 const ANSWER_MS = 250;
 
 const STATES: Readonly<Record<StoredModelState, ModelActivation['state']>> = {
@@ -68,9 +68,10 @@ const STATES: Readonly<Record<StoredModelState, ModelActivation['state']>> = {
 };
 
 /**
- * How models come into force. One that says nothing of subjects and leaves out no namespace or relation of the one in force decides
- * from its commit on. Any other is pending at first: from its commit on tuples must fit it and the model in force, and it
- * decides when no stored tuple is found that does not fit (ActivationJob).
+ * The ways of a model into force. A model without subject types that keeps every namespace and
+ * relation of the one in force decides from its commit on. Any other is pending at first: from its
+ * commit on tuples must fit both it and the model in force. It decides when no stored tuple is
+ * found that does not fit (ActivationJob).
  */
 export class StagedModels implements ModelWrites {
   readonly #options: StagedModelsOptions;
@@ -116,9 +117,10 @@ export class StagedModels implements ModelWrites {
   }
 
   /**
-   * What would become of a model if it were written now, as `settled` would say it; `pending` where that is not known
-   * by the deadline, or the project's tuples are not looked at here. Nothing is changed, and nothing is kept from
-   * being written meanwhile. Errors: those of `SettingsSource.settings`, STORE_UNAVAILABLE.
+   * The outcome if a model were written now, as `settled` would return it. `pending` where that is
+   * not known by the deadline, or this instance does not examine the project's tuples. Nothing is
+   * changed, and nothing is kept from being written meanwhile. Errors: those of
+   * `SettingsSource.settings`, STORE_UNAVAILABLE.
    */
   async rehearse(
     projectId: string,
@@ -159,7 +161,7 @@ export class StagedModels implements ModelWrites {
     }
   }
 
-  /** Where the newest version of a project stands. Errors: those of `SettingsSource.settings`. */
+  /** State of the newest version of a project. Errors: those of `SettingsSource.settings`. */
   async activation(projectId: string): Promise<ModelActivation> {
     const settings = await this.#options.settingsSource.settings(projectId);
     return await this.#activation(settings.projectId, 0);

@@ -72,7 +72,7 @@ export type OpenFgaModel = {
   readonly document: string;
 };
 
-/** Who changes a store, and through which request. */
+/** The caller that changes a store, and the id of its request. */
 export type OpenFgaAuthor = { readonly caller: string; readonly requestId: string };
 
 export type { OpenFgaTupleFilter, OpenFgaTupleRow };

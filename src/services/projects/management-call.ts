@@ -6,7 +6,7 @@ import type { ProjectSettings } from './project-settings.ts';
 import { lookAt } from './settings-look.ts';
 import type { SettingsSource } from './settings-source.ts';
 
-/** What every request of WorkspaceService and GroupService carries, and who called. */
+/** Fields of every request of WorkspaceService and GroupService, and the caller. */
 export type ManagementCall = {
   /** '' is the default project. */
   readonly projectId: string;
@@ -21,7 +21,7 @@ export function checkManagementCall(call: ManagementCall): void {
   checkTenantId('tenant_id', call.tenantId);
 }
 
-/** What says whether a call may work in its project. */
+/** Parts that decide whether a call may work in its project. */
 export type ShardOpening = {
   readonly settingsSource: SettingsSource;
   readonly index: Pick<ReadIndex, 'load'>;

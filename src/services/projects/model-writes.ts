@@ -4,7 +4,7 @@ import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { WrittenModel } from '../ports.ts';
 
-/** Who writes a model, as its version and the audit record it. */
+/** Author of a model, as its version and the audit record it. */
 export type ModelAuthor = {
   /** Name of the caller's credential, or `operator`. */
   readonly createdBy: string;
@@ -27,7 +27,7 @@ export type ModelWrite = {
   readonly force: boolean;
 };
 
-/** `pending`: stored tuples are looked at first; writes must fit it from the commit on. */
+/** `pending`: stored tuples are examined first; writes must fit it from the commit on. */
 export type PutModel = { readonly version: number; readonly state: 'active' | 'pending' };
 
 /** Columns of a project's row that a write of its model goes by; the transaction holds the row. */
@@ -36,7 +36,7 @@ export type LockedProject = {
   readonly model_json: string;
 };
 
-/** Where the way of a model into force stands. */
+/** Progress of a model into force. */
 export type ModelActivation = {
   /** 0: none was ever written. */
   readonly version: number;
@@ -76,7 +76,7 @@ export interface ModelWrites {
   ): Promise<ModelActivation>;
 }
 
-/** What the audit reports a version. */
+/** The fields of an audit record about a version. */
 export function writtenModel(
   { version, state }: Pick<WrittenModel, 'version' | 'state'>,
   { modelJson, rolledBackTo, force }: Pick<ModelWrite, 'modelJson' | 'rolledBackTo' | 'force'>,

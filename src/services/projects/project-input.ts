@@ -15,7 +15,7 @@ export type CreateProjectRequest = {
 export type UpdateProjectRequest = {
   readonly id: string;
   readonly name: string;
-  /** As the proto enum numbers it; 0 leaves the status. */
+  /** Number of the proto enum; 0 leaves the status. */
   readonly status: number;
   readonly modelJson: string;
   readonly dataRegion: string;
@@ -26,7 +26,7 @@ export type UpdateProjectRequest = {
   readonly refuseUnknownRelations?: boolean | undefined;
 };
 
-/** What an update sets; null leaves a column. */
+/** Columns that an update sets; null leaves a column. */
 export type ProjectChange = {
   readonly id: string;
   readonly name: string | null;
@@ -50,7 +50,7 @@ export function checkCreateProject(
   return { ...request, name };
 }
 
-/** Validates an UpdateProject and says what it sets. Errors: as `checkCreateProject`. */
+/** Validates an UpdateProject and returns the columns it sets. Errors: as `checkCreateProject`. */
 export function checkUpdateProject(
   request: UpdateProjectRequest,
   readBudgetMin: number,

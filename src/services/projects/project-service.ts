@@ -41,9 +41,9 @@ export type ProjectServiceOptions = {
   readonly audit?: AuditSink | undefined;
 };
 
-/** Who calls, where the caller cannot be distinguished from others. */
+/** Author of a change where callers cannot be distinguished. */
 const OPERATOR = 'operator';
-/** Of a model that is a field of another request. */
+/** Fields of a model that is a field of another request. */
 const BARE_WRITE = { modelGate: '', comment: '', rolledBackTo: 0, force: false } as const;
 
 /** Projects as AdminService manages them. A change is in effect here before it is acknowledged (P3 of SettingsSource). */
@@ -93,7 +93,7 @@ export class ProjectService {
     return projectFromRow(row);
   }
 
-  /** Those of `ids` that there are, by id. Errors: STORE_UNAVAILABLE. Cost: a query for each. */
+  /** The projects among `ids` that exist, by id. Errors: STORE_UNAVAILABLE. Cost: a query for each. */
   async some(ids: readonly string[]): Promise<readonly Project[]> {
     const found: Project[] = [];
     for (const id of ids.toSorted()) {
@@ -115,9 +115,10 @@ export class ProjectService {
   }
 
   /**
-   * Resolves after the change is in effect on this instance: every worker has the model. `by` says who wrote the
-   * version that a model becomes. Errors: FIELD_*, MODEL_INVALID, PROJECT_UNKNOWN, STORE_UNAVAILABLE, those of
-   * the distributor; MODEL_TUPLES_REFUSED, MODEL_NOT_IN_FORCE: all of it was changed but the model in force.
+   * Resolves after the change is in effect on this instance: every worker has the model. `by` is
+   * the author of the version that a model becomes. Errors: FIELD_*, MODEL_INVALID,
+   * PROJECT_UNKNOWN, STORE_UNAVAILABLE, those of the distributor; MODEL_TUPLES_REFUSED,
+   * MODEL_NOT_IN_FORCE: everything was changed except the model in force.
    */
   async update(
     request: UpdateProjectRequest,
@@ -149,10 +150,10 @@ export class ProjectService {
   }
 
   /**
-   * Changes a project in one transaction, of which `work` is given the connection and the project's row, which
-   * is held; it returns what the row has become. `committed` is reported at once after the commit. Resolves when
-   * the change is in effect on this instance. `work` has no effects besides, and may be called again.
-   * Errors: PROJECT_UNKNOWN, STORE_UNAVAILABLE (also where the commit's outcome is not known), those of
+   * Changes a project in one transaction. `work` gets the connection and the project's locked row,
+   * and returns the new row. `committed` is called right after the commit. Resolves when the change
+   * is in effect on this instance. `work` has no other effects, and may be called again. Errors:
+   * PROJECT_UNKNOWN, STORE_UNAVAILABLE (also where the commit's outcome is not known), those of
    * `work` and of the distributor.
    */
   async change<T>(
@@ -201,7 +202,7 @@ export class ProjectService {
     this.#options.audit?.projectChanged(entry);
   }
 
-  /** Sends a statement once this instance may write, and says when it was sent. */
+  /** Sends a statement once this instance may write, and returns when it was sent. */
   async #write<T>(
     statement: (pool: Pool, instanceId: string | null) => Promise<T>,
   ): Promise<[result: T, sentMs: number]> {

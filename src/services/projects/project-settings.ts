@@ -22,7 +22,7 @@ export type Project = {
   readonly maxCheckReads: number;
   /** Raised by every update. */
   readonly version: number;
-  /** What tuples must fit: 0 nothing, else a number for each such demand. */
+  /** Version of the rules that tuples must fit; 0: no rules. */
   readonly writeRules: number;
   /** The version of its model that is on its way into force, and its text; 0 and '' are none. */
   readonly pendingVersion: number;
@@ -33,7 +33,7 @@ export type Project = {
   readonly forcedVersion: number;
 };
 
-/** What a call needs to know of its project: resolved once per request. */
+/** Settings of a project that a call needs: resolved once per request. */
 export type ProjectSettings = {
   readonly projectId: string;
   readonly suspended: boolean;
@@ -42,7 +42,7 @@ export type ProjectSettings = {
   readonly regionServed: boolean;
   /** Reads per evaluation: the project's own bound or the global default. */
   readonly readBudget: number;
-  /** Of the project's row. */
+  /** Version of the project's row. */
   readonly version: number;
   /**
    * The version with which this instance distributed the model; updates that leave the model keep it,
@@ -51,7 +51,7 @@ export type ProjectSettings = {
    */
   readonly modelVersion: number;
   readonly modelJson: string;
-  /** As of Project: what is written must fit the model in force and the pending one. */
+  /** Same as in Project: written tuples must fit the model in force and the pending one. */
   readonly writeRules: number;
   readonly pendingJson: string;
   readonly refusesUnknown: boolean;

@@ -1,7 +1,7 @@
 /** So often a stream asks whether its project is still served. */
 const GUARD_MS = 1_000;
 
-/** What streams look at: their project may be suspended or deleted while they run. */
+/** Guard of a stream: its project may be suspended or deleted while it runs. */
 export class ServedProject {
   readonly #nowMs: () => number;
   readonly #open: () => Promise<unknown>;

@@ -40,7 +40,7 @@ export class SettingsCache {
   readonly #ttlMs: number;
   readonly #askAhead: (id: string) => void;
   readonly #entries: LRUCache<string, CachedSettings>;
-  /** What was asked for before is not believed. */
+  /** Time of the last reset: settings that were asked for earlier are not trusted. */
   #forgottenMs = Number.NEGATIVE_INFINITY;
 
   constructor({ clock, ttlMs, cacheMax, askAhead }: SettingsCacheOptions) {
@@ -63,13 +63,13 @@ export class SettingsCache {
     return entry.settings;
   }
 
-  /** As `fresh`, however long ago they were asked for. Hot. */
+  /** Same as `fresh`, however long ago the settings were asked for. Hot. */
   known(id: string): ProjectSettings | undefined {
     const entry = this.#entries.get(id);
     return entry === undefined || isOld(entry) ? undefined : entry.settings;
   }
 
-  /** What was known last, old or not. */
+  /** The last known settings, old or not. */
   last(id: string): ProjectSettings | undefined {
     return this.#entries.get(id)?.settings;
   }
@@ -113,7 +113,7 @@ export class SettingsCache {
     this.#entries.delete(id);
   }
 
-  /** What was known last, if the database could not be asked for it just now. */
+  /** The last known settings, if the database could not be asked for them just now. */
   whileAway(id: string): ProjectSettings | undefined {
     const entry = this.#entries.get(id);
     const nowMs = this.#clock.monotonicMs();

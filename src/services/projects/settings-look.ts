@@ -19,7 +19,8 @@ export async function lookAt(
   deadlineMs?: number,
   signal?: AbortSignal,
 ): Promise<{ readonly settings: ProjectSettings; readonly headRevision: HeadRevision }> {
-  // Refuses what can be no project before the database is asked where its shard stands.
+  // Refuses an id that can be no project before the database is asked for the shard's head
+  // revision.
   const known = settingsSource.known(projectId) ?? (await settingsSource.load(projectId));
   const id = known.projectId;
   const { headRevision, settingsVersion, askedMs } = await index.load(

@@ -82,7 +82,7 @@ export class SettingsSource {
     return settings === undefined || this.inDoubt.has(id) ? undefined : settings;
   }
 
-  /** What was known last, however long ago; undefined also when newer ones are known to exist. Hot. */
+  /** The last known settings, however long ago; undefined also when newer ones are known to exist. Hot. */
   known(projectId: string): ProjectSettings | undefined {
     return this.#cache.known(this.resolveId(projectId));
   }
@@ -159,7 +159,10 @@ export class SettingsSource {
     return settings;
   }
 
-  /** What was known last, again for a moment. Errors: `error`, where that is no answer to it. */
+  /**
+   * Keeps the last known settings for a moment. Errors: `error`, where another answer came or
+   * nothing is known.
+   */
   #keep(projectId: string, error: unknown): ProjectSettings {
     if (!(error instanceof AppError) || error.reason !== 'STORE_UNAVAILABLE') throw error;
     const settings = this.#options.isAlone()

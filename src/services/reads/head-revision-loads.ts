@@ -15,18 +15,18 @@ export interface HeadRevisionWaiter {
   /** Absolute, on `performance.timeOrigin + performance.now()` (ms); Infinity is none. */
   readonly deadlineMs: number;
   /**
-   * `settingsVersion`: of the project's settings as the same look found them; null: there is no such
-   * project. `askedMs`: the look was sent after it (monotonic).
+   * `settingsVersion`: of the project's settings, from the same read; null: there is no such
+   * project. `askedMs`: the query was sent after it (monotonic).
    */
   found(headRevision: HeadRevision, settingsVersion: number | null, askedMs: number): void;
   /** STORE_UNAVAILABLE, DEADLINE_EXCEEDED, QUEUE_FULL or SHUTTING_DOWN. */
   failed(error: AppError): void;
 }
 
-/** All reads of a shard that share one look at its head revision. */
+/** All reads of a shard that share one query for its head revision. */
 export type Load = HeadRevisionLook & {
   waiters: Waiting[];
-  /** Of `waiters`, those that were neither reported nor cancelled. */
+  /** Number of `waiters` that were neither answered nor cancelled. */
   waitingCount: number;
   /** Reported, or nobody's any more. */
   isSettled: boolean;
@@ -34,19 +34,19 @@ export type Load = HeadRevisionLook & {
 
 /** One of them. */
 export type Waiting = {
-  /** null once it was reported, or does not want to be any more. */
+  /** null once it was called or cancelled. */
   waiter: HeadRevisionWaiter | null;
   load: Load;
-  /** As `deadlineMs`. */
+  /** Same time as `deadlineMs`. */
   readonly untilMs: number;
 };
 
-/** Below it, settled loads are not worth being looked for. */
+/** Fewer settled loads than this are not searched for. */
 const SETTLED_MIN = 64;
 
 /**
- * The reads that wait for head revisions, by shard, and which of their loads were not sent yet. O(1) but where
- * stated; keeps nothing of a read that was reported or cancelled.
+ * The reads that wait for head revisions, by shard, and the loads of them that were not sent yet.
+ * O(1) unless stated; keeps nothing of a read that was answered or cancelled.
  */
 export class HeadRevisionLoads {
   #next: Tenants<Load> = new Map();
@@ -59,7 +59,7 @@ export class HeadRevisionLoads {
     return this.#waitingCount;
   }
 
-  /** Those that were not sent, settled ones too. */
+  /** Loads that were not sent, settled ones too. */
   get unsent(): readonly Load[] {
     return this.#nextLoads;
   }
@@ -81,7 +81,7 @@ export class HeadRevisionLoads {
     return waiting;
   }
 
-  /** Takes a read out that was not reported yet. */
+  /** Removes a read that was not answered yet. */
   leave(waiting: Waiting): HeadRevisionWaiter {
     const { waiter, load } = waiting;
     assert(waiter !== null, 'who waits is told once');
@@ -91,7 +91,8 @@ export class HeadRevisionLoads {
     if (load.waitingCount > 0) return waiter;
     load.waiters = [];
     const { projectId, tenantId } = load.shard;
-    // Nobody asks any more. One that was sent still notifies the head revision when it is answered.
+    // No read waits any more. A load that was sent still returns the head revision when it is
+    // answered.
     if (find(this.#next, projectId, tenantId) === load) {
       this.#removeNext(load);
       load.isSettled = true;

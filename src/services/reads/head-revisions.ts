@@ -1,6 +1,6 @@
 import type { ShardKey } from '../../model/relation-tuple.ts';
 
-/** What a read of a shard must see at least. The object is live: read it, do not keep it. */
+/** Lowest position that a read of a shard must see. The object is live: read it, do not keep it. */
 export type HeadRevision = {
   readonly epoch: number;
   readonly minRevision: number;
@@ -12,7 +12,7 @@ type HeadEntry = { epoch: number; minRevision: number; forkId: string };
 /** By project, then by tenant. */
 export type Tenants<T> = Map<string, Map<string, T>>;
 
-/** A look at the head revision of one shard that is under way. */
+/** A query for the head revision of one shard that is under way. */
 export type HeadRevisionLook = {
   readonly shard: ShardKey;
   /** Highest position raised meanwhile. */
@@ -21,12 +21,12 @@ export type HeadRevisionLook = {
   isForgotten: boolean;
 };
 
-/** What a look found. */
+/** Result of a query for a head revision. */
 export type FoundPosition = {
   readonly epoch: number;
   readonly revision: number;
   readonly forkId: string;
-  /** What was known when the look was sent, where that is not in the stored history. */
+  /** Position that was known when the query was sent, where it is not in the stored history. */
   readonly lost: { readonly epoch: number; readonly revision: number } | undefined;
 };
 
@@ -40,13 +40,13 @@ export type HeadRevisionsOptions = {
  * returned to anybody. A read answered at or above it is never stale towards a caller of this
  * process.
  *
- * I1 A ready entry is at or above every position raised since the look that made it was sent.
+ * I1 A ready entry is at or above every position raised since the query that made it was sent.
  *    [head-revisions.test.ts]
- * I2 An entry that was evicted is looked for again: absence is never taken for revision 0.
+ * I2 An evicted entry is queried again: absence is never taken for revision 0.
  *    [head-revisions.test.ts]
- * I3 While the outcome of a write is unknown, `peek` answers undefined, so that reads look.
+ * I3 While the outcome of a write is unknown, `peek` answers undefined, so that reads query.
  *    [head-revisions.test.ts]
- * I4 What an entry says was committed before it said so: a look that is sent later and finds less,
+ * I4 A position was committed before its entry was made: a query that is sent later and finds less,
  *    or another fork id, has found another history. [head-revisions.test.ts]
  */
 export class HeadRevisions {
@@ -54,7 +54,7 @@ export class HeadRevisions {
   #young: Tenants<HeadEntry> = new Map();
   #old: Tenants<HeadEntry> = new Map();
   #youngCount = 0;
-  /** Queries under way: the looks of each. */
+  /** Queries under way: the shards of each. */
   readonly #underWay = new Set<Tenants<HeadRevisionLook>>();
   readonly #unknown: Tenants<number> = new Map();
   readonly #generationMax: number;
@@ -71,14 +71,17 @@ export class HeadRevisions {
     return this.known(projectId, tenantId);
   }
 
-  /** As `peek`, also while a write may have moved the head revision: what it says was committed all the same. */
+  /**
+   * Same as `peek`, also while a write may have moved the head revision: the entry was committed
+   * all the same.
+   */
   known(projectId: string, tenantId: string): HeadRevision | undefined {
     return find(this.#young, projectId, tenantId) ?? this.#promote(projectId, tenantId);
   }
 
   /**
-   * Records a position that was committed or read, before anybody is notified of it. An absent entry
-   * stays absent: the next read looks, and sees at least this position. `forkId` is that of `revision`.
+   * Records a position that was committed or read, before any caller learns of it. An absent entry
+   * stays absent: the next read queries, and sees at least this position. `forkId` is that of `revision`.
    */
   raise(projectId: string, tenantId: string, epoch: number, revision: number, forkId = ''): void {
     const entry = find(this.#young, projectId, tenantId) ?? find(this.#old, projectId, tenantId);
@@ -92,8 +95,8 @@ export class HeadRevisions {
   }
 
   /**
-   * Every read looks again: somebody else may have written. What queries under way find is not
-   * remembered: it may be older.
+   * Makes every read query again, since another writer may have written. The results of queries
+   * under way are not remembered: they may be older.
    */
   forgetAll(): void {
     this.#young = new Map();
@@ -106,7 +109,7 @@ export class HeadRevisions {
     }
   }
 
-  /** From now on reads of this shard look, until `clearUnknown` was called as often. */
+  /** Makes reads of this shard query, until `clearUnknown` was called as often. */
   markUnknown(projectId: string, tenantId: string): void {
     put(this.#unknown, projectId, tenantId, (find(this.#unknown, projectId, tenantId) ?? 0) + 1);
   }
@@ -117,7 +120,7 @@ export class HeadRevisions {
     remove(this.#unknown, projectId, tenantId);
   }
 
-  /** A query with these looks is being sent: what is raised from now on counts for them. */
+  /** Registers a query for these shards as sent: positions raised from now on count for them. */
   sent(looks: Tenants<HeadRevisionLook>): void {
     this.#underWay.add(looks);
   }
@@ -127,7 +130,7 @@ export class HeadRevisions {
     this.#underWay.delete(looks);
   }
 
-  /** Adopts what a look found, before its query has `ended`; returns what reads must see. */
+  /** Adopts the result of a query, before it has `ended`; returns the position that reads must see. */
   install(look: HeadRevisionLook, found: FoundPosition): HeadRevision {
     const { projectId, tenantId } = look.shard;
     const { epoch, revision, forkId, lost } = found;

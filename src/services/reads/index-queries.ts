@@ -7,7 +7,7 @@ import { StallThreshold } from './stall-threshold.ts';
 /** One of the two connections. `ask` rejects when the connection is given up. */
 export interface IndexConnection {
   readonly isUp: boolean;
-  /** What a round trip took when it was opened, in ms; absent: not known. */
+  /** Duration of a round trip when it was opened, in ms; absent: not known. */
   readonly roundTripMs?: number | undefined;
   ask(asks: readonly IndexAsk[]): Promise<readonly IndexRow[]>;
 }
@@ -55,7 +55,7 @@ export class IndexQueries {
     return !this.isAway && this.#connections.some(({ isUp }) => isUp);
   }
 
-  /** What is asked for by the queries under way; twice where two of them ask. */
+  /** Loads of the queries under way; twice where two queries carry them. */
   get loads(): readonly Load[] {
     return [...this.#queries].flatMap((query) => query.loads);
   }

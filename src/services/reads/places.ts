@@ -1,10 +1,10 @@
 import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
 
-/** Those that wait for a place, at most. */
+/** Waiting callers at most. */
 const WAITING_MAX = 1_000;
 
-/** A number of places for work that keeps a connection, so that it leaves some to everybody else. */
+/** Slots for work that keeps a connection, so that other work has connections left. */
 export class HeadPlaces {
   readonly #queue: string;
   readonly #waitingMax: number;
@@ -19,7 +19,7 @@ export class HeadPlaces {
     this.#waitingMax = waitingMax;
   }
 
-  /** Those that wait. */
+  /** Number of waiting callers. */
   get waiting(): number {
     return this.#waiting.size;
   }

@@ -19,7 +19,7 @@ import {
 } from './head-revisions.ts';
 import { type IndexConnection, type IndexQuery, IndexQueries } from './index-queries.ts';
 
-/** What is counted of it. */
+/** Counters of the read index. */
 export interface ReadIndexMetrics {
   answered(reads: number, seconds: number): void;
   failed(): void;
@@ -35,7 +35,10 @@ export type ReadIndexOptions = {
   readonly connections: readonly IndexConnection[];
   /** The version of the project's settings that is known here; 0 is none. */
   readonly settingsVersionOf: (projectId: string) => number;
-  /** Takes what was found beside the head revisions to the owners of the shards, before any waiter is reported. */
+  /**
+   * Takes the changes found beside the head revisions to the owners of the shards, before any
+   * waiter is called.
+   */
   readonly carry: (changes: CarriedChanges) => void;
   /** Reads that wait at most; more are refused with QUEUE_FULL. */
   readonly waitersMax: number;
@@ -93,8 +96,8 @@ export class ReadIndex {
   }
 
   /**
-   * Looks for the head revision of a shard, by a query that is sent after this call; says `waiter`, never
-   * inside the call. Cost: a map lookup and two small objects; reads of a shard share its look.
+   * Queries the head revision of a shard, after this call was made; calls `waiter`, never inside
+   * this call. Cost: a map lookup and two small objects; reads of a shard share its query.
    */
   ask(projectId: string, tenantId: string, waiter: HeadRevisionWaiter): { cancel(): void } {
     const refusal = this.#refusal();
@@ -112,7 +115,8 @@ export class ReadIndex {
   }
 
   /**
-   * As `ask`. Errors: those of `HeadRevisionWaiter.failed`; CANCELLED when `signal` aborts.
+   * Same as `ask`, as a promise. Errors: those of `HeadRevisionWaiter.failed`; CANCELLED when
+   * `signal` aborts.
    */
   load(
     projectId: string,
@@ -311,7 +315,7 @@ export class ReadIndex {
   }
 }
 
-/** What `load` resolves with; see HeadRevisionWaiter.found. */
+/** Result of `load`; see HeadRevisionWaiter.found. */
 export type LoadedHeadRevision = {
   readonly headRevision: HeadRevision;
   readonly settingsVersion: number | null;

@@ -36,7 +36,10 @@ export class ReadPositions {
     return this.#load(shard, position);
   }
 
-  /** As `resolve` where the head revision is known and above the token; undefined: it is to be looked for. Errors: TOKEN_INVALID. Hot. */
+  /**
+   * Same as `resolve` where the head revision is known and above the token; undefined: it must be
+   * queried. Errors: TOKEN_INVALID. Hot.
+   */
   known(shard: ShardKey, token: string): HeadRevision | undefined {
     const headRevision = this.#headRevisions.peek(shard.projectId, shard.tenantId);
     if (headRevision === undefined || token === '') return headRevision;
@@ -44,8 +47,8 @@ export class ReadPositions {
   }
 
   /**
-   * The position that `token` names. That somebody was notified of it is proven, but not that its epoch is
-   * still the present one. Errors: TOKEN_INVALID. Hot.
+   * The position that `token` names. Its signature proves that it was returned to a caller, but not
+   * that its epoch is still the present one. Errors: TOKEN_INVALID. Hot.
    */
   decode(shard: ShardKey, token: string): TokenPosition {
     return this.#codec.decode(shard, token);
@@ -66,7 +69,10 @@ export class ReadPositions {
     );
   }
 
-  /** Whether a later history of the shard is known here than that of `epoch`, which may have lost what it says. Hot. */
+  /**
+   * Whether a later history of the shard than that of `epoch` is known here: it may have lost that
+   * epoch's writes. Hot.
+   */
   isKnownLost({ projectId, tenantId }: ShardKey, epoch: number): boolean {
     const headRevision = this.#headRevisions.known(projectId, tenantId);
     return headRevision !== undefined && headRevision.epoch > epoch;

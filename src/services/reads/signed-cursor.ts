@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 
 const MAC_CHARACTERS = 16;
 
-/** What says cursors of one kind from everything else that the key signs. */
+/** Properties that distinguish cursors of one kind from everything else that the key signs. */
 export type CursorKind = {
   /** Names the kind within the MAC. */
   readonly domain: string;

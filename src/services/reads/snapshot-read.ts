@@ -9,9 +9,9 @@ import type { HeadRevisions } from './head-revisions.ts';
 import { HeadPlaces } from './places.ts';
 
 /*
- * Reads of rows that tuples stand for. A caller may have seen a row that another instance wrote, so
- * the shard's head revision of the same snapshot is raised before the reply: no later Check on this instance
- * answers from before what the caller has seen.
+ * Reads of rows that have tuples. A caller may have seen a row that another instance wrote. So the
+ * shard's head revision of the same snapshot is raised before the reply: no later Check on this
+ * instance answers from an older state.
  */
 
 export type SnapshotOptions = { readonly pool: Pool; readonly headRevisions: HeadRevisions };
@@ -44,15 +44,16 @@ export async function readSnapshot<T>(
   });
 }
 
-/** What a long list is read from: a statement, already checked for who may read it. */
+/** Statement that a long list is read from, with the caller's right to read it already checked. */
 export type CursorQuery = { readonly text: string; readonly values: readonly unknown[] };
 
 /**
- * Pages of at most PAGE_ROWS rows of the statement that `prepare` gives (its text ends with `order by`),
- * all from one snapshot: memory holds one page. `prepare` looks at the same snapshot, and may refuse; of
- * a long list it is asked twice. The connection is released when the last page was taken, or the
- * consumer stops; long lists wait for each other, so that they leave connections to everybody else.
- * Errors: those of `prepare`; RESULT_TOO_LARGE beyond `rowsMax`; QUEUE_FULL; STORE_UNAVAILABLE.
+ * Pages of at most PAGE_ROWS rows of the statement that `prepare` returns (its text ends with
+ * `order by`), all from one snapshot: memory holds one page. `prepare` reads the same snapshot, and
+ * may refuse; for a long list it is called twice. The connection is released when the last page was
+ * taken, or the consumer stops. Long lists wait for each other, so that other work has connections
+ * left. Errors: those of `prepare`; RESULT_TOO_LARGE beyond `rowsMax`; QUEUE_FULL;
+ * STORE_UNAVAILABLE.
  */
 export async function* streamSnapshot<Row extends object>(
   options: SnapshotOptions,

@@ -2,7 +2,10 @@
 export const STALL_MS = 25;
 /** Later than this every answer is late: half of the time after which its connection is given up. */
 export const STALL_MS_MAX = 500;
-/** A single answer is taken for no more than so many times the present threshold: one that hung says little of the way. */
+/**
+ * A single answer counts for at most this multiple of the present threshold: one that hung is no
+ * measure of the round trip.
+ */
 const SAMPLE_SHARE_MAX = 2;
 
 /**

@@ -27,7 +27,7 @@ export const ENROLLMENT_STATES = [
 export type EnrollmentState = (typeof ENROLLMENT_STATES)[number];
 export type EnrollmentEvent = 'add' | 'remove' | `set_${EnrollmentState}`;
 
-/** What an event makes of a member. */
+/** Effect of an event on a member. */
 export type EnrollmentOutcome = {
   /** The row's state afterwards; 'none' leaves no row. */
   readonly next: EnrollmentState | 'none';

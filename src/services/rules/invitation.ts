@@ -10,7 +10,7 @@
  *    [test/e2e/invitations.pg.test.ts]
  */
 
-/** As the proto enum numbers them. EXPIRED is never stored: it is PENDING past its expiry. */
+/** Numbers of the proto enum. EXPIRED is never stored: it is PENDING past its expiry. */
 export const PENDING = 1;
 export const ACCEPTED = 2;
 export const REVOKED = 3;

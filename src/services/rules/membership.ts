@@ -28,8 +28,8 @@ export type MembershipEvent =
   | 'remove';
 
 /**
- * What becomes of the user's tuples on the workspace: `grant` writes that of the role, `replace`
- * leaves exactly that one of the four, `revoke` leaves none, `keep` changes nothing.
+ * Effect on the user's tuples on the workspace: `grant` writes that of the role, `replace` leaves
+ * exactly that one of the four, `revoke` leaves none, `keep` changes nothing.
  */
 export type TupleEffect = 'grant' | 'replace' | 'revoke' | 'keep';
 

@@ -22,7 +22,7 @@ export const RELATION_OF_ROLE: Readonly<Record<Role, string>> = {
   [GUEST]: 'guest',
 };
 
-/** What a method asks of the acting user. Roles count by membership row, and only while ACTIVE. */
+/** Requirement of a method on the acting user. Roles count by membership row, and only while ACTIVE. */
 export type Requirement =
   /** A pure data operation of the calling service: there is no acting user. */
   | 'service'

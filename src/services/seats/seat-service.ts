@@ -55,14 +55,14 @@ const SEATS_MAX = 2 ** 31 - 1;
 /**
  * Seats of plans: rows with a tuple each, written nowhere else.
  *
- * S1 Seats in use never grow past the limit that stands, whatever instances assign at once: the
+ * S1 Seats in use never grow past the present limit, whatever instances assign at once: the
  *    database counts, under the lock of the plan's row. [seat-service.pg.test.ts]
  *    [test/services/operations.pg.test.ts]
  * S2 A user has a seat of a plan at most once, and a repeated assign consumes none.
  *    [seat-service.pg.test.ts]
  * S3 `seat:<sku>#holder@user` exists exactly while the row does; after DeprovisionUser not before
  *    the next assign. [seat-service.pg.test.ts]
- * S4 A lowered limit takes no seat away. [seat-service.pg.test.ts]
+ * S4 A lowered limit removes no seat. [seat-service.pg.test.ts]
  */
 export class SeatService {
   readonly #options: SeatServiceOptions;

@@ -60,7 +60,7 @@ export type TupleServiceOptions = {
   readonly headRevisions: HeadRevisions;
   readonly positions: ReadPositions;
   readonly writer: TupleWrites;
-  /** What models declare, to report tuples that can never grant anything. */
+  /** Declarations of models, to report tuples that can never grant anything. */
   readonly rules: Pick<WriteRules, 'peek'>;
   /** Counts tuples that were written although no request can decide their condition. */
   readonly onUndecidable: (field: ConditionProblem['field']) => void;
@@ -214,7 +214,10 @@ export class TupleService {
     }));
   }
 
-  /** Those that let the project be read. What is known to refuse may have changed elsewhere. */
+  /**
+   * Settings that let the project be read. A known refusal is checked anew, since it may have
+   * changed elsewhere.
+   */
   async #settingsForRead(projectId: string): Promise<ProjectSettings> {
     const { settingsSource } = this.#options;
     const known = await settingsSource.settings(projectId);

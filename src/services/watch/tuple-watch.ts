@@ -38,7 +38,7 @@ export type WatchedWrite = Omit<WatchedRow, 'changes'> & {
   readonly updates: readonly TupleChange[];
 };
 
-/** What a follower is reported; it goes on behind `cursor`. */
+/** Event that a follower gets; it resumes after `cursor`. */
 export type WatchEvent = { readonly projectId: string; readonly cursor: string } & (
   | (WatchedWrite & { readonly token: string })
   | { readonly kind: 'heartbeat'; readonly atMs: number }
@@ -50,7 +50,7 @@ export type WatchEvent = { readonly projectId: string; readonly cursor: string }
 export interface WatchMetrics {
   streams(change: 1 | -1): void;
   sent(kind: WatchEvent['kind']): void;
-  /** From a commit's transaction to its being reported, by the database's clock. */
+  /** Time from a commit's transaction to its delivery, by the database's clock. */
   lag(seconds: number): void;
 }
 
@@ -69,7 +69,7 @@ export type TupleWatchOptions = ShardOpening & {
 
 const HEARTBEAT_SECONDS_DEFAULT = 15;
 const HEARTBEAT_SECONDS_MAX = 60;
-/** Hints may be lost: so often a follower looks without one. */
+/** Poll interval of a follower without a hint: hints may be lost. */
 const LOOK_MS = 1_000;
 /** Looks of one follower are at least so far apart, so that many writes share one. */
 const LOOK_APART_MS = 10;
@@ -199,7 +199,7 @@ export class TupleWatch {
     let isFirst = true;
     const encoded = (): string => cursors.encode(projectId, null, cursor);
     const pace = new Pace(stream, this.#options);
-    // Head revisions of tenants that were reported to be read anew: what came before is not reported as well.
+    // Head revisions of tenants that got a `resync`: earlier writes are not delivered as well.
     const reread = new Map<string, number>();
     for (;;) {
       const { since, upto } = cursor;
@@ -224,7 +224,7 @@ export class TupleWatch {
       const gone = new Set(pruned.map(({ tenantId }) => tenantId));
       for (const row of window.rows) {
         cursor = { ...cursor, upto: window.to, tenantId: row.tenantId, revision: row.revision };
-        // What came before it is not kept: the tenant is reported to be read anew instead.
+        // Earlier writes are not kept: the tenant gets a `resync` instead.
         if (gone.has(row.tenantId) || row.revision <= (reread.get(row.tenantId) ?? -1)) continue;
         const write = writeOf(row, match);
         if (write === undefined) continue;
@@ -239,7 +239,7 @@ export class TupleWatch {
       const next = { ...cursor, since: window.to, upto: null, tenantId: '', revision: -1 };
       for (const [at, { tenantId, epoch, revision }] of pruned.entries()) {
         reread.set(tenantId, revision);
-        // Whoever goes on before the last one was reported is notified of all of them again.
+        // A follower that resumes before the last `resync` gets all of them again.
         if (at === pruned.length - 1) cursor = next;
         const token = codec.encode({ projectId, tenantId }, epoch, revision);
         yield this.#reported({ projectId, cursor: encoded(), kind: 'resync', tenantId, token });
@@ -290,7 +290,7 @@ function ignore(): void {
   // Nobody waits for it.
 }
 
-/** When a follower looks, speaks and is still let in. */
+/** Decides when a follower polls, sends a heartbeat and is still admitted. */
 class Pace {
   readonly #stream: Stream;
   readonly #options: Pick<TupleWatchOptions, 'clock'> & ShardOpening;
@@ -315,7 +315,10 @@ class Pace {
     this.#spokeMs = this.#options.clock.monotonicMs();
   }
 
-  /** Before the next look, while more is known to be there. Errors: CANCELLED, those of the project. */
+  /**
+   * Waits until the next poll, while more is known to be there. Errors: CANCELLED, those of the
+   * project.
+   */
   async look(): Promise<void> {
     const { signal } = this.#stream;
     if (signal.aborted) throw new AppError<AuthzReason>('CANCELLED', 'the caller has gone');
@@ -323,7 +326,7 @@ class Pace {
     this.#lookedMs = this.#options.clock.monotonicMs();
   }
 
-  /** Until something may have changed. Whether it is time for a heartbeat. Errors: as `look`. */
+  /** Waits until something may have changed. Returns whether a heartbeat is due. Errors: as `look`. */
   async wait(): Promise<boolean> {
     const { following, heartbeatMs, signal } = this.#stream;
     const { clock } = this.#options;

@@ -2,7 +2,7 @@ import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { SignedCursors } from '../reads/signed-cursor.ts';
 
-/** Where a follower of one shard stands. */
+/** Position of a follower of one shard. */
 export type ShardCursor = {
   readonly kind: 'shard';
   readonly epoch: number;
@@ -10,16 +10,16 @@ export type ShardCursor = {
   readonly modelVersion: number;
 };
 
-/** Where a follower of a whole project stands: in the window between two snapshots of the database. */
+/** Position of a follower of a whole project: in the window between two snapshots of the database. */
 export type ProjectCursor = {
   readonly kind: 'project';
-  /** Of the deployment. */
+  /** Epoch of the deployment. */
   readonly epoch: number;
-  /** Everything that this snapshot shows was reported. */
+  /** Snapshot whose writes were all delivered. */
   readonly since: string;
-  /** The window that is being reported; null: the next one is to be opened. */
+  /** End of the window that is being delivered; null: the next window is not open yet. */
   readonly upto: string | null;
-  /** What was notified of the window. */
+  /** Last tenant and revision of the window that were delivered. */
   readonly tenantId: string;
   readonly revision: number;
   readonly modelVersion: number;
@@ -56,11 +56,11 @@ export class WatchCursors {
     return this.#cursors.encode(scopeOf(projectId, tenantId), fields);
   }
 
-  /** Errors: FIELD_INVALID, which does not say why: malformed, forged, or of another stream. */
+  /** Errors: FIELD_INVALID, without the cause: malformed, forged, or of another stream. */
   decode(projectId: string, tenantId: string | null, cursor: string): WatchCursor {
     const fields = this.#cursors.decode(scopeOf(projectId, tenantId), cursor);
     if (fields === undefined) throw cursorError();
-    // Made by us: only another version of it may look otherwise.
+    // Signed by this deployment: only another version may have another form.
     if (fields[0] === 1 && fields.length === 4) {
       const [, epoch, revision, modelVersion] = fields as [1, number, number, number];
       return { kind: 'shard', epoch, revision, modelVersion };
@@ -81,7 +81,7 @@ export class WatchCursors {
   }
 }
 
-/** What a cursor is good for; nothing else ends where its fields begin. */
+/** Scope that a cursor is good for; nothing else ends where its fields begin. */
 function scopeOf(projectId: string, tenantId: string | null): string {
   return `${JSON.stringify([projectId, tenantId])}\u0000`;
 }

@@ -1,6 +1,6 @@
 import type { ShardKey } from '../../model/relation-tuple.ts';
 
-/** One follower between two looks. */
+/** One follower between two polls. */
 type Follower = {
   readonly projectId: string;
   /** null: every tenant. */
@@ -9,7 +9,7 @@ type Follower = {
   hasNews: boolean;
 };
 
-/** Wakes followers when what they follow may have changed. Hints alone: they look for themselves. */
+/** Wakes followers when their shards may have changed. Hints alone: followers poll for themselves. */
 export class WatchHub {
   readonly #byProject = new Map<string, Set<Follower>>();
 

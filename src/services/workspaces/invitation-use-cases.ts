@@ -30,7 +30,7 @@ import { type WorkspaceCall, checkWorkspaceCall, mapPages } from './workspace-us
 
 export type CreateInvitationCall = WorkspaceCall & {
   readonly email: string;
-  /** As the proto enum numbers it. */
+  /** Number of the proto enum. */
   readonly role: number;
 };
 export type AcceptInvitationCall = ManagementCall & { readonly token: string };

@@ -32,15 +32,15 @@ export type MemberEvent = {
   readonly role?: Role | undefined;
 };
 
-/** What an event made: the row as it is now (undefined: gone), and the tuple changes to write. */
+/** Result of an event: the row as it is now (undefined: gone), and the tuple changes to write. */
 export type MemberChange = {
   readonly membership: Membership | undefined;
   readonly updates: readonly TupleChange[];
 };
 
 /**
- * Applies an event to a membership row by the table of its states, and says what it does to tuples.
- * The transaction holds the shard, so that nothing comes between the look and the change.
+ * Applies an event to a membership row by the table of its states, and returns its effect on tuples.
+ * The transaction holds the shard, so that nothing comes between the read and the change.
  * Errors: MEMBER_UNKNOWN, ALREADY_MEMBER, MEMBERSHIP_STATE.
  */
 export async function changeMember(

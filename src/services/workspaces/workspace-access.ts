@@ -42,7 +42,7 @@ export async function findWorkspace(
   };
 }
 
-/** As `findWorkspace`, for an acting user who needs a role. Errors: also ACTION_FORBIDDEN. */
+/** Same as `findWorkspace`, for an acting user who needs a role. Errors: also ACTION_FORBIDDEN. */
 export async function openWorkspace(
   client: ClientBase | Pool,
   shard: ShardKey,
@@ -80,7 +80,7 @@ export function assertTeam({ id, type }: Workspace, action: string): void {
   });
 }
 
-/** What the use cases of workspaces, members and invitations work with. */
+/** Parts of the use cases of workspaces, members and invitations. */
 export type WorkspaceOptions = SnapshotOptions &
   ShardOpening & {
     readonly writer: TupleWrites;

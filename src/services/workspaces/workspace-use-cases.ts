@@ -73,7 +73,7 @@ const REQUIRED = REQUIREMENTS.workspace;
 
 /**
  * The use cases of workspaces themselves. Every change of rows happens while the shard's row is
- * locked, in one transaction with the tuples that it grants or takes away. All methods also fail with
+ * locked, in one transaction with the tuples that it grants or removes. All methods also fail with
  * FIELD_*, the errors of the project, STORE_UNAVAILABLE and, where they write, those of
  * TupleWrites.exclusive.
  */

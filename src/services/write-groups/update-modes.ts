@@ -8,13 +8,13 @@ import {
 import { AppError } from '../../shared/app-error.ts';
 
 /**
- * What an update asks of the tuple that it is about, whatever has expired included. `plain`: nothing. Of an insert `absent`:
- * nothing is stored; `identical`: nothing is, or the same expiry and condition, which stay as they are. Of a delete
- * `present`: something is stored.
+ * Condition of an update on its stored tuple, expired ones included. `plain`: none. For an insert,
+ * `absent`: nothing is stored; `identical`: nothing is, or a tuple with the same expiry and
+ * condition, which stays as it is. For a delete, `present`: a tuple is stored.
  */
 export type UpdateMode = 'plain' | 'absent' | 'identical' | 'present';
 
-/** As gatehouse_write_modes numbers them (migrations/0003_update_modes.sql). */
+/** Numbers of gatehouse_write_modes (migrations/0003_update_modes.sql). */
 export const NUMBER_OF_MODE: Readonly<Record<UpdateMode, number>> = {
   plain: 0,
   absent: 1,

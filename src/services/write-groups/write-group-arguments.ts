@@ -30,7 +30,7 @@ export const EFFECT_IF_STORED = -1;
 /** Exactly if it is not stored; gatehouse_write_modes takes this one's negative position among the inserts, less one. */
 export const EFFECT_UNLESS_SAME = -2;
 
-/** Updates that one step looks at. */
+/** Updates that one step handles. */
 export const STEP_UPDATES = 256;
 
 /** The g_ arrays: every update of the writes whose effect the database decides. */
@@ -133,7 +133,7 @@ export function* insertArguments(finals: Map<string, Final>): Generator<undefine
   ];
 }
 
-/** Where inserts with a mode stand among all inserts, 1 is the first, by write and update. */
+/** Positions of inserts with a mode among all inserts, from 1, by write and update. */
 type InsertPositions = ReadonlyMap<string, number>;
 
 /** Positions in a group without modes: none is asked for. */

@@ -39,15 +39,18 @@ export type ShardWrite = {
   readonly forkId: string;
 };
 
-/** What became of a write. Without an effect, revision is the one reached before it. */
+/** Result of a write. Without an effect, revision is the one reached before it. */
 export type WriteResult = {
   readonly epoch: number;
   readonly revision: number;
   /** The change row's text, or null where the write had no effect. */
   readonly changes: string | null;
-  /** Of the project's settings, under which it was committed. */
+  /** Version of the project's settings under which it was committed. */
   readonly settingsVersion: number;
-  /** Where its modes kept it from being written: the position of the update, from 1; see `refusalOfModes` for 0. */
+  /**
+   * Position, from 1, of the update whose mode kept the write from being applied; see
+   * `refusalOfModes` for 0.
+   */
   readonly refusedAt?: number | undefined;
 };
 
@@ -55,7 +58,7 @@ export type WriteResult = {
 export type PlannedGroup = {
   readonly values: (string | boolean)[];
   readonly hints: WriteGroupHints;
-  /** What gatehouse_write_modes takes besides; undefined: no write has modes. */
+  /** Further arguments of gatehouse_write_modes; undefined: no write has modes. */
   readonly modeValues: readonly string[] | undefined;
   readonly shardOfWrite: readonly number[];
   readonly changes: readonly (string | null)[];
@@ -65,10 +68,10 @@ export type PlannedGroup = {
 
 /**
  * Arguments with which gatehouse_write applies `writes` in order, each as if it came alone. Effects
- * that depend only on earlier writes of the group are decided here: the database looks up the rest. `rulesOf` is the
- * version of a project's rules by which its writes were looked at; `areNew` whether what is inserted is expected not to be
- * stored: only how it is done depends on it.
- * Pure. Cost: O(updates), one map entry per identity.
+ * that depend only on earlier writes of the group are decided here: the database looks up the rest.
+ * `rulesOf` returns the version of a project's rules against which its writes were checked.
+ * `areNew`: whether the inserted tuples are expected not to be stored; it only selects how they are
+ * written. Pure. Cost: O(updates), one map entry per identity.
  */
 export function planGroup(
   writes: readonly ShardWrite[],
@@ -204,7 +207,7 @@ class ShardTable {
   }
 }
 
-/** Decides an update's effect as far as the group says, and records its identity's new state. */
+/** Decides an update's effect as far as the group determines it, and records its identity's new state. */
 function effectOf(
   finals: Map<string, Final>,
   shard: number,

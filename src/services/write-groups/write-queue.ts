@@ -14,16 +14,19 @@ export type QueuedWrite = ShardWrite & {
 /** A caller that needs the shard for itself, for a transaction of its own. */
 export type ExclusiveClaim = { readonly grant: () => void; isCancelled: boolean };
 
-/** What waits for one shard, in order of arrival. At most one party holds the shard at a time. */
+/**
+ * Queue of the writes and claims that wait for one shard, in order of arrival. At most one party
+ * holds the shard at a time.
+ */
 export class WriteQueue {
   readonly shard: ShardKey;
-  /** Of its ordinary writes. */
+  /** Lane of its ordinary writes. */
   readonly homeLane: number;
-  /** Where it is listed or held, or was last. */
+  /** Lane in which it is listed or held, or was last. */
   lane: number;
   /** Held by a group in flight or by a granted claim. */
   isHeld = false;
-  /** In its lane's list of shards with writes at their head revision. */
+  /** In its lane's list of shards with a write at the front of their queue. */
   isListed = false;
   // Both ends move: a plain array would shift all of it for each group.
   #items: (QueuedWrite | ExclusiveClaim)[] = [];
@@ -43,7 +46,7 @@ export class WriteQueue {
     this.#items.push(item);
   }
 
-  /** Removes the claim at the head revision, or undefined where a write or nothing is there. */
+  /** Removes the claim at the front, or returns undefined where a write or nothing is there. */
   takeClaim(): ExclusiveClaim | undefined {
     const item = this.#items[this.#headRevision];
     if (item === undefined || !('grant' in item)) return undefined;
@@ -51,13 +54,13 @@ export class WriteQueue {
     return item;
   }
 
-  /** The write at the head revision, or undefined where a claim or nothing is there. */
+  /** The write at the front, or undefined where a claim or nothing is there. */
   peekWrite(): QueuedWrite | undefined {
     const item = this.#items[this.#headRevision];
     return item === undefined || 'grant' in item ? undefined : item;
   }
 
-  /** Removes the write at the head revision, or undefined where a claim or nothing is there. */
+  /** Removes the write at the front, or returns undefined where a claim or nothing is there. */
   takeWrite(): QueuedWrite | undefined {
     const item = this.#items[this.#headRevision];
     if (item === undefined || 'grant' in item) return undefined;

@@ -16,10 +16,10 @@ export type ChangeNotifierOptions = {
   readonly report: LoopReport;
 };
 
-/** Of a name: short in each payload, and no two instances share one. */
+/** Length of a name: short in each payload, and unique to an instance. */
 const SENDER_BYTES = 8;
 
-/** What a notifier has done, since its start. */
+/** Counts of a notifier since its start. */
 export type NotifierCounts = {
   /** Hints that were sent: newest revisions of shards. */
   readonly hints: number;
@@ -30,10 +30,10 @@ export type NotifierCounts = {
 };
 
 /**
- * Notifies other instances of commits by NOTIFY, off the commit path: a notification inside the writing
- * transaction would serialize all commits of the server. All shards of a tick share few payloads, each with
- * its newest revision; the first commit after a pause is reported at once. One statement is under way at
- * most, and what comes meanwhile waits together, however long a server takes.
+ * Notifies other instances of commits by NOTIFY, off the commit path: a notification inside the
+ * writing transaction would serialize all commits of the server. All shards of a tick share few
+ * payloads, each with its newest revision; the first commit after a pause is sent at once. At most
+ * one statement is under way, and later hints wait together, however long a server takes.
  */
 export class ChangeNotifier implements ChangeHints {
   /** Names this process in what it sends, so that it need not listen to itself. */

@@ -15,7 +15,7 @@ export type PublisherOptions = {
   readonly hints?: ChangeHints | undefined;
 };
 
-/** A write as far as others are notified of it. */
+/** The part of a write that is published. */
 export type PublishedWrite = {
   readonly shard: ShardKey;
   readonly forkId: string;

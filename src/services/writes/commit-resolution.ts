@@ -16,8 +16,9 @@ export type CommitResolutionOptions = {
 
 /**
  * Returns when a COMMIT whose answer was lost turns out to have been applied. Errors: the given one
- * when it was not; WRITE_OUTCOME_UNKNOWN when nothing says in time, or no tuple was written: rows alone
- * carry no commit id. Of tuples, reads of the shards then go by Postgres for the rest of this process's life.
+ * when it was not; WRITE_OUTCOME_UNKNOWN when the outcome does not show in time, or no tuple was
+ * written: rows alone carry no commit id. Where tuples were written, reads of the shards then query
+ * PostgreSQL for the rest of this process's life.
  */
 export async function resolveCommit(
   options: CommitResolutionOptions,
@@ -33,7 +34,7 @@ export async function resolveCommit(
   for (const { projectId, tenantId } of shards) headRevisions.markUnknown(projectId, tenantId);
   const endMs = performance.now() + answerTimeoutMs;
   while (performance.now() < endMs) {
-    // A look that fails says nothing, whatever it fails with: the next one may.
+    // A check that fails is no answer, whatever it fails with: the next one may be.
     const isApplied = await isCommitted(options, lost, effective).catch(() => undefined);
     if (isApplied === undefined) {
       await new Promise((done) => setTimeout(done, retryDelayMs * 5));

@@ -27,7 +27,7 @@ import {
   writeTransaction,
 } from './write-transaction.ts';
 
-/** What is done in a transaction before its shards are locked. */
+/** Work of a transaction before its shards are locked. */
 export type Preparation = {
   /** Holds no shard, and may take long: pauses of the process count as elsewhere. Its errors end the transaction. */
   readonly prepare: (client: ClientBase) => Promise<void>;
@@ -50,7 +50,7 @@ export type ExclusiveWriterOptions = {
   readonly retryDelayMs: number;
 };
 
-/** How long the locks of a process that stands still stay: afterwards it counts as dead elsewhere, too. */
+/** Lifetime of the locks of a process that hangs: afterwards other instances count it as dead, too. */
 const IDLE_MAX_MS = LEASE_MS;
 const BEGIN = `begin isolation level read committed;
   set local idle_in_transaction_session_timeout = ${IDLE_MAX_MS}`;
@@ -150,7 +150,7 @@ export class ExclusiveWriter {
       }
       return value;
     } catch (error) {
-      // What came of it says less than why.
+      // The error of the statement is less precise than the error of the connection.
       if (isUnavailable(error) && isEndedIdle(brokenBy())) throw brokenBy();
       if (isUnavailable(error)) broken ??= error as Error;
       else if (broken === undefined) {
@@ -165,8 +165,8 @@ export class ExclusiveWriter {
   }
 
   /**
-   * Asked for before the transaction, which must not wait for a connection. That there are none to be had is reported
-   * to what writes: what only deletes needs none.
+   * Loads the rules before the transaction, which must not wait for a connection. A failure is kept
+   * for the writes of that project: deletes need no rules.
    */
   async #rulesOf(shards: readonly ShardKey[]): Promise<RulesByProject> {
     const { rules } = this.#options;

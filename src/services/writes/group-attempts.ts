@@ -21,19 +21,19 @@ import {
   type WriteRules,
 } from './write-rules.ts';
 
-/** What a group needs of the lane that it is in flight in. */
+/** Parts of its lane that a group in flight needs. */
 export interface LaneOfGroup {
   readonly runner: GroupRunner;
   /** False while the group waits to be let in: it may then be answered as not applied. */
   isSent: boolean;
   markUnknown(shard: ShardKey): void;
-  /** What is unknown stays so for what is left of this process. */
+  /** Keeps unknown outcomes unknown for the rest of this process's life. */
   keepUnknown(): void;
 }
 
 export type GroupAttemptsOptions = {
   readonly admission: WriteAdmission;
-  /** What is written must fit them. */
+  /** Rules that written tuples must fit. */
   readonly rules: WriteRules;
   readonly publisher: CommitPublisher;
   readonly commits: OpenCommits;
@@ -44,8 +44,9 @@ export type GroupAttemptsOptions = {
 };
 
 /**
- * Sends groups until their outcome is known: once this instance may write, with what fits the rules in force (W4), again after a refusal
- * that says that nothing was applied, and one by one where one write spoils the others.
+ * Sends groups until their outcome is known: once this instance may write, with what fits the rules
+ * in force (W4), again after a refusal that proves that nothing was applied, and one by one where
+ * one write makes the others fail.
  */
 export class GroupAttempts {
   /** Set while the process ends: what waits to be let in is refused. */
@@ -111,7 +112,10 @@ export class GroupAttempts {
     return true;
   }
 
-  /** Whether that is all; then the rules that hold are known here. Those that cannot be had fail the next look. */
+  /**
+   * Whether the rules were outdated and nothing else; then the present rules are known here. Rules
+   * that cannot be loaded fail the next attempt.
+   */
   async #isOutdated(error: unknown): Promise<boolean> {
     if (!(error instanceof NotAppliedError) || error.failure !== 'outdated') return false;
     const projectIds = projectsWithOtherRules(error.cause) ?? [];
@@ -119,7 +123,10 @@ export class GroupAttempts {
     return true;
   }
 
-  /** Those of `group` that fit the rules of their projects, which are put into `rules`; the others are refused. */
+  /**
+   * Writes of `group` that fit the rules of their projects, which are put into `rules`; the others
+   * are refused.
+   */
   async #fitting(
     group: readonly QueuedWrite[],
     rules: Map<string, ProjectRules>,
@@ -135,7 +142,8 @@ export class GroupAttempts {
         if (refusalOfUpdates(known, write.updates, 'updates') !== undefined) {
           const refusal = await certainRefusal(source, write.shard, write.updates, 'updates');
           if (refusal !== undefined) throw refusal;
-          // Newer rules take it: by these all of the project's are looked at, in the next round.
+          // Newer rules admit it: in the next round all writes of the project are checked against
+          // these.
           rules.clear();
           return await this.#fitting(
             group.filter(({ isSettled }) => !isSettled),
@@ -147,11 +155,11 @@ export class GroupAttempts {
         if (settle(write)) write.reject(toAppError(error));
       }
     }
-    // Those answered meanwhile were notified that they were not sent.
+    // Writes that were settled meanwhile were answered as not sent.
     return fitting.filter(({ isSettled }) => !isSettled);
   }
 
-  /** Those of `group` that still wait, once this instance may write; the others were not applied. */
+  /** Writes of `group` that still wait, once this instance may write; the others were not applied. */
   async #admitted(group: readonly QueuedWrite[]): Promise<readonly QueuedWrite[]> {
     const { admission, settle } = this.#options;
     for (;;) {

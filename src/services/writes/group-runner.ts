@@ -48,16 +48,16 @@ const PASSING: ReadonlySet<PgFailure> = new Set([
 /** After tuples that were stored already: groups that are written as if all were. */
 const KNOWN_GROUPS = 64;
 
-/** What a caller learns while a group runs. */
+/** Callbacks while a group runs. */
 export type GroupEvents = {
   /** Once at most: from here on the outcome is unknown until `run` settles. */
   readonly onOutcomeUnknown: () => void;
 };
 
-/** The version of a project's rules by which its writes were looked at. */
+/** The version of a project's rules against which its writes were checked. */
 export type RulesOf = (projectId: string) => number;
 
-/** A failure that says that nothing of the write was applied. */
+/** A failure after which nothing of the write was applied. */
 export class NotAppliedError extends Error {
   readonly failure: PgFailure;
 
@@ -100,7 +100,7 @@ export class GroupRunner {
 
   /**
    * Applies `writes` in order and returns their results by position. Errors: NotAppliedError (`fenced`: to
-   * be run again once admitted; `outdated`: once they were looked at again);
+   * be run again once admitted; `outdated`: once they were checked again);
    * WRITE_OUTCOME_UNKNOWN only when closed before the outcome was known.
    */
   async run(
@@ -158,10 +158,10 @@ export class GroupRunner {
           this.#trouble = { sinceMs: this.#trouble?.sinceMs ?? performance.now(), error };
         }
         const mayPass = PASSING.has(failure);
-        // Of data that Postgres refuses nothing was applied by any attempt. Otherwise a loss obliges
-        // to go on: only a check under the lock says (L3).
+        // Data that PostgreSQL refuses was not applied by any attempt. Otherwise a loss obliges to
+        // go on: only a check under the lock decides (L3).
         const isRefused = !mayPass && isSent;
-        // What is refused is refused again: its callers are reported at once.
+        // A retry would be refused again: the callers get the error at once.
         const isAtEnd = failure === 'refused' || attempt >= this.#options.attemptsMax;
         const isSpent = !isUnknown && (!mayPass || isAtEnd);
         if (isRefused || isSpent) throw new NotAppliedError(failure, error);
@@ -197,7 +197,7 @@ export class GroupRunner {
     this.release();
   }
 
-  /** As `close`; the next run takes another one. */
+  /** Releases the connection like `close`; the next run takes another one. */
   release(): void {
     const client = this.#client;
     this.#client = undefined;
@@ -224,7 +224,8 @@ export class GroupRunner {
   }
 
   async #connect(): Promise<PoolClient> {
-    // What ended between two groups was sent nothing of this one: a server that takes no new connection says so at once.
+    // A connection that ended between two groups was sent nothing of this one: a server that takes
+    // no new connection fails at once.
     if (this.#brokenBy !== undefined) this.#drop(this.#brokenBy);
     if (this.#client !== undefined) return this.#client;
     const client = await this.#options.pool.connect();

@@ -31,7 +31,7 @@ export class OpenCommits {
     return commit;
   }
 
-  /** Once its outcome is known, and reported to HeadRevisions. */
+  /** Ends a commit once its outcome is known and recorded in HeadRevisions. */
   end(commit: OpenCommit): void {
     this.#open.delete(commit);
     if (!commit.isHidden) return;

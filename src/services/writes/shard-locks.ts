@@ -11,11 +11,17 @@ export type ShardLocksOptions = {
   /** Nobody waits longer than this for a shard. */
   readonly writeTimeoutMs: number;
   readonly nowMs: () => number;
-  /** Nobody holds the shard, and a write is at the head revision of its queue: it is listed in `queue.lane`. */
+  /**
+   * Called when nobody holds the shard and a write is at the front of its queue: it is listed in
+   * `queue.lane`.
+   */
   readonly onReady: (queue: WriteQueue) => void;
 };
 
-/** Who holds which shard, and what waits for it: one group or one exclusive caller at a time, in order of arrival (W1). */
+/**
+ * Holders and queues of the shards: one group or one exclusive caller at a time, in order of
+ * arrival (W1).
+ */
 export class ShardLocks {
   readonly #options: ShardLocksOptions;
   readonly #queues = new Map<string, Map<string, WriteQueue>>();
@@ -42,7 +48,7 @@ export class ShardLocks {
     for (const tenants of this.#queues.values()) yield* tenants.values();
   }
 
-  /** Lets the head revision of a queue go ahead where nobody holds the shard. */
+  /** Lets the front of a queue proceed where nobody holds the shard. */
   wake(queue: WriteQueue): void {
     if (queue.isHeld || queue.isListed) return;
     let claim = queue.takeClaim();
@@ -58,7 +64,7 @@ export class ShardLocks {
     this.#options.onReady(queue);
   }
 
-  /** The lane of the write at the head revision. */
+  /** The lane of the write at the front. */
   laneOfHeadRevision(queue: WriteQueue): number {
     const { lanes, largeUpdatesMin } = this.#options;
     const updates = queue.peekWrite()?.updates.length ?? 0;

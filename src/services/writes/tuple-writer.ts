@@ -25,7 +25,7 @@ export type TupleWriterOptions = PublisherOptions & {
   /** Needs a connection per lane and some more for `exclusive`. */
   readonly pool: Pool;
   readonly admission: WriteAdmission;
-  /** What is written must fit them. */
+  /** Rules that written tuples must fit. */
   readonly rules: WriteRules;
   readonly clock: Clock;
   readonly ids: IdSource;
@@ -50,9 +50,12 @@ export type TupleWriterOptions = PublisherOptions & {
 };
 
 const SWEEP_MS = 50;
-/** What waits behind a group whose outcome cannot be known meanwhile is refused from then on, not kept until its deadline. */
+/**
+ * Delay after which writes behind a group of unknown outcome are refused, not kept until their
+ * deadline.
+ */
 const REFUSE_AFTER_MS = 1_000;
-/** How long a prepared transaction waits for a shard's turn before it looks whether others wait for it. */
+/** How long a prepared transaction waits for a shard's turn before it checks whether others wait for it. */
 const PREPARED_TURN_MS = 20;
 
 /**
@@ -280,7 +283,7 @@ export class TupleWriter implements TupleWrites {
     }
   }
 
-  /** Of what was not sent yet. */
+  /** The refusal of writes that were not sent yet. */
   #refusalBehind({ trouble }: GroupRunner): AppError | undefined {
     if (trouble === undefined || performance.now() - trouble.sinceMs < REFUSE_AFTER_MS) return;
     this.#options.onStoreError?.(trouble.error);

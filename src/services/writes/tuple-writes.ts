@@ -32,8 +32,9 @@ export interface TupleWrites {
     work: (transaction: WriteTransaction) => Promise<T>,
   ): Promise<T>;
   /**
-   * As `exclusive`, of one shard, with work that comes before the shard is held and in the same transaction: other writes
-   * go on meanwhile. `isOverdue` is asked while the shard is waited for. Errors: as `exclusive`, and those of `prepare` and `checkQuiet`.
+   * Runs like `exclusive` on one shard, with work before the shard is held and in the same
+   * transaction: other writes go on meanwhile. `isOverdue` is called while the shard is waited for.
+   * Errors: as `exclusive`, and those of `prepare` and `checkQuiet`.
    */
   prepared<T>(
     shard: ShardKey,

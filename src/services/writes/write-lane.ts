@@ -48,7 +48,7 @@ export class WriteLane implements LaneOfGroup {
     return this.#isRunning;
   }
 
-  /** Takes a shard with a write at its head revision, which nobody holds. */
+  /** Takes a shard that nobody holds, with a write at the front of its queue. */
   add(queue: WriteQueue): void {
     this.#ready.push(queue);
     this.#schedule();
@@ -60,7 +60,7 @@ export class WriteLane implements LaneOfGroup {
     this.#unknown.push(shard);
   }
 
-  /** What is unknown stays so for what is left of this process. */
+  /** Keeps unknown outcomes unknown for the rest of this process's life. */
   keepUnknown(): void {
     this.#unknown = [];
   }

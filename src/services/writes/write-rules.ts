@@ -9,9 +9,9 @@ import { AppError } from '../../shared/app-error.ts';
 import type { ProjectSettings } from '../projects/project-settings.ts';
 import type { SettingsSource } from '../projects/settings-source.ts';
 
-/** What tuples of a project must fit: the model in force, and the one that is pending. */
+/** Rules that tuples of a project must fit: the model in force, and the one that is pending. */
 export type ProjectRules = {
-  /** As the database numbers them (project.write_rules); 0: nothing is asked for. */
+  /** Version in the database (project.write_rules); 0: no rules. */
   readonly version: number;
   readonly models: readonly NamespaceModel[];
   /** Whether inserts of gatehouse.v1 must name what the typed model in force has (unknown-inserts.ts). */
@@ -19,8 +19,8 @@ export type ProjectRules = {
 };
 
 /**
- * What tuples must fit, as it is known here. The database has the last word: a statement that writes names the
- * version by which its tuples were looked at, and is refused where it is another one.
+ * Rules of tuples, as known here. The database decides: a statement that writes names the version
+ * against which its tuples were checked, and is refused where the present version is another.
  *
  * R1 No tuple is committed that does not fit what was asked for when it was committed: the
  *    statement compares under the lock of the shard. [test/faults/typed-models.host.test.ts]
@@ -28,11 +28,11 @@ export type ProjectRules = {
  *    anew first. [src/services/models/staged-models.pg.test.ts]
  */
 export interface WriteRules {
-  /** Those of a project, loaded where they are not known. Errors: those of SettingsSource.load. */
+  /** Rules of a project, loaded where they are not known. Errors: those of SettingsSource.load. */
   of(projectId: string): Promise<ProjectRules>;
-  /** As `of`, without waiting; undefined where nothing is known. */
+  /** Same as `of`, without waiting; undefined where nothing is known. */
   peek(projectId: string): ProjectRules | undefined;
-  /** Those of a project as some time after this call. Errors: as `of`. */
+  /** Rules of a project at some time after this call. Errors: as `of`. */
   fresh(projectId: string): Promise<ProjectRules>;
 }
 
@@ -63,7 +63,10 @@ export class SettingsRules implements WriteRules {
     return await this.#loaded(this.#settingsSource.atLeast(projectId, 0));
   }
 
-  /** A project that is not there asks for nothing; whether one may write to it is said elsewhere. */
+  /**
+   * Rules of settings that load; a missing project has none. Whether it may be written to is
+   * checked elsewhere.
+   */
   async #loaded(settings: Promise<ProjectSettings>): Promise<ProjectRules> {
     try {
       return this.#rulesOf(await settings);
@@ -89,8 +92,8 @@ export class SettingsRules implements WriteRules {
 }
 
 /**
- * The refusal of updates of which one writes what the rules do not admit, or undefined; `field` stands before its
- * index in the message. Deletes are always admitted. Hot where no rules are.
+ * The refusal of updates of which one writes a tuple that the rules do not admit, or undefined; the
+ * message has `field` before its index. Deletes are always admitted. Hot where no rules are.
  */
 export function refusalOfUpdates(
   rules: ProjectRules,

@@ -18,11 +18,11 @@ import {
 } from '../write-groups/write-group.ts';
 import { NO_RULES, type ProjectRules, refusalOfUpdates } from './write-rules.ts';
 
-/** What the work of an exclusive transaction may do. */
+/** Methods for the work of an exclusive transaction. */
 export interface WriteTransaction {
   /** Inside the transaction; its shards' rows are locked. */
   readonly client: ClientBase;
-  /** As TupleWrites.write, within this transaction. */
+  /** Writes like TupleWrites.write, within this transaction. */
   write(
     shard: ShardKey,
     updates: readonly TupleChange[],
@@ -53,7 +53,7 @@ export interface WriteTransaction {
 /** Under which a change is stored: see ShardWrite. */
 export type CommitIds = { readonly commitId: string; readonly forkId: string };
 
-/** What tuples of each project must fit, or why that is not known. */
+/** Rules of each project, or the error that kept them from being loaded. */
 export type RulesByProject = ReadonlyMap<string, ProjectRules | Error>;
 
 /** A write within the transaction, to be published after the commit. */
