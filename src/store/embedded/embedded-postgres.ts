@@ -56,14 +56,14 @@ export type EmbeddedPostgresOptions = {
   readonly log?: StoreLog | undefined;
   /** Further server settings, which win over ours; for tests. */
   readonly settings?: Readonly<Record<string, string>> | undefined;
-  /** Where the template of an empty cluster is looked for; for tests. */
+  /** Directory of the template of an empty cluster; for tests. */
   readonly templateCache?: string | undefined;
 };
 
 /** A running server that belongs to this process. */
 export interface EmbeddedPostgres {
   readonly target: ServerTarget;
-  /** Of the postmaster; changes when the server had to be restarted. */
+  /** Process id of the postmaster; changes when the server had to be restarted. */
   readonly pid: number;
   /** Ends all sessions and the server, then frees the data directory. Idempotent. */
   stop(): Promise<void>;
@@ -81,7 +81,8 @@ export async function startEmbeddedPostgres(
 ): Promise<EmbeddedPostgres> {
   const root = resolve(options.dataDirectory);
   try {
-    // As root it is open to pass through, since the server runs under another user; what lies inside is not open.
+    // As root, the directory can be passed through, since the server runs under another user; its
+    // content is not open.
     mkdirSync(root, { recursive: true, mode: process.getuid?.() === 0 ? 0o711 : 0o700 });
   } catch (cause) {
     throw unavailable(
@@ -253,8 +254,8 @@ class Server implements EmbeddedPostgres {
   }
 
   /**
-   * Our lock says that no process of ours owns the directory: a server on it is an orphan. Returns
-   * whether one was there, alive or killed.
+   * Ends an orphaned server: our lock proves that no process of ours owns the directory. Returns
+   * whether a server was there, alive or killed.
    */
   async #stopOrphan(): Promise<boolean> {
     const data = this.#data;

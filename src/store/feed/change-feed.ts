@@ -11,7 +11,7 @@ export const CHANGE_CHANNEL = 'gatehouse_change';
 
 export type ChangeFeedOptions = {
   readonly target: PostgresTarget;
-  /** Of this process's own notifications, which say it nothing; '' where it sends none. */
+  /** Name in this process's own notifications, which it ignores; '' where it sends none. */
   readonly sender: string;
   /** Whether a shard may be held here. Hot: asked for each hint of others. Absent: any may be. */
   readonly isHeld?: ((shard: ShardKey) => boolean) | undefined;
@@ -23,7 +23,7 @@ export type ChangeFeedOptions = {
   readonly log?: StoreLog | undefined;
 };
 
-/** What came since the start. */
+/** Counts since the start. */
 export type FeedCounts = {
   /** Notifications of this process itself, which were not read. */
   own: number;
@@ -89,7 +89,7 @@ export function hintReader(
   };
 }
 
-/** Where a shard stands; one that was never written stands at revision 0. */
+/** Head revision of a shard; 0 for one that was never written. */
 export type FeedHeadRow = ShardKey & {
   readonly epoch: number;
   readonly revision: number;

@@ -3,9 +3,9 @@ import type { ShardKey } from '../../model/relation-tuple.ts';
 /** A shard has reached a revision. */
 export type ChangeHint = { readonly shard: ShardKey; readonly revision: number };
 
-/** What one notification says. */
+/** Content of one notification. */
 export type HintMessage = {
-  /** Who sent it; '' where that is not said. */
+  /** Name of the sender; '' where the payload has none. */
   readonly sender: string;
   readonly hints: readonly ChangeHint[];
 };
@@ -14,10 +14,10 @@ export type HintMessage = {
 const PAYLOAD_BYTES_MAX = 7_999;
 
 /*
- * Payloads, by release; whoever does not understand one looks at every shard that it holds.
+ * Payloads, by release; an instance that does not understand one reads every shard that it holds.
  * 1: one hint, `["project","tenant",revision]`.
- * 2: hints of one tick of one instance, `{"from":"sender","at":["project","tenant",revision,…]}`. To 1 it is something
- *    that it does not understand.
+ * 2: hints of one tick of one instance, `{"from":"sender","at":["project","tenant",revision,…]}`. A reader of 1
+ *    does not understand it.
  */
 
 /**
@@ -47,12 +47,12 @@ export function payloadsOf(sender: string, hints: readonly ChangeHint[]): readon
   return payloads;
 }
 
-/** How the payloads of a sender begin: enough to say one's own without reading it. */
+/** Start of a sender's payloads: enough to recognize one's own without reading it. */
 export function prefixOf(sender: string): string {
   return `{"from":"${sender}","at":`;
 }
 
-/** What a payload of any release says; undefined when it is something else, as anybody may notify. */
+/** Content of a payload of any release; undefined for anything else, since any session may notify. */
 export function hintsIn(payload: string): HintMessage | undefined {
   let parsed: unknown;
   try {

@@ -3,14 +3,14 @@ import type { ShardKey } from '../../model/relation-tuple.ts';
 import { assert } from '../../shared/assert.ts';
 import type { ChangePage, StoredChange } from './changes.ts';
 
-/** What one of many shards is asked for. */
+/** Query for one of many shards. */
 export type ChangesAsk = { readonly shard: ShardKey; readonly afterRevision: number };
 
 /** Shards of one query at most: their pages are applied in one go, within the slice of a worker (2 ms). */
 export const CHANGES_ASKS_MAX = 64;
-/** Of one shard: one that is further behind has its rest in pages of its own. */
+/** Rows of one shard: one that is further behind gets its rest in pages of its own. */
 const ROWS_PER_SHARD = 64;
-/** Of one query: the rows that lie nearest after what is known come first. */
+/** Bytes of one query: the rows nearest after the known revisions come first. */
 const BYTES_MAX = 4 * 1024 * 1024;
 
 // One statement, hence one snapshot: head revision, retention and changes of a shard belong together. As in
@@ -60,10 +60,10 @@ type ChangesOfManyRow = {
 };
 
 /**
- * The changes of many shards after their revisions, in the order of the asks, each as `readChanges` gives a
- * page of it. Undefined: there was no room for any of a shard's changes, ask for it alone.
- * Errors: whatever the driver throws (pg-errors.ts). Cost: one prepared statement, about three lookups by key for
- * each shard; at most about 4 MiB.
+ * The changes of many shards after their revisions, in the order of the asks, each as `readChanges`
+ * gives a page of it. Undefined: none of a shard's changes fitted, ask for it alone. Errors:
+ * whatever the driver throws (pg-errors.ts). Cost: one prepared statement, about three lookups by
+ * key for each shard; at most about 4 MiB.
  */
 export async function readChangesOfMany(
   client: ClientBase | Pool,
@@ -104,7 +104,7 @@ function pageOf(afterRevision: number, rows: readonly ChangesOfManyRow[]): Chang
   const changes: StoredChange[] = [];
   for (const { seq: revision, stamp: forkId, settings_version, changes: packed } of rows) {
     if (revision === null || packed === null) break;
-    // A gap is for readChanges to be notified of, which asks for this shard alone.
+    // A gap is for readChanges to find, which reads this shard alone.
     if (Number(revision) !== afterRevision + changes.length + 1) return undefined;
     const settingsVersion = Number(settings_version);
     changes.push({ revision: Number(revision), forkId, settingsVersion, changes: packed });

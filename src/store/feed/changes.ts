@@ -21,7 +21,7 @@ export type HeadRevision = ShardPosition & {
 export type StoredChange = {
   readonly revision: number;
   readonly forkId: string;
-  /** Of the project's settings when it was committed. */
+  /** Version of the project's settings when it was committed. */
   readonly settingsVersion: number;
   readonly changes: string;
 };
@@ -78,10 +78,10 @@ const READ_CHANGES = `
   order by c.seq`;
 
 /**
- * Reads the changes after `afterRevision`, at most `limit` revisions, and none after the one that reaches `bytesMax`. Every row is one whole
- * seq, so pages end at seq borders. Whether they may be applied is for `mustReload` to say.
- * Errors: whatever the driver throws (pg-errors.ts); an assertion when the stored revisions have a gap.
- * Cost: one prepared statement, O(changes) with index lookups.
+ * Reads the changes after `afterRevision`, at most `limit` revisions, and none after the one that
+ * reaches `bytesMax`. Every row is one whole seq, so pages end at seq borders. `mustReload` decides
+ * whether they may be applied. Errors: whatever the driver throws (pg-errors.ts); an assertion when
+ * the stored revisions have a gap. Cost: one prepared statement, O(changes) with index lookups.
  */
 export async function readChanges(
   client: ClientBase | Pool,
@@ -128,7 +128,7 @@ export async function readChanges(
 
 /**
  * Whether an index at `watermark` cannot be brought forward with `page`, read after its seq: the
- * epoch is another, the head revision lies below it, its own seq carries another fork id (another history), or
+ * epoch is another, the head revision is below it, its own seq carries another fork id (another history), or
  * the changes it needs, or the fork id to compare with, were pruned.
  */
 export function mustReload(watermark: ShardPosition, page: ChangePage): boolean {

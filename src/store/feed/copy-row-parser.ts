@@ -6,7 +6,7 @@ const HEADER_BYTES = SIGNATURE.length + 8;
 
 /**
  * Cuts the binary COPY format (PostgreSQL documentation, COPY, "Binary Format") into rows. The
- * stream may be cut anywhere; a row that lies in one chunk, as the server sends them, is not copied.
+ * stream may be cut anywhere; a row that is within one chunk, as the server sends them, is not copied.
  * Cost: O(columns) a row, nothing allocated.
  */
 export class CopyRowParser {
@@ -76,9 +76,10 @@ export class CopyRowParser {
 }
 
 /**
- * Finds the columns of the row at `at`, which is no trailer: start and end of each go to `bounds` from `to` on. Returns
- * the position behind the row, or -1 if it is not complete before `end`; what stands in `bounds` is then void. Errors: an assertion
- * for another number of columns. O(columns). Hot.
+ * Finds the columns of the row at `at`, which is no trailer: writes start and end of each to
+ * `bounds` from `to` on. Returns the position behind the row, or -1 if it is not complete before
+ * `end`; the content of `bounds` is then void. Errors: an assertion for another number of columns.
+ * O(columns). Hot.
  */
 export function readCopyRow(
   bytes: Uint8Array,

@@ -8,7 +8,7 @@ const COPY_DATA = 0x64;
 const HEADER_BYTES = 5;
 const NOTHING: Buffer = Buffer.alloc(0);
 
-/** What takes the contents of CopyData messages. */
+/** Consumer of the contents of CopyData messages. */
 type CopyTaker = {
   /** The content of one message: [start, end) of `bytes`, valid during the call. Returns whether to go on; else `resume` does. */
   readonly message: (bytes: Buffer, start: number, end: number) => boolean;
@@ -18,13 +18,14 @@ type CopyTaker = {
 // Both may call `stop`: nothing is read afterwards.
 
 /**
- * Reads the rows of a COPY from the socket of a connection, in place of the driver, which makes objects of each message and
- * an event: twice the time of cutting rows. The driver has the beginning and the end: it reads the
- * first chunk, and whatever is no CopyData message, and never sees a message twice or half of one.
+ * Reads the rows of a COPY from the socket of a connection, instead of the driver, which makes
+ * objects and an event of each message: twice the time of cutting rows. The driver has the
+ * beginning and the end: it reads the first chunk, and whatever is no CopyData message, and never
+ * sees a message twice or half of one.
  *
- * I1 While the socket is adopted, the bytes kept from the driver begin where the last message
- *    that it was given ended: that one was a CopyData message (`seen`), and lay in the chunk that
- *    has just been read. [copy-socket.pg.test.ts]
+ * I1 While the socket is adopted, the bytes kept from the driver begin where the last message that
+ *    it was given ended: that one was a CopyData message (`seen`), and was in the chunk that has
+ *    just been read. [copy-socket.pg.test.ts]
  * I2 It goes back at the border of two messages, after the driver was given the rest of the one
  *    that it had the beginning of. [copy-socket.pg.test.ts]
  */
@@ -37,7 +38,7 @@ export class CopySocket {
   /** The driver has these bytes, the beginning of a message; behind them what it lacks of it. */
   #begun = 0;
   #missing: Buffer = NOTHING;
-  /** What was received and not yet read. */
+  /** Bytes that were received and not yet read. */
   #left: Buffer = NOTHING;
   #state: 'watching' | 'taken' | 'held' | 'over' = 'watching';
   /** The driver is being given the end of a message whose content the taker has had. */

@@ -7,9 +7,9 @@ import { type StoreLog, silentLog } from '../postgres/store-log.ts';
 export type RetentionRule = {
   /** Change rows older than this go. */
   readonly ageMaxMs: number;
-  /** Of each shard at most this many stay, but for those younger than `ageMinMs`. */
+  /** Changes kept of each shard at most, not counting those younger than `ageMinMs`. */
   readonly countMax: number;
-  /** Writers that lost their connection still look for their commit id in the rows of this age. */
+  /** Writers that lost their connection still search for their commit id in the rows of this age. */
   readonly ageMinMs: number;
 };
 
@@ -35,8 +35,8 @@ const FIND_BY_COUNT = `
   where s.seq - s.retained_from + 1 > $1::bigint
   order by s.project_id, s.tenant_id limit $3`;
 
-// The border is raised in the statement that deletes: a reader sees both or neither. An import may have raised it
-// before, past rows that writers may still have looked for.
+// The border is raised in the statement that deletes: a reader sees both or neither. An import may
+// have raised it before, past rows that writers may still have searched for.
 const PRUNE = `
   with raised as (
     update shard s set retained_from = least($3::bigint, s.retained_from - 1 + $4::bigint) + 1
@@ -121,7 +121,7 @@ export type ChangeRetentionOptions = {
   readonly log?: StoreLog | undefined;
 };
 
-/** Prunes by itself, again and again; a run that fails is reported and made up for by the next one. */
+/** Prunes by itself, again and again; a failed run is reported, and the next one makes up for it. */
 export class ChangeRetention {
   readonly #options: ChangeRetentionOptions;
   readonly #abort = new AbortController();

@@ -11,7 +11,7 @@ const PAGE_BYTES_MAX = 1024 * 1024;
 /** Rows of a shard in the order of their keys, which is that of their bytes, as the state of one revision. */
 export type SnapshotPage = {
   readonly headRevision: HeadRevision;
-  /** Row i has its columns as `SnapshotSink.row` says, with its bounds from `bounds[18 i]` on. */
+  /** Row i has its columns as in `SnapshotSink.row`, with its bounds from `bounds[18 i]` on. */
   readonly bytes: Uint8Array;
   readonly bounds: Int32Array;
   readonly rows: number;

@@ -20,7 +20,7 @@ export const SNAPSHOT_COLUMNS = [
   'condition_params',
 ] as const;
 
-/** Where the rows of a snapshot go. Called synchronously; what is given is valid during the call. */
+/** Consumer of the rows of a snapshot. Called synchronously; its arguments are valid during the call. */
 export interface SnapshotSink {
   /** Called once, before the first row: the position that the rows are the state of. */
   begin(headRevision: HeadRevision): void;
@@ -38,7 +38,7 @@ export interface SnapshotSink {
 }
 
 const SLICE_MS = 2;
-/** Rows between two looks at the clock, and of one `SnapshotSink.rows` at most. */
+/** Rows between two reads of the clock, and of one `SnapshotSink.rows` at most. */
 const ROWS_TOGETHER = 64;
 
 /**
@@ -57,7 +57,7 @@ export function loadSnapshot(
   return streamRows(pool, (client) => snapshotText(client, shard), sink, signal);
 }
 
-/** As `loadSnapshot`, of the rows that `textOf` asks for: see `snapshotText`. */
+/** Loads like `loadSnapshot`, with the rows that `textOf` selects: see `snapshotText`. */
 export async function streamRows(
   pool: Pool,
   textOf: (client: ClientBase) => string,
@@ -69,7 +69,10 @@ export async function streamRows(
   return headRevision as HeadRevision; // as many as were asked for
 }
 
-/** As `streamRows`, of a text that asks for `headRevisions` head revisions, which are returned in their order, and rows of so many columns. */
+/**
+ * Streams like `streamRows`, with a text that returns `headRevisions` head revisions, in their
+ * order, and rows of so many columns.
+ */
 export async function streamHeadRevisionsAndRows(
   pool: Pool,
   textOf: (client: ClientBase) => string,
@@ -144,7 +147,7 @@ class SnapshotQuery implements Submittable {
   readonly #reject: (error: unknown) => void;
   readonly #parser: CopyRowParser;
   readonly #columns: number;
-  /** Of rows that were found and not handed over yet. */
+  /** Bounds of rows that were found and not handed over yet. */
   readonly #bounds: Int32Array;
   #bytes: Uint8Array = NO_BYTES;
   #rows = 0;
@@ -218,7 +221,7 @@ class SnapshotQuery implements Submittable {
     }
   }
 
-  /** As long as the driver reads the socket. */
+  /** Called as long as the driver reads the socket. */
   handleCopyData({ chunk }: { readonly chunk: Buffer }): void {
     if (this.#failed || this.#socket?.isRepeating === true) return;
     this.#socket?.seen(chunk);
@@ -316,7 +319,7 @@ class SnapshotQuery implements Submittable {
   #pause(): void {
     this.#paused = true;
     setImmediate(() => {
-      // One that failed is read no further, but a socket that stands still would not end.
+      // A failed one is read no further, but a paused socket would not end.
       const wait = this.#failed ? undefined : this.#sink.ready?.();
       if (wait === undefined) this.#resume();
       else

@@ -16,9 +16,10 @@ export interface SmallSnapshotSink {
 }
 
 /**
- * Loads many shards with few tuples each in one query, from one snapshot; `sinks` has one for each of them. Returns the
- * head revisions in their order; undefined: the shard has more rows than SNAPSHOT_ROWS_MAX, what its sink has got is not all, ask for it alone.
- * Errors: as `loadSnapshot`, and then of all of them. Cost: one round trip, a look-up by key for each shard, O(rows).
+ * Loads many shards with few tuples each in one query, from one snapshot; `sinks` has one for each
+ * of them. Returns the head revisions in their order. Undefined: the shard has more rows than
+ * SNAPSHOT_ROWS_MAX and its sink has only part of them; load it alone. Errors: as `loadSnapshot`,
+ * and then for all of them. Cost: one round trip, a look-up by key for each shard, O(rows).
  */
 export async function loadSnapshotsOfMany(
   pool: Pool,

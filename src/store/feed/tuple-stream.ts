@@ -23,8 +23,8 @@ export type TuplePage = {
   /** The position that the rows are the state of. */
   readonly headRevision: HeadRevision;
   /**
-   * Column c of row i is `bytes` from `bounds[ROW_BOUNDS i + 2c]` to the bound after it, as `SnapshotSink.row` says; the last column
-   * is when it was written, as that of its expiry.
+   * Column c of row i is `bytes` from `bounds[ROW_BOUNDS i + 2c]` to the bound after it, as in
+   * `SnapshotSink.row`. The last column is the time of its write, in the format of its expiry.
    */
   readonly bytes: Buffer;
   readonly bounds: Int32Array;

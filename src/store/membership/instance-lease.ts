@@ -28,7 +28,7 @@ import {
 export const LEASE_MS = 3_000;
 /** Renewals in the time of a lease. */
 const RENEWALS = 3;
-/** So that a lease that is waited for has surely ended when it is looked at. */
+/** Slack by which a lease that is waited for has surely ended when it is checked. */
 const WAIT_SLACK_MS = 5;
 
 /** `joining`: may not write yet. `none`: without a registration. */
@@ -43,7 +43,7 @@ export type RenewalTimes = {
   readonly databaseUs: bigint;
 };
 
-/** What has happened since the start. */
+/** Counts since the start. */
 export type MembershipCounts = {
   readonly renewals: number;
   /** Registrations of this process that ended without its doing. */
@@ -83,7 +83,7 @@ export class InstanceLease {
     this.#options = options;
   }
 
-  /** Of the present registration; undefined: there is none. Changes with each registration. */
+  /** Id of the present registration; undefined: there is none. Changes with each registration. */
   get instanceId(): string | undefined {
     return this.#state.id;
   }
@@ -118,12 +118,12 @@ export class InstanceLease {
     return this.#state.mayWrite ? 'shared' : 'joining';
   }
 
-  /** Rows of other instances, when they were last looked at. */
+  /** Number of rows of other instances at the last read. */
   get others(): number {
     return this.#state.others;
   }
 
-  /** What is left of the time in which it may answer from memory, ms; 0 where it may not. */
+  /** Rest of the time in which it may answer from memory, ms; 0 where it may not. */
   get claimLeftMs(): number {
     if (!this.#state.isAlone) return 0;
     return Math.max(0, this.#state.claimUntilMs - this.#options.nowMs());

@@ -3,7 +3,7 @@ import type { ClientBase } from 'pg';
 /** Channel on which instances notify each other that rows of `instance` changed. */
 export const INSTANCE_CHANNEL = 'gatehouse_instance';
 
-/** What the database says of a registration. */
+/** Registration of an instance in the database. */
 export type Registration = {
   /** The row's flag: whether others may take it that this instance is not alone. */
   readonly isShared: boolean;

@@ -12,7 +12,7 @@ export type MemberConnectionOptions = {
   /** Then a release that must be alone is waited for a while, and named in the error. */
   readonly isFirst: boolean;
   readonly prepare?: ((client: Client) => Promise<unknown>) | undefined;
-  /** Rows of instances have changed; reported by this one. */
+  /** Called when rows of instances have changed, with the id that the notification names. */
   readonly onNotice: (instanceId: string | undefined) => void;
   readonly onEnd: (client: Client) => void;
   readonly log: StoreLog;

@@ -1,15 +1,15 @@
 import type { Registration } from './instance-rows.ts';
 
 /**
- * What an instance knows of its registration. Pure: the protocol itself, explored whole by
- * test/membership/. Each function gives the state after an event.
+ * State of an instance's registration. Pure: the protocol itself, explored whole by
+ * test/membership/. Each function returns the state after an event.
  *
  * M1 A registration has an id of its own, never used again. [test/membership/protocol.test.ts]
  * M2 It commits nothing before every other row was in shared mode, or removed after its lease.
  *    [test/membership/protocol.test.ts]
- * M3 While it answers from memory alone its row says so, and no other instance may write.
+ * M3 While it answers from memory alone its row states it, and no other instance may write.
  *    [test/membership/protocol.test.ts]
- * M4 It says that it left alone mode only after it has, and names the term that it left.
+ * M4 Its row states that it left alone mode only after it has, and names the term that it left.
  *    [test/membership/protocol.test.ts]
  * M5 It is alone only after every other row was gone and, then, every write let in had ended; what
  *    it knew of shards before counts for nothing. [test/membership/protocol.test.ts]
@@ -17,18 +17,18 @@ import type { Registration } from './instance-rows.ts';
  *    [test/membership/protocol.test.ts] [member-state.test.ts]
  */
 export type MemberState = {
-  /** Of the present registration; undefined: none. */
+  /** Id of the present registration; undefined: none. */
   readonly id: string | undefined;
   /** Registrations of this process that ended, or may have been made unseen. */
   readonly former: readonly string[];
   readonly mayWrite: boolean;
   /** Answers from memory, while `now` is below `claimUntilMs`. */
   readonly isAlone: boolean;
-  /** By which term the row says that this instance is alone, and it is not; undefined: the row is right. */
+  /** Term by which the row wrongly states that this instance is alone; undefined: the row is right. */
   readonly owedTerm: number | undefined;
   /** The term of the row. */
   readonly term: number;
-  /** Rows of others, when they were last looked at. */
+  /** Number of rows of others at the last read. */
   readonly others: number;
   /** On the monotonic clock, in ms. */
   readonly claimUntilMs: number;
@@ -46,7 +46,7 @@ export const NOBODY: MemberState = {
   claimUntilMs: 0,
 };
 
-/** For clocks that do not run equally fast. */
+/** Margin for clocks that do not run equally fast. */
 const LEASE_MARGIN = 0.1;
 /** Older ones have been removed by their leases. */
 const FORMER_MAX = 16;
@@ -54,7 +54,7 @@ const FORMER_MAX = 16;
 /** The statement that the state asks for; `renew` when it is due. */
 export type NextStatement = 'register' | 'acknowledge' | 'become alone' | 'renew';
 
-/** What to send next. */
+/** The statement to send next. */
 export function nextStatement(state: MemberState): NextStatement {
   if (state.id === undefined) return 'register';
   if (state.owedTerm !== undefined) return 'acknowledge';
@@ -87,7 +87,7 @@ export function renewed(
   if (state.id === undefined) return state;
   if (answer === undefined) return ended(state, state.id);
   const { mayWrite, term, others, isShared } = answer;
-  // A row that says something else is of a statement whose answer was lost.
+  // A row with another state is from a statement whose answer was lost.
   const isAlone = state.isAlone && others === 0 && !isShared && term === state.term;
   return {
     ...state,

@@ -12,7 +12,10 @@ import { Pause } from './member-state.ts';
 const RETRY_MS = 200;
 /** How long a start tries while nothing is heard of the server. */
 const START_WAIT_MS = 15_000;
-/** Of a lease: a server that hangs is noticed before the lease ends. */
+/**
+ * Share of a lease within which an answer must come: a server that hangs is noticed before the
+ * lease ends.
+ */
 const ANSWER_SHARE = 2 / 3;
 
 export type MembershipEvents = {
@@ -48,7 +51,7 @@ export type MembershipOptions = {
  * as long as it takes, and ends nothing by itself.
  */
 export class Membership {
-  /** What may be done without asking the others. */
+  /** Lease that decides what may be done without asking the others. */
   readonly lease: InstanceLease;
   readonly #options: MembershipOptions;
   readonly #leaseMs: number;
@@ -98,7 +101,7 @@ export class Membership {
     return this.#isSilent;
   }
 
-  /** From now on these are reported. */
+  /** Sets the callbacks for later events. */
   watch(events: MembershipEvents): void {
     this.#events = { ...this.#events, ...events };
   }
@@ -198,7 +201,7 @@ export class Membership {
         }
         // A connection that does not answer is as good as lost.
         if (client !== undefined) this.#drop(client);
-        // Writes that wait are reported only once the database cannot be reached again either.
+        // Waiting writes get the error only once the database cannot be reached again either.
         this.#report(client === undefined ? asAppError(error) : undefined);
         // A wake from before this attempt was answered by it: a server that refuses is not asked without a pause.
         this.#pause.isWoken = false;

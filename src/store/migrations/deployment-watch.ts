@@ -6,15 +6,16 @@ import type { SharedReason } from '../../shared/reasons.ts';
 import { type StoreLog, silentLog } from '../postgres/store-log.ts';
 import { type Deployment, endEpoch, readDeployment, type SeenCommit } from './deployment.ts';
 
-/** How often the place of the server's log is noted. */
+/** How often the position of the server's log is noted. */
 const NOTE_MS = 1_000;
 /** Shards whose last commit since then is remembered; of more the oldest are forgotten. */
 const COMMITS_MAX = 10_000;
 
 /**
- * The history of the database that this process works on. Every new connection is checked before it is used: on another
- * history (a failover, a restore, an older copy of the files) a new epoch is opened first, and `onNewHistory` reported.
- * A connection to a server that is still on a history before is refused.
+ * The history of the database that this process works on. Every new connection is checked before it
+ * is used: on another history (a failover, a restore, an older copy of the files) a new epoch is
+ * opened first, and `onNewHistory` called. A connection to a server that is still on a history
+ * before is refused.
  */
 export class DeploymentWatch {
   readonly #log: StoreLog;
@@ -96,7 +97,10 @@ export class DeploymentWatch {
     if (known !== undefined) this.#onNewHistory();
   }
 
-  /** Notes now and then how far the server's log is on disk, by which an older copy is recognized. `report` says whether that went well. Until `stop`. */
+  /**
+   * Notes now and then how far the server's log is on disk, by which an older copy is recognized.
+   * `report` gets the result of each run. Until `stop`.
+   */
   start(pool: Pool, report: LoopReport): void {
     let isAsking = false;
     this.#timer = setInterval(() => {

@@ -25,7 +25,7 @@ type DeploymentRow = {
   readonly log_bytes: string;
 };
 
-/** What a process has seen of the history that it works on. */
+/** State of the history that a process works on, as it has seen it. */
 export type SeenHistory = {
   readonly epoch: number;
   /** How much of its log the server had on disk, in bytes since its beginning. */
@@ -79,7 +79,7 @@ export async function readDeployment(
 
 /**
  * Starts a new epoch for every shard. By itself only after a failover or restore; to be called by
- * hand after a cold copy, which nothing in the database says from its original.
+ * hand after a cold copy, which nothing in the database distinguishes from its original.
  * Returns the new epoch. Cost: one update of every shard row; waits for writes in progress.
  */
 export async function startNewEpoch(client: pg.ClientBase): Promise<number> {
@@ -132,8 +132,8 @@ export async function endEpoch(
 }
 
 /**
- * As `startNewEpoch`; with `before` only if that is still the epoch, else undefined: those who wait for the row look at
- * it again once they have it.
+ * Starts an epoch like `startNewEpoch`. With `before` only if that is still the epoch, else returns
+ * undefined: callers that wait for the row read it again once they hold it.
  */
 async function openEpoch(
   client: pg.ClientBase,

@@ -31,16 +31,19 @@ export type SchemaOptions = {
 };
 
 const CONNECT_TIMEOUT_MS = 30_000;
-/** Writes stand still for at most `lockTimeoutMs` at a time, and go on for twice as long in between. */
+/**
+ * Migrations block writes for at most `lockTimeoutMs` at a time, and let them go on for twice as
+ * long in between.
+ */
 const LOCK_WAIT: LockWait = { lockTimeoutMs: 500, pauseMs: 1_000, giveUpMs: 600_000 };
 
 /**
  * Brings the schema up to date and the deployment row with it, waiting for any other process that
  * does the same. Pending files run in one transaction, but for indexes that are built concurrently.
- * A schema with migrations that this release does not know will do if each of them says so
+ * A schema with migrations that this release does not know is accepted if each of them allows it
  * (migration-files.ts). A schema from before 0.1.0 is adopted (takeOverReplaced). Errors:
- * STORE_UNAVAILABLE when one does not, when a table could not be locked for ten minutes, for a standby,
- * or a schema in between. Cost: a few queries when there is nothing to do.
+ * STORE_UNAVAILABLE when one does not allow it, when a table could not be locked for ten minutes,
+ * for a standby, or a schema in between. Cost: a few queries when there is nothing to do.
  */
 export function migrate(target: PostgresTarget, options: MigrateOptions = {}): Promise<Deployment> {
   const log = options.log ?? silentLog;
@@ -51,7 +54,7 @@ export function migrate(target: PostgresTarget, options: MigrateOptions = {}): P
   );
 }
 
-/** As `migrate`, for a service with files and a table of its own; reads no deployment. */
+/** Migrates like `migrate`, for a service with files and a table of its own; reads no deployment. */
 export function migrateSchema(target: PostgresTarget, options: SchemaOptions): Promise<void> {
   return migrated(target, options, () => Promise.resolve());
 }
@@ -127,14 +130,14 @@ async function assertPrimary(client: Client): Promise<void> {
   );
 }
 
-/** Where files that were made one were run, their names stand in `table`; `name` is that of the one. */
+/** Names of files that one file replaces are in `table`; `name` is that of the one. */
 type TakeOverOptions = { readonly table: string; readonly log: StoreLog };
 
 /**
- * Adopts a database on which the files that a squashed one replaces were all run: its name takes the
- * place of theirs. The schema is that of the squashed file already, so no DDL is run. Call it under the
- * migration lock. Errors: STORE_UNAVAILABLE when only some of them were run, naming the newest that was
- * and the one to pass through. Cost: one query when there is nothing to adopt.
+ * Adopts a database on which the files that a squashed one replaces were all run: its name replaces
+ * theirs. The schema is that of the squashed file already, so no DDL is run. Call it under the
+ * migration lock. Errors: STORE_UNAVAILABLE when only some of them were run, naming the newest that
+ * was and the one to pass through. Cost: one query when there is nothing to adopt.
  */
 export async function takeOverReplaced(
   client: Client,
@@ -162,7 +165,7 @@ function assertAllRun(known: readonly string[], replaces: readonly string[]): vo
   );
 }
 
-/** In one statement: whoever looks meanwhile sees the old names or the new one. */
+/** One statement: other sessions see the old names or the new one. */
 async function renameRun(
   client: Client,
   table: string,

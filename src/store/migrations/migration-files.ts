@@ -14,7 +14,7 @@ export type MigrationFile = {
   readonly runsBeside: string;
   /** The index that the file builds concurrently, outside of any transaction; undefined: a usual file. */
   readonly concurrentIndex: string | undefined;
-  /** Files that stood in its place before they were made one, in order; none of them is kept. */
+  /** Files that this one replaces, in order; none of them is kept. */
   readonly replaces: readonly string[];
 };
 

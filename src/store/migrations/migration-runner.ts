@@ -25,7 +25,7 @@ export type ApplyOptions = {
   readonly log: StoreLog;
 };
 
-/** `busyWith` is what the server said, `blocker` who may be in the way. */
+/** `busyWith` is the server's message, `blocker` the session that may be in the way. */
 export type ApplyOutcome = 'done' | { readonly busyWith: string; readonly blocker: string };
 
 const LOCK_POLL_MS = 100;
@@ -139,7 +139,7 @@ function runnerOptions(client: Client, directory: string, table: string): Runner
   };
 }
 
-/** For the operator: who has been at it for the longest, in words. */
+/** Text for the operator: the oldest open transaction. */
 async function oldestTransaction(client: Client): Promise<string> {
   const { rows } = await client.query<{ pid: number; name: string; seconds: number }>(
     `select a.pid, a.application_name as name,

@@ -6,18 +6,18 @@ import { type StoreLog, silentLog } from './store-log.ts';
 export type ConnectionNeeds = {
   /** Connections that one instance may open, all pools and single ones. */
   readonly each: number;
-  /** Instances that are meant to run; undefined: nobody said, those that run are counted. */
+  /** Instances that are meant to run; undefined: not set, those that run are counted. */
   readonly instances: number | undefined;
   /** No other instance can reach the database: neither now nor during a rollout. */
   readonly isExclusive: boolean;
 };
 
 /**
- * Fails clearly when the connections of all instances together do not fit into what the server grants this
- * user. Instances are those that are registered, this one among them, or as many as are meant to run and one more,
- * which a rollout starts before it ends another; all are taken to be as large as this one. Where nobody
- * said how many are meant to run, one more that would not fit is a line in the log.
- * Errors: STORE_UNAVAILABLE. Cost: one query.
+ * Fails clearly when the connections of all instances together do not fit into what the server
+ * grants this user. Instances are those that are registered, this one among them, or as many as are
+ * meant to run and one more, which a rollout starts before it ends another; all are taken to be as
+ * large as this one. Where that number is not set, one more that would not fit is a line in the
+ * log. Errors: STORE_UNAVAILABLE. Cost: one query.
  */
 export async function assertConnectionsFit(
   client: Pool | ClientBase,

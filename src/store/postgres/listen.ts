@@ -9,7 +9,7 @@ export type ListenOptions = {
   /** The channel of LISTEN. */
   readonly channel: string;
   readonly onPayload: (payload: string) => void;
-  /** After each connect, before onConnected(true): whatever was notified meanwhile is lost. */
+  /** Called after each connect, before onConnected(true): notifications of the time before are lost. */
   readonly onMayHaveMissed: () => void;
   /**
    * Called with true when the LISTEN connection is there (again), with false once when it is lost: not for

@@ -3,7 +3,7 @@ import type { SharedReason } from '../../shared/reasons.ts';
 
 /** The only place that knows SQLSTATE codes and the driver's error texts. */
 
-/** What a failed statement means to its caller. */
+/** Meaning of a failed statement to its caller. */
 export type PgFailure =
   /** Nothing was applied; the same transaction may succeed when run again. */
   | 'retryable'
@@ -15,7 +15,7 @@ export type PgFailure =
   | 'unavailable'
   /** The registration under which it was sent has ended, or may not write yet: nothing was applied. */
   | 'fenced'
-  /** What tuples must fit has changed since they were looked at: nothing was applied. */
+  /** The rules of tuples have changed since they were checked: nothing was applied. */
   | 'outdated'
   /** The server will not do it, for a reason that an operator must end (`refusalIn`): nothing was applied. */
   | 'refused'
@@ -41,7 +41,7 @@ const REFUSALS: ReadonlyMap<string, PgRefusal> = new Map([
  */
 const DISK_FULL = '53100';
 const APPLIES_NOTHING = 'ERROR';
-/** Of a connect, before anything was sent: a role without login among them. */
+/** States of a refused connect, before anything was sent: a role without login among them. */
 const LOGIN_REFUSALS = new Set(['28000', '28P01']);
 const TIMEOUTS = new Set(['57014', '25P03', '25P04']);
 /** Class 08 (connection), 57P (ended by the operator or a crash), 53 (out of resources). */
@@ -66,9 +66,9 @@ const DAMAGE = new Set(['XX001', 'XX002']);
 const DRIVER_SILENT =
   /timeout exceeded when trying to connect|connection timeout|timeout expired|Query read timeout/i;
 
-/** Of gatehouse_refuse (migrations/0001_authorization.sql). */
+/** State of gatehouse_refuse (migrations/0001_authorization.sql). */
 const FENCED = 'GH002';
-/** Of gatehouse_refuse_rules (migrations/0001_authorization.sql). */
+/** State of gatehouse_refuse_rules (migrations/0001_authorization.sql). */
 const OUTDATED = 'GH003';
 
 /** Five characters, or '' for errors that did not come from the server. */
@@ -83,8 +83,8 @@ function errorCode(error: unknown): string {
 }
 
 /**
- * What a log line says of an error: the text of the first cause, and its SQLSTATE or, where the server said nothing, the
- * code of the system.
+ * Fields of an error in a log line: the text of the first cause, and its SQLSTATE or, where the
+ * server sent none, the code of the system.
  */
 export function errorFields(error: unknown): {
   readonly error: string;
@@ -99,7 +99,10 @@ export function errorFields(error: unknown): {
   return code === '' ? { error: String(at) } : { error: String(at), code };
 }
 
-/** What the server refuses by this error; undefined: it is another one. Cost: a few lookups, for failed statements only. */
+/**
+ * The refusal that this error means; undefined: it is another error. Cost: a few lookups, for
+ * failed statements only.
+ */
 export function refusalIn(error: unknown): PgRefusal | undefined {
   const state = sqlState(error);
   if (state === '') return undefined;
@@ -111,7 +114,7 @@ export function refusalIn(error: unknown): PgRefusal | undefined {
 
 /** Classifies what the driver threw. Cost: a few lookups, for failed statements only. */
 export function classifyPgError(error: unknown): PgFailure {
-  // Its text may quote a caller, who could write what the driver says.
+  // Its text may quote a caller, who could write the driver's words.
   if (error instanceof AppError) return 'unknown';
   const state = sqlState(error);
   if (state === '') {
@@ -141,7 +144,10 @@ export function isFenced(error: unknown): boolean {
   return classifyPgError(error) === 'fenced';
 }
 
-/** The projects whose tuples were looked at by rules that are over; undefined: another error. Nothing was applied. */
+/**
+ * The projects whose tuples were checked against outdated rules; undefined: another error. Nothing
+ * was applied.
+ */
 export function projectsWithOtherRules(error: unknown): readonly string[] | undefined {
   if (sqlState(error) !== OUTDATED) return undefined;
   const { detail } = error as { readonly detail?: unknown };
@@ -165,7 +171,7 @@ export function isSilence(error: unknown): boolean {
   return isOfDriver && DRIVER_SILENT.test(error.message);
 }
 
-/** The error, or the first of its causes, by which the server says that files are damaged; undefined: none. */
+/** The error, or the first of its causes, by which the server reports damaged files; undefined: none. */
 export function damageIn(error: unknown): Error | undefined {
   for (let at = error; at instanceof Error; at = at.cause) {
     if (DAMAGE.has(sqlState(at))) return at;
@@ -209,8 +215,8 @@ const ERROR_OF_REFUSAL: Readonly<Record<PgRefusal, readonly [reason: SharedReaso
   };
 
 /**
- * What a caller is notified of an error of the driver: the reason of its own that a refusal has, STORE_UNAVAILABLE for trouble
- * that may pass by itself; anything else as it is.
+ * The error that a caller gets for an error of the driver: a refusal has a reason of its own, and
+ * trouble that may pass by itself is STORE_UNAVAILABLE; anything else stays as it is.
  */
 export function storeError(error: unknown): unknown {
   const refusal = refusalIn(error);

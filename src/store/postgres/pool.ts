@@ -10,12 +10,12 @@ export type ServerTarget = {
   readonly database: string;
 };
 
-/** Where Postgres is: parts, or the text of DATABASE_URL. Plain data, fit for workerData. */
+/** Address of PostgreSQL: parts, or the text of DATABASE_URL. Plain data, fit for workerData. */
 export type PostgresTarget =
   | ServerTarget
   | {
       readonly connectionString: string;
-      /** A pooler stands in between (pooler.ts), which takes no settings with the connect. */
+      /** A pooler is in between (pooler.ts), which takes no settings with the connect. */
       readonly isPooled?: true;
     };
 
@@ -101,7 +101,7 @@ export async function applyTimeouts(
 export function createPool(target: PostgresTarget, options: PoolOptions): Pool {
   const log = options.log ?? silentLog;
   const { max, prepare } = options;
-  // The driver waits for the hook, which its types do not say.
+  // The driver waits for the hook, which its types do not show.
   const onConnect = async (client: ClientBase): Promise<void> => {
     await applyTimeouts(client, target, options);
     await prepare?.(client);

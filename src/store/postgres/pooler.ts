@@ -8,11 +8,12 @@ const CONNECT_TIMEOUT_MS = 30_000;
 const ANSWER_TIMEOUT_MS = 10_000;
 
 /**
- * Finds out whether a pooler such as PgBouncer stands between us and PostgreSQL, whose process ids are then not those
- * that were reported at the connect, and whether sessions are ours there: locks, LISTEN, prepared statements and settings need
- * that. Returns the target as it is to be used. Errors: STORE_UNAVAILABLE, with what to set, for a pooler that hands its
- * connections out by transaction or statement, and for one that gives only one; those of the driver.
- * Cost: a connection, two where there is a pooler.
+ * Finds out whether a pooler such as PgBouncer is between us and PostgreSQL, and whether sessions
+ * are ours there: locks, LISTEN, prepared statements and settings need that. Behind a pooler the
+ * process ids of PostgreSQL are not those that the connect returned. Returns the target as it is to
+ * be used. Errors: STORE_UNAVAILABLE, with what to set, for a pooler that hands its connections out
+ * by transaction or statement, and for one that gives only one; those of the driver. Cost: a
+ * connection, two where there is a pooler.
  */
 export async function examineTarget(target: PostgresTarget): Promise<PostgresTarget> {
   if (!('connectionString' in target)) return target;

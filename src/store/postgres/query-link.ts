@@ -7,7 +7,7 @@ import { type StoreLog, silentLog } from './store-log.ts';
 export interface QueryLink {
   /** Whether a query can be sent now. */
   readonly isUp: boolean;
-  /** What one statement took when the connection was opened, in ms; 0 before the first. */
+  /** Duration of one statement when the connection was opened, in ms; 0 before the first. */
   readonly roundTripMs: number;
   /**
    * Only while up, and after the query before has ended. `timeoutMs` is how long the query may take.
@@ -33,7 +33,7 @@ export type QueryLinkOptions = {
   readonly log?: StoreLog | undefined;
 };
 
-/** A server that hangs answers nothing and refuses nothing: only a time-out of our own says. */
+/** A server that hangs neither answers nor refuses: only a time-out of our own ends the wait. */
 const ANSWER_TIMEOUT_MS = 1_000;
 const TIMEOUTS = {
   statementTimeoutMs: ANSWER_TIMEOUT_MS,

@@ -24,10 +24,10 @@ export type SharedWorkOptions = {
 };
 
 /**
- * Work that any instance may do and one at a time needs to: each run tries an advisory lock, and leaves the
- * work to its holder where there is one. The lock saves work and is no more than that: where its connection is
- * lost another instance may begin before this one has ended, so that the work must stand being done twice
- * at once. Cost: one connection, open while anything runs.
+ * Work that any instance may do and one at a time needs to: each run tries an advisory lock, and
+ * leaves the work to its holder where there is one. The lock saves work and is no more than that:
+ * where its connection is lost another instance may begin before this one has ended, so that the
+ * work must tolerate being done twice at once. Cost: one connection, open while anything runs.
  */
 export class SharedWork {
   readonly #options: SharedWorkOptions;
@@ -39,8 +39,9 @@ export class SharedWork {
   }
 
   /**
-   * What `work` returns, or undefined when it is being done already. Its signal aborts when the lock
-   * is lost: then it should end soon. Errors: those of `work` and of the connection.
+   * Runs `work` and returns its result, or undefined when it is being done already. Its signal
+   * aborts when the lock is lost: then it should end soon. Errors: those of `work` and of the
+   * connection.
    */
   async run<T>(name: WorkName, work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
     // Locks of one session do not keep each other out.

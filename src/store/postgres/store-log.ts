@@ -1,4 +1,4 @@
-/** How the store says what happened: one event name a line, plain fields. Wired to the logger by main. */
+/** Log of the store: one event name a line, plain fields. Wired to the logger by main. */
 export type StoreLog = (
   level: 'info' | 'warn' | 'error',
   event: string,

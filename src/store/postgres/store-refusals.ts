@@ -1,6 +1,9 @@
 import { PG_REFUSALS, type PgRefusal, refusalIn } from './pg-errors.ts';
 
-/** For so long a refusal is said to last: renewals, which come each second, and writes meet it again meanwhile. */
+/**
+ * A refusal counts as present for this long: renewals, which come each second, and writes meet it
+ * again meanwhile.
+ */
 export const REFUSED_FOR_MS = 10_000;
 
 /** Remembers what the server has refused lately, for readiness, metrics and the log. */
@@ -11,7 +14,7 @@ export class StoreRefusals {
   #latest: PgRefusal | undefined;
   #latestMs = 0;
 
-  /** `nowMs` is the monotonic clock. `onBegun` is notified of each refusal that did not last already. */
+  /** `nowMs` is the monotonic clock. `onBegun` is called for each refusal that was not present already. */
   constructor(nowMs: () => number, onBegun: (refusal: PgRefusal, error: unknown) => void) {
     this.#nowMs = nowMs;
     this.#onBegun = onBegun;
@@ -22,7 +25,7 @@ export class StoreRefusals {
     return this.#counts;
   }
 
-  /** What the server refuses now, as far as is known; undefined: nothing. */
+  /** The present refusal of the server, as far as is known; undefined: none. */
   get current(): PgRefusal | undefined {
     return this.#nowMs() - this.#latestMs < REFUSED_FOR_MS ? this.#latest : undefined;
   }

@@ -38,7 +38,7 @@ export async function inTransaction<T>(
 }
 
 /**
- * As `inTransaction`, run again up to 5 times when Postgres asks for it (serialization failure,
+ * Runs like `inTransaction`, up to 5 times when PostgreSQL asks for it (serialization failure,
  * deadlock, lock timeout). `work` must not have effects outside of the database.
  */
 export async function inRetriedTransaction<T>(

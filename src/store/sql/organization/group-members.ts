@@ -1,7 +1,7 @@
 import type { ClientBase } from 'pg';
 import type { ShardKey } from '../../../model/relation-tuple.ts';
 
-/** As the columns of `enrollment` number them. */
+/** Numbers of the columns of `enrollment`. */
 export const MEMBER_USER = 1;
 export const MEMBER_GROUP = 2;
 
@@ -19,7 +19,7 @@ export type EnrollmentRow = {
   readonly updated_at_us: string;
 };
 
-/** What is stored of a member before an event. */
+/** Stored facts about a member before an event. */
 export type MemberFacts = {
   /** Whether the member exists: always for a user, which nothing records. */
   readonly is_known: boolean;
@@ -66,7 +66,7 @@ export async function selectMemberFacts(
   return row;
 }
 
-/** Records a member's state. `updated_at` says when the state last changed. */
+/** Records a member's state. `updated_at` is the time of the last change of state. */
 export async function upsertEnrollment(
   client: ClientBase,
   { projectId, tenantId }: ShardKey,
@@ -106,8 +106,9 @@ export function enrollmentsOfGroup(
 export type MemberRow = { readonly subject_namespace: string; readonly subject_id: string };
 
 /**
- * Who holds the group's member tuple, expired ones left out: users by id, then groups by id. Subjects
- * that are no members in the sense of GroupMember (wildcards, other usersets) are left out.
+ * Holders of the group's member tuple, expired ones left out: users by id, then groups by id.
+ * Subjects that are no members in the sense of GroupMember (wildcards, other usersets) are left
+ * out.
  */
 export function membersOfGroup(
   { projectId, tenantId }: ShardKey,

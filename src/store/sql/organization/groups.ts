@@ -44,7 +44,10 @@ export async function selectGroupStanding(
   return rows[0];
 }
 
-/** What the acting user is in a workspace (null: no member), or undefined where there is no such one. */
+/**
+ * Membership of the acting user in a workspace (null: no member), or undefined where there is no
+ * such workspace.
+ */
 export async function selectWorkspaceStanding(
   client: ClientBase,
   { projectId, tenantId }: ShardKey,
@@ -72,7 +75,7 @@ export async function selectTakenGroupSlugs(
 ): Promise<ReadonlySet<string>> {
   const isStandalone = workspaceId === '';
   const { rows } = await client.query<{ slug: string }>({
-    // Two statements: only `=` and `is null` find their place in the index of slugs.
+    // Two statements: only `=` and `is null` are found through the index of slugs.
     name: `select_taken_group_slugs${isStandalone ? '_standalone' : ''}`,
     text: `select g.slug from user_group g
       where g.project_id = $1 and g.tenant_id = $2 and g.slug = any ($3::text[])

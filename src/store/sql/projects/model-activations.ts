@@ -22,7 +22,7 @@ export type PendingActivation = {
   readonly inForceJson: string;
   readonly isForced: boolean;
   readonly isAwaited: boolean;
-  /** Tenant and identity columns of the tuple that was looked at last. */
+  /** Tenant and identity columns of the tuple that was examined last. */
   readonly lastSeen: readonly string[] | null;
   readonly scanned: number;
   readonly refused: number;
@@ -166,7 +166,7 @@ export async function selectActivation(
   return rows[0];
 }
 
-/** Projects with a pending activation whose data an instance of `region` may look at; at most `rowsMax`. */
+/** Projects with a pending activation whose data an instance of `region` may read; at most `rowsMax`. */
 export async function selectPendingProjects(
   pool: Pool,
   region: string,
@@ -281,7 +281,8 @@ export async function selectTuplesAfter(
 }
 
 /**
- * Notes how far the look has come. False: somebody else has gone on from `before` already, or it was ended.
+ * Notes the progress of an examination. False: another instance has gone on from `before` already,
+ * or it was ended.
  */
 export async function saveProgress(
   client: ClientBase | Pool,

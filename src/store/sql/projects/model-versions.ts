@@ -1,7 +1,7 @@
 import type { ClientBase, Pool } from 'pg';
 import { PROMPT_READ_TIMEOUT_MS } from '../../postgres/pool.ts';
 
-/** As `model_version.state` has them: the numbers of the proto's ModelActivationState. */
+/** Numbers of `model_version.state`: those of the proto's ModelActivationState. */
 export const MODEL_PENDING = 1 as const;
 export const MODEL_ACTIVE = 2 as const;
 export const MODEL_REFUSED = 3 as const;
@@ -26,7 +26,7 @@ export type ModelVersionRow = {
   readonly state: StoredModelState;
   /** Taken from its activation. */
   readonly dropped_namespaces: readonly string[];
-  /** Of the newest active version: the one in force; '0' where there is none. */
+  /** The newest active version: the one in force; '0' where there is none. */
   readonly version_in_force: string;
 };
 
@@ -37,7 +37,7 @@ export type ModelTextRow = ModelVersionRow & {
   readonly model_gate: string;
 };
 
-/** What a version records. */
+/** Fields of a new version. */
 export type NewModelVersion = {
   readonly modelJson: string;
   readonly modelGate: string;

@@ -8,7 +8,7 @@ export type OpenFgaStoreRow = {
   readonly created_by: string;
   readonly created_at_us: string;
   readonly updated_at_us: string;
-  /** What that version says of itself; null where there is none. */
+  /** Comment of that version; null where there is none. */
   readonly comment: string | null;
 };
 
@@ -42,7 +42,7 @@ export type OpenFgaTupleFilter = {
   readonly subject: readonly [namespace: string, id: string, relation: string] | null;
 };
 
-/** What the comment of a version begins with that a model of OpenFGA became; its id follows. */
+/** Prefix of the comment of a version that came from a model of OpenFGA; the model's id follows. */
 export const OPENFGA_COMMENT = 'OpenFGA model ';
 
 const COLUMNS = `s.id, s.project_id, s.name, s.created_by,

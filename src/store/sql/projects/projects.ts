@@ -19,7 +19,10 @@ export type ProjectRow = {
   readonly pending_version: string;
   readonly pending_json: string;
   readonly refuse_unknown_relations: boolean;
-  /** The version of the model in force, where it came into force without a look at the stored tuples; '0': none. */
+  /**
+   * The version of the model in force, where it came into force without an examination of the
+   * stored tuples; '0': none.
+   */
   readonly forced_version: string;
 };
 

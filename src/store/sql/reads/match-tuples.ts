@@ -14,7 +14,10 @@ export type TupleMatch = {
 const KEY = `t.namespace, t.object_id, t.relation,
   t.subject_namespace, t.subject_id, t.subject_relation`;
 
-/** The conditions of `match` on relation_tuple t, each behind an `and`; `put` gives the text that stands for a value. */
+/**
+ * The conditions of `match` on relation_tuple t, each after an `and`; `put` returns the text for a
+ * value.
+ */
 export function matchText(match: TupleMatch, put: (value: string) => string): string {
   let text = '';
   const equal = (column: string, value: string | null): void => {

@@ -1,15 +1,15 @@
 import type { ClientBase } from 'pg';
 import { plainArray, textArray } from '../../postgres/array-literals.ts';
 
-/** What is known of a shard while the index is asked; epoch 0: nothing. */
+/** Known position of a shard when the index is read; epoch 0: nothing is known. */
 export type IndexAsk = {
   readonly projectId: string;
   readonly tenantId: string;
   readonly epoch: number;
   readonly revision: number;
-  /** Of `revision`; '' is unknown. */
+  /** Fork id of `revision`; '' is unknown. */
   readonly forkId: string;
-  /** Of the project's settings; 0 is unknown. */
+  /** Version of the project's settings; 0 is unknown. */
   readonly settingsVersion: number;
 };
 
@@ -21,7 +21,7 @@ export type IndexChange = {
   readonly changes: string;
 };
 
-/** Where a shard stands that is not, or whose project is not, as it was known. */
+/** Position of a shard that has moved, or whose project has changed, since it was known. */
 export type IndexRow = {
   /** Position of the ask. */
   readonly at: number;
@@ -30,9 +30,9 @@ export type IndexRow = {
   readonly forkId: string;
   /** null: there is no such project. */
   readonly settingsVersion: number | null;
-  /** Of the seq that was known; '' where its row is gone or the epoch is another. */
+  /** Fork id of the known seq; '' where its row is gone or the epoch is another. */
   readonly forkIdAtKnown: string;
-  /** Those after the known seq, in order, as far as there was room. */
+  /** Changes after the known seq, in order, as far as they fit. */
   readonly changes: readonly IndexChange[];
 };
 
@@ -41,7 +41,10 @@ export const INDEX_ASKS_MAX = 1_000;
 const CARRIED_BYTES_MAX = 64 * 1024;
 const CARRIED_ROWS_PER_SHARD = 64;
 
-/** For a connection that asks nothing else: every access is by key, and one plan serves every call. */
+/**
+ * Settings of a connection that runs no other query: every access is by key, and one plan serves
+ * every call.
+ */
 export const INDEX_SESSION = `set enable_seqscan = off; set enable_hashjoin = off;
   set enable_mergejoin = off; set jit = off; set plan_cache_mode = force_generic_plan`;
 
@@ -95,9 +98,9 @@ type ReadIndexRow = {
 };
 
 /**
- * Where the shards stand that moved: those that stand as asked, settings too, have no row. Also, up
- * to 64 KiB in all, the changes after what was known. Errors: the driver's; after `timeoutMs` the
- * connection is useless. Cost: one prepared statement, two lookups by key for each ask.
+ * Positions of the shards that moved: unmoved ones, with unchanged settings, have no row. Also, up
+ * to 64 KiB in all, the changes after the known revisions. Errors: the driver's; after `timeoutMs`
+ * the connection is useless. Cost: one prepared statement, two lookups by key for each ask.
  */
 export async function readIndex(
   client: ClientBase,

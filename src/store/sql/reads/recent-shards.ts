@@ -7,7 +7,7 @@ export type RecentShardRow = {
   readonly indexBytes: number;
 };
 
-/** Rows of lives that ended are kept up to this many: after a night without any instance they still say. */
+/** Rows of ended lives are kept up to this many, so that they serve after a night without any instance. */
 const ROWS_MAX = 32;
 
 /** Replaces what this instance wrote before, and forgets the oldest rows of others. */
@@ -36,7 +36,7 @@ export async function writeRecentShards(
   });
 }
 
-/** What each instance wrote, the latest row first, each with the latest shard first. */
+/** Rows of each instance, the latest first, each with the latest shard first. */
 export async function readRecentShards(
   client: ClientBase | Pool,
 ): Promise<readonly (readonly RecentShardRow[])[]> {

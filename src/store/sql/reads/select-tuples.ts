@@ -50,7 +50,7 @@ function matching(filter: TupleFilter): { text: string; name: string; values: st
 export type FirstTuples = {
   readonly epoch: number;
   readonly revision: number;
-  /** Of the project's settings; 0: there is no such project. */
+  /** Version of the project's settings; 0: there is no such project. */
   readonly settingsVersion: number;
   readonly rows: readonly TupleRow[];
 };

@@ -6,7 +6,7 @@ export type WatchedRow = {
   readonly tenantId: string;
   readonly epoch: number;
   readonly revision: number;
-  /** As packed in `tuple_change.changes`. */
+  /** Changes packed like `tuple_change.changes`. */
   readonly changes: string;
   readonly committedAtUs: bigint;
   readonly rpc: string;
@@ -14,19 +14,19 @@ export type WatchedRow = {
   readonly requestId: string;
 };
 
-/** Where a shard stands, and which of its changes are kept. */
+/** Head revision of a shard, and the range of its changes that are kept. */
 export type WatchedHeadRevision = {
   readonly epoch: number;
   readonly revision: number;
   readonly retainedFrom: number;
-  /** Of the newest model in force; 0 is none. */
+  /** Version of the newest model in force; 0 is none. */
   readonly modelVersion: number;
   readonly rows: readonly WatchedRow[];
 };
 
-/** What a later snapshot of the database shows of a project, and an earlier one did not. */
+/** Writes of a project that a later snapshot of the database shows, and an earlier one did not. */
 export type WatchedWindow = {
-  /** Of the deployment. */
+  /** Epoch of the deployment. */
   readonly epoch: number;
   /** The later snapshot, as text; rows of it that are left come with the next call. */
   readonly to: string;
@@ -50,7 +50,7 @@ export type WatchedWindow = {
 /** A page ends after the row that reaches either. */
 const ROWS_MAX = 500;
 const BYTES_MAX = 1024 * 1024;
-/** Of `WatchedWindow.pruned`. */
+/** Rows of `WatchedWindow.pruned` at most. */
 const PRUNED_MAX = 1_000;
 
 type WatchedChangeRow = {
@@ -139,8 +139,9 @@ const PROJECT = `
   ) c on true left join shard s on s.project_id = $1 and s.tenant_id = c.tenant_id
   order by c.tenant_id, c.seq`;
 
-// Changes that some snapshot after this one would show, and that are gone. An import as a whole leaves one that reports no
-// tuple, the first that is kept, by the transaction that pruned the others; retention leaves none such.
+// Changes that some snapshot after this one would show, and that are gone. An import as a whole
+// leaves one that names no tuple, the first that is kept, by the transaction that pruned the
+// others; retention leaves none such.
 const PRUNED = `
   select s.tenant_id, s.epoch, s.seq, exists (
     select 1 from tuple_change t
@@ -153,10 +154,11 @@ const PRUNED = `
   order by s.tenant_id limit ${PRUNED_MAX + 1}`;
 
 /**
- * What a project's tenants wrote between the snapshot `since` and `upto` (null: now), after (`afterTenant`, `afterRevision`) in
- * the order of the window. A write that holds its shard's lock sees all earlier ones of the shard, hence so does each
- * snapshot that shows it: windows that follow each other show every write once, and those of a shard in order.
- * Errors: the driver's. Cost: the changes since the oldest transaction that was open at `since`.
+ * Writes of a project's tenants between the snapshot `since` and `upto` (null: now), after
+ * (`afterTenant`, `afterRevision`) in the order of the window. A write that holds its shard's lock
+ * sees all earlier ones of the shard, hence so does each snapshot that shows it: windows that
+ * follow each other show every write once, and those of a shard in order. Errors: the driver's.
+ * Cost: the changes since the oldest transaction that was open at `since`.
  */
 export async function selectWatchedProject(
   pool: Pool,

@@ -10,7 +10,7 @@ export type DeletedObjects = {
   readonly forkId: string;
   readonly deleted: number;
   readonly changes: string;
-  /** Of the project's settings. */
+  /** Version of the project's settings. */
   readonly settingsVersion: number;
 };
 
@@ -32,7 +32,7 @@ export async function deleteObjectTuples(
   shard: { readonly projectId: string; readonly tenantId: string },
   objects: readonly ObjectKey[],
   record: {
-    /** As of writeGroup. */
+    /** Same as in writeGroup. */
     readonly instanceId: string | null;
     readonly commitId: string;
     readonly rpc: string;

@@ -2,7 +2,7 @@ import type { ClientBase } from 'pg';
 import { textArray } from '../../postgres/array-literals.ts';
 
 export type DeleteWhere = {
-  /** As of writeGroup. */
+  /** Same as in writeGroup. */
   readonly instanceId: string | null;
   readonly projectId: string;
   /** Sorted; their shards are locked in this order. */
@@ -11,7 +11,7 @@ export type DeleteWhere = {
   readonly userId: string | null;
   /** …or those that expired at or before this time. */
   readonly expiredByUs: bigint | null;
-  /** Of each shard, at most: they become one change. */
+  /** Rows of each shard, at most: they become one change. */
   readonly rowsMax: number;
   readonly commitId: string;
   readonly rpc: string;
@@ -26,7 +26,7 @@ export type DeletedRow = {
   readonly forkId: string;
   readonly deleted: number;
   readonly changes: string;
-  /** Of the project's settings. */
+  /** Version of the project's settings. */
   readonly settingsVersion: number;
 };
 

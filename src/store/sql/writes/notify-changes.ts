@@ -3,9 +3,9 @@ import { CHANGE_CHANNEL } from '../../feed/change-feed.ts';
 import { textArray } from '../../postgres/array-literals.ts';
 
 /**
- * Notifies the listeners of all instances, each payload by itself, in one transaction. Whoever notifies holds a lock of
- * the whole server until its transaction has ended, so that these come one after the other; they write
- * nothing, and so wait for no disk meanwhile.
+ * Notifies the listeners of all instances, each payload by itself, in one transaction. NOTIFY holds
+ * a lock of the whole server until its transaction has ended, so that these transactions come one
+ * after the other. They write nothing, and so wait for no disk meanwhile.
  */
 export async function notifyChanges(
   client: ClientBase | Pool,

@@ -11,20 +11,20 @@ import type { TupleRow } from '../reads/select-tuples.ts';
 /** A part of an import that has arrived. */
 export type ImportPart = { readonly rowCount: number; readonly digest: Buffer };
 
-/** Where an import stands. */
+/** State of an import. */
 export type ImportState = {
   readonly importNo: string;
   /** Rows of the whole; null: its stream has not ended yet. */
   readonly total: number | null;
   readonly applied: number;
   readonly written: number;
-  /** Of the last write; null: there was none. */
+  /** Position of the last write; null: there was none. */
   readonly position: { readonly epoch: number; readonly revision: number } | null;
   /** In order. */
   readonly parts: readonly ImportPart[];
 };
 
-/** What a commit of an import is stored with. */
+/** Values that are stored with a commit of an import. */
 export type ImportCommit = {
   readonly forkId: string;
   readonly commitId: string;
@@ -119,7 +119,7 @@ export async function endImportStream(
   return rowCount === 1;
 }
 
-/** What a chunk did. */
+/** Result of a chunk. */
 export type AppliedChunk = {
   readonly epoch: number;
   /** Reached before, where nothing was written. */
@@ -180,7 +180,7 @@ export async function applyImportChunk(
   };
 }
 
-/** Where a shard stands, and whether it holds no tuple. */
+/** Head revision of a shard, and whether it holds no tuple. */
 export type EmptyLook = {
   readonly epoch: number;
   readonly revision: number;
@@ -247,15 +247,15 @@ export async function isWaitedFor(client: ClientBase): Promise<boolean> {
   return rows[0]?.waited === true;
 }
 
-/** What an import into an empty shard ends with. */
+/** Arguments of the last step of an import into an empty shard. */
 export type WholeImport = {
   readonly importNo: string;
   readonly attempt: string;
-  /** As of which the rows were looked at. */
+  /** Version of the rules against which the rows were checked. */
   readonly rules: number;
   readonly total: number;
   readonly written: number;
-  /** Of the shard when it was found empty. */
+  /** Epoch of the shard when it was found empty. */
   readonly epoch: number;
   /** That the rows carry: two above the one at which the shard was found empty. */
   readonly revision: number;
@@ -321,7 +321,7 @@ export async function selectStaged(
   }));
 }
 
-/** The rows after `from` up to `to` as they stand in a change, for records of what was imported. */
+/** The rows after `from` up to `to` in the form of a change, for records of what was imported. */
 export async function selectImportedChanges(
   pool: Pool,
   importNo: string,

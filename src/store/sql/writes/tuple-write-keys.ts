@@ -3,13 +3,13 @@ import type { ShardKey } from '../../../model/relation-tuple.ts';
 
 /** A write that named a key. */
 export type KeyedWrite = {
-  /** Of what was asked for. */
+  /** Digest of the request. */
   readonly digest: Buffer;
   readonly epoch: number;
   readonly revision: number;
 };
 
-/** Where a shard stands, which the caller's transaction has locked, and the write of this key. */
+/** Position of a shard that the caller's transaction has locked, and the write of this key. */
 export type GuardedShard = {
   readonly epoch: number;
   readonly revision: number;

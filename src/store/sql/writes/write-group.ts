@@ -50,7 +50,7 @@ export type WriteGroupRow = {
 /**
  * Applies a group of writes as `instanceId` (null: none is registered at all). Outside of a transaction
  * it commits by itself: one round trip. Errors: `isFenced` where it is not registered, `projectsWithOtherRules`
- * where the tuples were looked at by rules that are over: nothing was applied.
+ * where the tuples were checked against outdated rules: nothing was applied.
  * With `modeValues` a request may be refused by what is stored, alone of its group: `refused_at`.
  * `timeoutMs` bounds the wait for the answer; afterwards the connection is useless.
  */
