@@ -50,14 +50,14 @@ export function createFsckRuns(workers: Pick<WorkerPool, 'checkIndexes'>, log: E
   };
 }
 
-/** What calls are answered from. */
+/** Parts that answer calls. */
 export type CallParts = {
   readonly workers: WorkerPool;
   readonly services: Services;
 } & Pick<CallOptions, 'credentials'> &
   Pick<ReadAccounting, 'ledger'>;
 
-/** What answers calls, over a database, workers and services. */
+/** Makes the handlers of calls over a database, workers and services. */
 export function createCalls(
   config: Config,
   log: EventLog,

@@ -13,9 +13,12 @@ import type { Metrics } from './metrics/metrics.ts';
 
 export type LiveCredentialsOptions = {
   readonly config: Config;
-  /** Names the files of secrets that stand in some. */
+  /** Variables that name the files of some secrets. */
   readonly env: Environment;
-  /** Of fingerprints: the same on every instance of the deployment, and unknown to who reads metrics. */
+  /**
+   * Key of fingerprints: the same on every instance of the deployment, and unknown to readers of
+   * metrics.
+   */
   readonly fingerprintKey: Uint8Array;
   readonly metrics: Pick<Metrics, 'callers' | 'credentialInfo' | 'credentialFileFailing'>;
   readonly log: EventLog;
@@ -29,9 +32,9 @@ const NAMES = {
 } as const;
 
 /**
- * What callers must know, from the settings and, once started, from the files that these name. A file that cannot
- * be used changes nothing. Whether there is authentication at all is decided at the start: neither file
- * can end it.
+ * Credentials of callers, from the settings and, once started, from the files that these name. A
+ * file that cannot be used changes nothing. Whether there is authentication at all is decided at
+ * the start: no file can end it.
  */
 export class LiveCredentials {
   readonly credentials: Credentials;
@@ -66,7 +69,7 @@ export class LiveCredentials {
   }
 }
 
-/** Errors: CONFIG_INVALID naming the place in the document of callers. */
+/** Errors: CONFIG_INVALID naming the position in the document of callers. */
 function createCallers({ config, metrics, log }: LiveCredentialsOptions): Callers {
   return new Callers({
     tokens: config.serviceAuthTokens,

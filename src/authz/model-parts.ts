@@ -43,7 +43,7 @@ function createQueryFile(config: Config, log: EventLog): QueryFile | undefined {
   });
 }
 
-/** What the methods of ModelService work with. */
+/** Parts of the methods of ModelService. */
 export function modelOptions(
   config: Config,
   parts: {

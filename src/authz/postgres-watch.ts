@@ -4,7 +4,7 @@ import type { WorkerPool } from '../workers/pool/worker-pool.ts';
 import type { Database } from './database/database.ts';
 import type { Services } from './services.ts';
 
-/** Follows the membership: readiness, and what must be forgotten or looked at again. */
+/** Follows the membership: readiness, and the caches that must be cleared or read again. */
 export class PostgresWatch {
   readonly #readiness: Readiness;
   #membership: Membership | undefined;
@@ -42,7 +42,7 @@ export class PostgresWatch {
         services.namedVersions.forgetAll();
       },
       onChange: () => {
-        // What was notified in between is lost.
+        // Notifications of the time in between are lost.
         if (membership.isConnected && !this.#wasConnected) workers.hint(null, 0);
         this.#wasConnected = membership.isConnected;
         this.update();

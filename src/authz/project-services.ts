@@ -35,7 +35,7 @@ export type ProjectServices = {
   /** The text of a model version that this instance distributed, while it is remembered. */
   modelOf(projectId: string, modelVersion: number): string | undefined;
   readonly activations: ActivationJob;
-  /** What versions and audit records call whoever knows an operator secret. */
+  /** Name of an operator secret's holder, for versions and audit records. */
   readonly operatorName: (secret: string) => string;
 };
 

@@ -4,7 +4,7 @@ import type { Clock } from '../shared/time/clock.ts';
 import { createRefusalLog } from './logs/refusal-log.ts';
 import type { WorkersOptions } from './workers/workers.ts';
 
-/** What becomes of what workers report the reads of projects. */
+/** Handlers of the counts that workers report for the reads of projects. */
 export type ReadAccounting = Required<Pick<WorkersOptions, 'onBudgetRefused' | 'onProjects'>> & {
   readonly ledger: ReadLedger;
 };

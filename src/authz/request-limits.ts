@@ -16,8 +16,8 @@ const QUERIES = 'gatehouse.v1';
 const CONTRACT = 'workspace.v1';
 
 /**
- * What requests may hold, where decoding says so before the handlers do: each list that has a limit, with the error of that limit. All
- * others have the bounds of `decode-limits.ts`.
+ * Limits of requests that decoding checks before the handlers do: each list that has a limit, with
+ * its error. All others have the bounds of `decode-limits.ts`.
  */
 export function requestLimits(config: {
   readonly maxBatchItems: number;

@@ -16,7 +16,10 @@ type FigureSources = {
   readonly feed: ChangeFeed;
 };
 
-/** Shows what is looked up with each scrape; a part that fails does not keep the others. */
+/**
+ * Shows the figures that each scrape reads; a part that fails does not keep the others from being
+ * shown.
+ */
 export function showFigures(parts: FigureSources, metrics: Metrics, time: DatabaseTime): void {
   const { database, services, readiness, live, workers, feed } = parts;
   metrics.onCollect(() => collect(metrics, database, services, readiness, time));

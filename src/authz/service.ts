@@ -36,14 +36,14 @@ import { RecentShards } from './workers/recent-shards.ts';
 import { warmUp } from './workers/warm-up.ts';
 import { createWorkers } from './workers/workers.ts';
 
-/** How often the state of Postgres and the workers is looked at. */
+/** How often the state of PostgreSQL and the workers is polled. */
 const WATCH_MS = 250;
 /** Shards that a start loads at once for each worker; it can load one more for whoever asks. */
 const WARM_UP_PLACES = 2;
 
 export type ServiceOptions = {
   readonly config: Config;
-  /** What `config` came from: names the files of secrets that are followed. */
+  /** The environment that `config` came from: names the files of secrets that are followed. */
   readonly env: Environment;
   readonly logger: Logger;
   readonly version: string;
@@ -239,7 +239,7 @@ function hasCallers({ serviceAuthTokens, callers }: Config): boolean {
   return serviceAuthTokens.length > 0 || callers !== undefined;
 }
 
-/** What a supervisor has passed on. */
+/** Sockets that a supervisor has passed on. */
 function heldSockets({ listenFds, metricsListenFd }: Config): GatewayOptions['held'] {
   if (listenFds.length === 0 || metricsListenFd === undefined) return undefined;
   return { rpc: listenFds.map(Number), metrics: metricsListenFd };
@@ -268,7 +268,7 @@ async function warmParts(
   recent.start(database.pool, loops.loop('recent_shards'));
 }
 
-/** Never rejects: who awaits the opening itself is notified of its failure. */
+/** Never rejects: the caller that awaits the opening itself gets its error. */
 function targetOf(opening: Promise<Database>): Promise<Database['target']> {
   return new Promise((resolve) => {
     opening.then(

@@ -29,7 +29,7 @@ import { MeasuredWriter } from './metrics/measured-writer.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { createProjectServices, type ProjectServices } from './project-services.ts';
 
-/** Who follows changes, and what notifies them. */
+/** Followers of changes, and the hub that wakes them. */
 type Watch = {
   /** Notified of changes, for those who follow them. */
   readonly hub: WatchHub;
@@ -57,7 +57,7 @@ function hintsTo(others: ChangeHints, hub: WatchHub): ChangeHints {
 
 const READ_TUPLES_MAX = 10_000;
 const EXPORT_GRANTS_MAX = 100_000;
-/** As many as a change row and a worker's step hold well. */
+/** The most that a change row and a step of a worker hold well. */
 const DELETES_PER_REVISION_MAX = 2_000;
 const HEAD_REVISIONS_MAX = 200_000;
 const HEAD_REVISIONS_MIN = 10_000;
@@ -89,9 +89,9 @@ export type Services = Management &
     readonly purge: ExpiredTuplePurge;
     /** Stores of OpenFGA's API. */
     readonly openFgaStores: OpenFgaStores;
-    /** What tuples of projects must fit. */
+    /** Rules that tuples of projects must fit. */
     readonly rules: WriteRules;
-    /** For what one instance at a time does. */
+    /** Lock of work that one instance at a time does. */
     readonly shared: SharedWork;
     /** Whether no other instance can have written meanwhile. */
     isAlone(): boolean;

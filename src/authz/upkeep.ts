@@ -7,7 +7,7 @@ import type { Services } from './services.ts';
 
 const UPKEEP_MS = 60_000;
 const CHANGES_PER_SHARD_MAX = 100_000;
-/** Writers that lost their connection look for their commit among changes of this age. */
+/** Writers that lost their connection search for their commit among changes of this age. */
 const CHANGE_AGE_MIN_MS = 60_000;
 
 /** Starts the upkeep of the database: of the change log, expired tuples, bulk operations and activations of models. */

@@ -19,7 +19,7 @@ export const WORKER_CONNECTIONS = 4;
 /** Outside of pools: the membership, LISTEN, the work for all instances, and the read index. */
 const SINGLE_CONNECTIONS = 3 + INDEX_CONNECTIONS;
 const EMBEDDED_CONNECTIONS_MIN = 100;
-/** For psql, pg_dump and what else looks in. */
+/** Spare connections for psql, pg_dump and other visitors. */
 const EMBEDDED_CONNECTIONS_SPARE = 20;
 const START_PATIENCE_MS = 30_000;
 
@@ -30,9 +30,9 @@ export interface Database {
   readonly pool: Pool;
   readonly membership: Membership;
   readonly history: DeploymentWatch;
-  /** What the server has refused lately, to be notified of what fails. */
+  /** The recent refusals of the server; statements that fail are added to it. */
   readonly refusals: StoreRefusals;
-  /** Closes the pool, gives the registration back, and stops an embedded server. Idempotent. */
+  /** Closes the pool, releases the registration, and stops an embedded server. Idempotent. */
   stop(): Promise<void>;
 }
 
@@ -44,7 +44,7 @@ export function connectionsOf({
   return pgPoolSize + workers * WORKER_CONNECTIONS + SINGLE_CONNECTIONS;
 }
 
-/** What the embedded server must grant for so many connections of instances. */
+/** Connections that the embedded server must grant for so many of instances. */
 export function embeddedConnectionsFor(needed: number): number {
   return Math.max(EMBEDDED_CONNECTIONS_MIN, needed + EMBEDDED_CONNECTIONS_SPARE);
 }

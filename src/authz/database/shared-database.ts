@@ -15,8 +15,8 @@ export type SharedDatabase = {
 };
 
 /**
- * DATABASE_URL as it is, else an embedded server, whose address stands in a file that only this user may
- * read; it grants `needed` connections. Errors: STORE_UNAVAILABLE when the server cannot start.
+ * DATABASE_URL as it is, else an embedded server, whose address is in a file that only this user
+ * may read; it grants `needed` connections. Errors: STORE_UNAVAILABLE when the server cannot start.
  */
 export async function shareDatabase(
   config: Config,

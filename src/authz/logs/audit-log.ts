@@ -7,7 +7,7 @@ export type TupleAuditRecord = {
   readonly operation: 'insert' | 'delete';
   readonly project_id: string;
   readonly tenant_id: string;
-  /** The shard's write sequence, and the place of the change within that write (from 0). */
+  /** The shard's write sequence, and the position of the change within that write (from 0). */
   readonly seq: number;
   readonly ordinal: number;
   readonly namespace: string;
@@ -30,18 +30,18 @@ export type AdminAuditRecord = {
   readonly kind: 'admin_action';
   readonly operation: AdminAudit['operation'];
   readonly project_id: string;
-  /** Whose operator secret the call carried, as versions of models say it. */
+  /** Name of the operator secret that the call carried, in the form that versions of models use. */
   readonly by: string;
   readonly caller?: string;
   readonly rpc: string;
   readonly request_id: string;
   readonly at: string;
-  /** Of the version of the model that was written; absent where none was. */
+  /** Version of the model that was written; absent where none was. */
   readonly model_version?: number;
   readonly model_sha256?: string;
   /** Whether it decides from now on, or is on its way. */
   readonly model_state?: WrittenModel['state'];
-  /** Stored tuples that do not fit it, where they were looked at. */
+  /** Stored tuples that do not fit it, where they were examined. */
   readonly tuples_refused?: number;
   /** Namespaces of these that the model in force before declared, and this one does not; absent: none. */
   readonly dropped_namespaces?: readonly string[];

@@ -9,8 +9,9 @@ const SECOND_MS = 1_000;
 type Quiet = { untilMs: number; suppressed: number };
 
 /**
- * Keeps a kind of log lines rare: the first of a key at once, then one at most each `intervalMs`. Answers how many of the key
- * were suppressed since its last line, or undefined where this one is to be. `more`: others of which nobody reported. O(1).
+ * Keeps a kind of log lines rare: the first of a key at once, then one at most each `intervalMs`.
+ * Returns the number of lines of the key that were suppressed since its last one, or undefined
+ * where this one is suppressed. `more`: further lines that were not passed here. O(1).
  */
 export function createLinePace(
   clock: Pick<Clock, 'monotonicMs'>,

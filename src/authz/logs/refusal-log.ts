@@ -9,8 +9,8 @@ import { createLinePace } from './line-pace.ts';
 const REFUSAL_INTERVAL_MS = 1_000;
 
 /**
- * Logs evaluations that ran out of their budget: which project asked what, and who. The first of a project at once,
- * then a line a second at most, which says how many came without one since. O(1).
+ * Logs evaluations that exceeded their budget, with project, request and caller. The first of a
+ * project at once, then at most one line a second, which counts the suppressed ones. O(1).
  */
 export function createRefusalLog(
   log: EventLog,

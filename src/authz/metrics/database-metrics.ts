@@ -45,7 +45,7 @@ export function createDatabaseMetrics(store: MetricStore) {
   };
 }
 
-/** What came by the change feed, and what was sent by it. */
+/** Metrics of what the change feed received and sent. */
 function feedMetrics(store: MetricStore) {
   const reconnects = store.counter({
     name: 'gatehouse_feed_reconnects_total',
@@ -85,7 +85,7 @@ function feedMetrics(store: MetricStore) {
       connected.set(isConnected ? 1 : 0);
       if (!isConnected) reconnects.inc();
     },
-    /** What feed and notifier have counted. */
+    /** Shows the counts of feed and notifier. */
     show: (feed: Readonly<FeedCounts>, notifier: NotifierCounts): void => {
       const totals = { ...feed, ...notifier };
       for (const [name, cell] of entriesOf(cells)) cell.raiseTo(totals[name]);
@@ -122,7 +122,7 @@ function clockMetrics(store: MetricStore) {
   };
 }
 
-/** What the registration of this process looks like, and what PostgreSQL refuses it. */
+/** Metrics of this process's registration, and of the refusals of PostgreSQL. */
 function membershipMetrics(store: MetricStore) {
   const gauge = (name: string, help: string) => store.gauge({ name, help });
   const counter = (name: string, help: string) => store.counters({ name, help }).cell({});

@@ -5,7 +5,7 @@ export type DecisionOutcome = (typeof OUTCOMES)[number];
 
 /** Distinct (namespace, relation) pairs with series of their own; further ones count as `other`. */
 export const DECISION_PAIRS_MAX = 200;
-/** Label of what lies outside the project's model or beyond the pairs above. */
+/** Label of pairs outside the project's model or beyond the pairs above. */
 export const OTHER = 'other';
 
 type PairCounters = Readonly<Record<DecisionOutcome, HotCounter>>;

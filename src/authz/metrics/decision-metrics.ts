@@ -37,7 +37,7 @@ const CONNECT_CODES = [
   'unauthenticated',
 ] as const;
 
-/** 50 µs to 10 s: a decision from memory lies at the low end, one that waits for a load at the high. */
+/** 50 µs to 10 s: a decision from memory is at the low end, one that waits for a load at the high. */
 export const DURATION_BOUNDS_SECONDS = [
   0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5,
   5, 10,
@@ -157,14 +157,14 @@ export function createCallMetrics(store: MetricStore) {
       'Questions remembered to preview models with.',
     ),
     recordedBytes: gauge('gatehouse_recorded_questions_bytes', 'What remembered questions take.'),
-    /** What has become of queries for the file, since the start. */
+    /** Shows how many queries for the file were written and dropped since the start. */
     showQueryFile: (counts: { readonly written: number; readonly dropped: number }): void => {
       for (const [outcome, cell] of entriesOf(inFile)) cell.raiseTo(counts[outcome]);
     },
   };
 }
 
-/** Where stages are measured: on the gateway's thread, and in memory shared with each worker, by slot. */
+/** Times of stages: on the gateway's thread, and in memory shared with each worker, by slot. */
 export type MeasuredStages = ReturnType<typeof measureStages>;
 
 /** Begins to measure stages, and adds their series to `store`. Only where that was asked for. */
@@ -230,7 +230,7 @@ export function createCallerMetrics(store: MetricStore) {
       help: '1 while the keys of an issuer of JWTs cannot be fetched and those that were still count, else 0.',
       labelNames: ['issuer'],
     }),
-    /** What was counted; no caller ever leaves it. */
+    /** Shows the counts of calls; no caller ever leaves them. */
     show: (counts: ReadonlyMap<string, CallCounts>): void => {
       counted = counts;
     },

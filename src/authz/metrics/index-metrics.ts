@@ -5,7 +5,7 @@ import type { ReadIndexMetrics } from '../../services/reads/read-index.ts';
 import { entriesOf, recordOf } from '../../shared/record.ts';
 import type { LocalReplicaFigures } from '../../workers/pool/local-replicas.ts';
 
-/** 100 µs to 2.5 s: a query that finds nothing new lies at the low end. */
+/** 100 µs to 2.5 s: a query that finds nothing new is at the low end. */
 const DURATION_BOUNDS_SECONDS = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5,
 ];
@@ -16,7 +16,7 @@ export function createIndexMetrics(store: MetricStore) {
   return {
     /** Adds what a worker counted, and replaces its standing figures. */
     addIndexes: workerIndexes(store),
-    /** What the indexes of all workers may take. */
+    /** Memory that the indexes of all workers may take. */
     indexLimit: store.gauge({
       name: 'gatehouse_index_limit_bytes',
       help: 'What all indexes together may take.',
@@ -35,7 +35,7 @@ export function createIndexMetrics(store: MetricStore) {
   };
 }
 
-/** Figures of the workers, all together: a label by worker would say nothing about the service. */
+/** Figures of all workers together: a label by worker would not describe the service. */
 function workerIndexes(store: MetricStore): (slot: number, stats: WorkerStats) => void {
   const gauge = (name: string, help: string) => store.gauge({ name, help });
   const counter = (name: string, help: string) => store.counter({ name, help });
@@ -91,7 +91,7 @@ function workerIndexes(store: MetricStore): (slot: number, stats: WorkerStats) =
   };
 }
 
-/** What is shown of the replicas on the gateway's thread. */
+/** Metrics of the replicas on the gateway's thread. */
 function threadReplicaMetrics(store: MetricStore) {
   const shards = store.gauge({
     name: 'gatehouse_thread_shards',
@@ -116,7 +116,7 @@ function threadReplicaMetrics(store: MetricStore) {
   };
 }
 
-/** What is counted of the read index. */
+/** Metrics of the read index. */
 function readIndexMetrics(store: MetricStore) {
   const counter = (name: string, help: string) => store.counters({ name, help }).cell({});
   const queries = store.counters({
@@ -171,7 +171,7 @@ function readIndexMetrics(store: MetricStore) {
   };
 }
 
-/** What becomes of projects' models. */
+/** Metrics of activations of projects' models. */
 function modelMetrics(store: MetricStore) {
   const counter = (name: string, help: string) => store.counters({ name, help }).cell({});
   const scanned = counter(

@@ -47,7 +47,7 @@ export function createMetrics(build: BuildLabels, projectsMax?: number) {
       addIndexes(slot, stats);
       projects.add(stats.projects);
     },
-    /** For families that are there only at times. */
+    /** Store of families that exist only at times. */
     store,
     /** The text of /metrics. Send it as METRICS_CONTENT_TYPE. */
     render: (): Promise<string> => store.render(),

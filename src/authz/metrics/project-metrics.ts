@@ -63,7 +63,7 @@ export function createProjectMetrics(store: MetricStore, clock: Clock, namesMax 
       }),
   );
   return {
-    /** Takes what a worker counted. Not hot: workers report four times a second. */
+    /** Adds the counts of a worker. Not hot: workers report four times a second. */
     add(all: readonly ProjectFigures[]): void {
       for (const figures of all) {
         const { projectId, budget } = figures;

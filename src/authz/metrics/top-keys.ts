@@ -1,19 +1,20 @@
 import type { Clock } from '../../shared/time/clock.ts';
 
-/** Keys beside the named ones whose amounts are followed; further ones wait until places are free. */
+/** Keys beside the named ones whose amounts are followed; further ones wait until entries are free. */
 const FOLLOWED_MAX = 1_000;
 /** How often amounts are halved, and the weakest named key may be replaced. */
 const PERIOD_MS = 60_000;
-/** So many times the amount of the weakest named key another one must have to take its place. */
+/** Multiple of the weakest named key's amount that another key needs to replace it. */
 const LEAD = 2;
 
-/** The key that stands for all that have no name of their own. */
+/** The key that represents all without a name of their own. */
 export const OTHER_KEY = 'other';
 
 /**
- * Which keys have series of their own: the `namesMax` with the largest amounts lately, an amount of an hour ago weighing
- * next to nothing. As long as there is room every key gets a name at once; afterwards names change hands
- * at most once a minute each, and only where another key leads clearly, so that series do not come and go with the noise.
+ * Keys with series of their own: the `namesMax` with the largest amounts lately; an amount of an
+ * hour ago hardly counts. While names are free every key gets one at once. Afterwards a name
+ * changes its key at most once a minute, and only where another key leads clearly, so that series
+ * do not come and go with the noise.
  */
 export class TopKeys {
   readonly #namesMax: number;
@@ -41,7 +42,7 @@ export class TopKeys {
     return this.#named.has(key) ? key : OTHER_KEY;
   }
 
-  /** Those that have a name now, in no order. */
+  /** Keys that have a name now, in no order. */
   names(): readonly string[] {
     return [...this.#named];
   }
@@ -62,7 +63,7 @@ export class TopKeys {
       this.#named.delete(weakest);
       this.#named.add(strongest);
     }
-    // The half that had least makes room for keys that were not followed.
+    // The smaller half is dropped, so that keys that were not followed can be.
     for (const key of others.slice(FOLLOWED_MAX / 2)) {
       if (!this.#named.has(key)) this.#amounts.delete(key);
     }

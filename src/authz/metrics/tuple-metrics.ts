@@ -60,7 +60,7 @@ function bulkMetrics(store: MetricStore): BulkMetrics {
   };
 }
 
-/** Those who follow changes. */
+/** Metrics of the followers of changes. */
 function watchMetrics(store: MetricStore): WatchMetrics {
   const streams = store.gauge({
     name: 'gatehouse_watch_streams',

@@ -11,7 +11,7 @@ import { SupervisedProcess } from './supervised-process.ts';
 export type SupervisorOptions = {
   /** Processes. */
   readonly count: number;
-  /** Of one of them. */
+  /** Settings of one of them. */
   readonly config: Config;
   /** Settings that all of them have beside the environment of this process. */
   readonly env: Readonly<Record<string, string>>;
@@ -34,8 +34,9 @@ type InstancePlace = {
 };
 
 /**
- * Several instances on one machine and port: holds the listening sockets and, without DATABASE_URL, PostgreSQL;
- * starts one process for each place, again when it ends, and replaces them one by one on demand.
+ * Several instances on one machine and port: holds the listening sockets and, without DATABASE_URL,
+ * PostgreSQL; starts one process for each slot, again when it ends, and replaces them one by one on
+ * demand.
  */
 export class InstanceSupervisor {
   readonly #options: SupervisorOptions;
@@ -168,7 +169,7 @@ export class InstanceSupervisor {
     return { process, startedMs: performance.now() };
   }
 
-  /** Starts the process of a place again when it ends without having been asked to. */
+  /** Starts the process of a slot again when it ends without a request to stop. */
   #watch(place: InstancePlace): void {
     const { process, startedMs } = place;
     void process.ended.then(async (how) => {

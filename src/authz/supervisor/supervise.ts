@@ -27,8 +27,8 @@ export function instancesOf(args: readonly string[]): number | undefined {
 }
 
 /**
- * What each of `count` instances is reported beside the environment: its share of the processors and of the
- * memory, where nothing else is set.
+ * Settings that each of `count` instances gets beside the environment: its share of the processors
+ * and of the memory, where nothing else is set.
  */
 export function shareOf(
   count: number,
@@ -45,7 +45,7 @@ export function shareOf(
     const bytes = Math.floor(memoryBytes / 2 / count);
     share['GATEWAY_INDEX_BYTES'] = String(Math.max(bytes, 16 * 1024 * 1024));
   }
-  // So that their connections are looked at together, at the start of each.
+  // The start of each instance then checks the connections of all together.
   if ((env['GATEWAY_INSTANCES'] ?? '') === '') share['GATEWAY_INSTANCES'] = String(count);
   return share;
 }

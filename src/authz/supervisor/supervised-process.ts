@@ -2,11 +2,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 const MAIN = fileURLToPath(new URL('../../main.ts', import.meta.url));
-/** Of standard input, output and error and the channel to the supervisor. */
+/** First descriptor after standard input, output and error and the channel to the supervisor. */
 const FIRST_FD = 4;
 
 export type ProcessOptions = {
-  /** For people: `process` of its log lines. */
+  /** Name for people: `process` of its log lines. */
   readonly name: string;
   /** Settings beside those of this process; '' unsets one. */
   readonly env: Readonly<Record<string, string>>;
@@ -48,7 +48,7 @@ export class SupervisedProcess {
       this.#child.once('message', () => resolve());
       void this.ended.then((how) => reject(new Error(`instance ${name} ended with ${how}`)));
     });
-    this.ready.catch(() => undefined); // whoever waits for it is reported
+    this.ready.catch(() => undefined); // the caller that waits for it gets the error
   }
 
   get pid(): number {

@@ -28,7 +28,10 @@ export function threadIndexShare({
   return Math.min(threadIndexBytes, Math.floor(spareBytes * THREAD_SHARE));
 }
 
-/** An instance with more for its indexes has room for what V8 leaves uncollected by itself. */
+/**
+ * An instance with more for its indexes has memory for the garbage that V8 leaves uncollected by
+ * itself.
+ */
 const SMALL_INDEX_BYTES = 512 * 1024 * 1024;
 const GROWING_PERCENT = 25;
 

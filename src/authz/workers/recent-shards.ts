@@ -4,12 +4,12 @@ import type { RecentShard } from '../../protocol/messages.ts';
 import { type LoopReport, reportedRun } from '../../shared/loop-report.ts';
 import { writeRecentShards } from '../../store/sql/reads/recent-shards.ts';
 
-/** As many of one instance; a row of them is about 50 kB. */
+/** Shards of one instance at most; a row of them is about 50 kB. */
 const SHARDS_MAX = 1_000;
 const WRITE_MS = 15_000;
-/** One that takes long to load is written down so soon after it was reported first. */
+/** Delay of the write after a shard that takes long to load was first reported. */
 const SOON_MS = 500;
-/** Of its index, in bytes: some 20,000 tuples. Less is loaded before anybody notices. */
+/** Size of an index, in bytes: some 20,000 tuples. Smaller ones load before a caller notices. */
 const LARGE_BYTES = 1024 * 1024;
 
 /**
@@ -26,7 +26,7 @@ export class RecentShards {
   #writtenLarge: ReadonlySet<string> = new Set();
   #soon: NodeJS.Timeout | undefined;
 
-  /** What a worker reports, the latest first. */
+  /** Takes the shards that a worker reports, the latest first. */
   report(slot: number, shards: readonly RecentShard[]): void {
     this.#bySlot.set(slot, shards);
     const isNew = (shard: RecentShard): boolean =>

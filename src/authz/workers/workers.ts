@@ -33,10 +33,10 @@ export type WorkersOptions = {
   readonly onRecentShards?: ((slot: number, shards: readonly RecentShard[]) => void) | undefined;
   /** Some evaluations that ran out of their budget, and who asked. */
   readonly onBudgetRefused?: WorkerPoolOptions['onBudgetRefused'];
-  /** What workers counted of single projects. */
+  /** Callback for the counts of single projects. */
   readonly onProjects?: ((figures: WorkerStats['projects']) => void) | undefined;
   readonly time: DatabaseTime;
-  /** Where each worker says which shards it holds. */
+  /** Memory in which each worker lists the shards that it holds. */
   readonly held?: HeldBySlots | undefined;
   /** Absent where stages are not measured. */
   readonly stages?: MeasuredStages | undefined;
