@@ -9,7 +9,7 @@ const LOG_INTERVAL_MS = 60_000;
 
 export type BackgroundLoopsOptions = {
   readonly log: EventLog;
-  /** What a line says of an error, SQLSTATE among it. */
+  /** Fields of a log line about an error, SQLSTATE among them. */
   readonly describe: (error: unknown) => Readonly<Record<string, unknown>>;
   readonly monotonicMs: () => number;
 };

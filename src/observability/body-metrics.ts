@@ -1,7 +1,7 @@
 import type { Counter } from 'prom-client';
 import type { MetricStore } from './metric-store.ts';
 
-/** What is notified of the memory of request bodies. */
+/** Metrics of the memory of request bodies. */
 export type BodyFigures = {
   readonly bytesMax: number;
   readonly heldBytes: number;
@@ -9,7 +9,10 @@ export type BodyFigures = {
   readonly counts: Readonly<Record<'refused' | 'cut', Readonly<Record<string, number>>>>;
 };
 
-/** Shows in the metrics of a service, whose names begin with `prefix`, what its request bodies hold and how many found no room. */
+/**
+ * Registers metrics of a service, whose names begin with `prefix`: the memory of its request
+ * bodies, and how many did not fit.
+ */
 export function registerBodyMetrics(
   store: MetricStore,
   prefix: string,

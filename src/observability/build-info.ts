@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import type { MetricStore } from './metric-store.ts';
 
-/** What a process was built from. */
+/** Build of a process. */
 export type BuildLabels = {
   /** The product's own. */
   readonly version: string;
-  /** Of the source; `unknown` where nobody said. */
+  /** Commit of the source; `unknown` where it was not given. */
   readonly commit: string;
 };
 

@@ -32,7 +32,10 @@ export class CredentialReport {
   readonly #fingerprintOf: (secrets: readonly string[]) => string;
   #shown: string | undefined;
 
-  /** `credential` is what the label says; `fingerprintOf` gives what may be shown of secrets. */
+  /**
+   * `credential` is the value of the label; `fingerprintOf` returns the part of secrets that may be
+   * shown.
+   */
   constructor(
     metrics: CredentialMetrics,
     log: EventLog,
@@ -45,7 +48,7 @@ export class CredentialReport {
     this.#fingerprintOf = fingerprintOf;
   }
 
-  /** What is in force from the start; nothing, where the list is empty. */
+  /** Records the secrets in force from the start; nothing, where the list is empty. */
   began(secrets: readonly string[]): void {
     const credential = this.#credential;
     this.#metrics.credentialFileFailing.set({ credential }, 0);

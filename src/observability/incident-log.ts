@@ -8,7 +8,7 @@ type IncidentKind = { quietUntilMs: number; suppressed: number };
 
 /**
  * Logs incidents that clients can cause at will (connections refused, sessions broken): the first of a
- * kind at once, then at most one line a second, which says how many were left out. Kinds are few and
+ * kind at once, then at most one line a second, which counts those left out. Kinds are few and
  * fixed. O(1).
  */
 export function createIncidentLog(

@@ -55,7 +55,7 @@ function writeToTerminal(text: string): void {
   }
 }
 
-/** Where people of this machine find a service that listens on `host`. */
+/** URL at which people of this machine reach a service that listens on `host`. */
 export function localUrl(host: string, port: number): string {
   const name = ['0.0.0.0', '::', 'localhost'].includes(host.toLowerCase()) ? '127.0.0.1' : host;
   return `http://${name.includes(':') ? `[${name}]` : name}:${port}`;

@@ -1,16 +1,16 @@
 import { Counter, Gauge, Registry, type Metric } from 'prom-client';
 
 /**
- * What a process counts, in prom-client's registry, which makes the text of a scrape. What changes
- * seldom is prom-client's own Counter or Gauge. What is counted with every decision is a cell of
- * ours, a plain number that the registry reads through `get`: a labelled observation costs about
- * 470 ns in prom-client 15.1.3, which hashes labels each time, and less than 20 ns here (2-core x64
- * container, Node 22.23).
+ * Counts of a process, in prom-client's registry, which makes the text of a scrape. Values that
+ * change seldom are prom-client's own Counter or Gauge. A value that is counted with every decision
+ * is a cell of ours, a plain number that the registry reads through `get`. A labelled observation
+ * costs about 470 ns in prom-client 15.1.3, which hashes labels each time, and less than 20 ns here
+ * (2-core x64 container, Node 22.23).
  */
 
 /**
- * Goes into the Content-Type header exactly as it stands; prom-client's own adds a charset.
- * Format: https://prometheus.io/docs/instrumenting/exposition_formats/ (text, version 0.0.4).
+ * Value of the Content-Type header, without change; prom-client's own adds a charset. Format:
+ * https://prometheus.io/docs/instrumenting/exposition_formats/ (text, version 0.0.4).
  */
 export const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4';
 
@@ -167,7 +167,10 @@ export class MetricStore {
     );
   }
 
-  /** Runs before each scrape, to fetch figures that nobody pushes. It may throw: the scrape stands. */
+  /**
+   * Runs before each scrape, to fetch figures that no other code updates. It may throw: the scrape
+   * goes on.
+   */
   onCollect(collector: () => void): void {
     this.#collectors.push(collector);
   }
@@ -178,7 +181,7 @@ export class MetricStore {
       try {
         collector();
       } catch {
-        // The boundary of a scrape: counted, so that the failure shows where scrapers look.
+        // The boundary of a scrape: counted, so that the failure shows in the scrape itself.
         this.#scrapeErrors.inc();
       }
     }
