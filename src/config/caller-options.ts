@@ -7,7 +7,7 @@ import {
   type OptionTable,
 } from './option.ts';
 
-/** Who may call, and by which names. */
+/** Settings of the callers and their names. */
 export const CALLER_OPTIONS = {
   serviceAuthTokens: secretListOption({
     env: 'GATEWAY_SERVICE_AUTH_TOKENS',

@@ -1,6 +1,6 @@
 /*
- * Options that several services have: what they accept is said once, each service adds its name and
- * what the setting means there.
+ * Options that several services share: the accepted values are defined once, each service adds its
+ * name and the meaning of the setting there.
  */
 import {
   booleanOption,
@@ -14,11 +14,11 @@ import {
 } from './option.ts';
 
 const PORT_RANGE = { min: 0, max: 65_535 };
-/** Of a file or folder. */
+/** Pattern of the path of a file or folder. */
 export const PATH = { pattern: /^[^\0]+$/, rule: 'a path' };
-/** Of text that goes into a header or a metric's label as it is. */
+/** Pattern of text that goes unchanged into a header or a metric's label. */
 export const PRINTABLE = { pattern: /^[\x21-\x7e]+$/, rule: 'printable ASCII without spaces' };
-/** Of an address to listen on. */
+/** Pattern of an address to listen on. */
 export const ADDRESS = { pattern: /^[A-Za-z0-9.:_-]{1,255}$/, rule: 'an IP address or host name' };
 
 /** A port to listen on; 0 takes a free one. */
@@ -44,7 +44,7 @@ export function optionalPortOption(env: string, description: string): Option<num
   return optionalIntegerOption({ env, description, ...PORT_RANGE });
 }
 
-/** What listeners bind to: this machine alone until it is set, whatever credentials there are. */
+/** Address that listeners bind to: this machine alone until it is set, whatever credentials there are. */
 export function hostOption(env: string, listeners: string): Option<string> {
   return textOption<string>({
     env,
@@ -121,10 +121,10 @@ export function commitOption(env: string, use: string): Option<string> {
 }
 
 const MIB = 1024 * 1024;
-/** Of the memory of the machine or container. */
+/** Divisor of the memory of the machine or container. */
 const BODY_MEMORY_PART = 8;
 const BODY_MEMORY_DERIVED = { min: 64 * MIB, max: 256 * MIB };
-/** Bodies of the largest size that the memory for bodies has room for, two of them in the share of a caller. */
+/** Bodies of the largest size that fit into the memory for bodies, two of them in the share of a caller. */
 export const BODIES_HELD_MIN = 4;
 
 /** Memory that the request bodies of a process may take together. `bodyBytesOf`: the largest one, by the options above. */

@@ -8,7 +8,7 @@ import {
   type OptionTable,
 } from './option.ts';
 
-/** Where the service listens, and what it calls itself. */
+/** Addresses that the service listens on, and its own name. */
 export const LISTENER_OPTIONS = {
   connectPort: portOption(
     'GATEWAY_CONNECT_PORT',

@@ -7,19 +7,19 @@ import { fileVariableOf, readSecretFile } from './secret-file.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What a table needs beside its options. */
+/** Rules of a table beside its options. */
 export type TableRules<Table extends OptionTable> = {
   /** Names that begin so and are not in the table are refused. */
   readonly prefix: string;
   /** Names with the prefix that belong to somebody else and are left alone. */
   readonly foreign?: RegExp | undefined;
-  /** What to do about names that were settings once. */
+  /** Advice for names that were settings once. */
   readonly removed?: Readonly<Record<string, string>> | undefined;
   /** Relations between settings that would otherwise show only under load; one line each. */
   readonly contradictions?: ((values: OptionValues<Table>) => readonly string[]) | undefined;
 };
 
-/** What this machine, or the container around the process, offers. */
+/** Resources of this machine, or of the container around the process. */
 export function thisMachine(): Machine {
   // 0 or a number beyond the machine's memory means that there is no limit.
   const limit = process.constrainedMemory();
@@ -31,10 +31,10 @@ export function thisMachine(): Machine {
 }
 
 /**
- * The settings of `table` that `env` describes; an empty variable counts as unset, surrounding white
- * space does not matter. A secret option NAME may stand in the file that NAME_FILE names instead, which
- * is read here and now. Errors: one CONFIG_INVALID that carries every problem, one line each. Values of secret options are
- * in no message.
+ * The settings of `table` that `env` describes; an empty variable counts as unset, surrounding
+ * white space does not matter. A secret option NAME may be in the file that NAME_FILE names
+ * instead, which is read during this call. Errors: one CONFIG_INVALID that carries every problem,
+ * one line each. Values of secret options are in no message.
  */
 export function loadOptions<Table extends OptionTable>(
   table: Table,
@@ -145,7 +145,10 @@ function unknownNames<Table extends OptionTable>(
 /** Exit code of a process whose settings are wrong: restarting it cannot help. */
 const EXIT_CONFIG = 2;
 
-/** What `load` returns, for a main: all problems of a CONFIG_INVALID on stderr, no stack, exit code 2. */
+/**
+ * Returns the result of `load`, for a main: all problems of a CONFIG_INVALID on stderr, no stack,
+ * exit code 2.
+ */
 export function validOrExit<T>(load: () => T): T {
   try {
     return load();

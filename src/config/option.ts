@@ -1,7 +1,7 @@
 import { AppError } from '../shared/app-error.ts';
 import type { SharedReason } from '../shared/reasons.ts';
 
-/** What the machine offers; computed defaults depend on it. Injected so that tests can state it. */
+/** Resources of the machine; computed defaults depend on them. Injected so that tests can set them. */
 export type Machine = {
   /** Processors that this process may use. */
   readonly cpuCount: number;
@@ -9,7 +9,7 @@ export type Machine = {
   readonly memoryBytes: number;
 };
 
-/** Values resolved so far, by option name; a computed default may look at options above its own. */
+/** Values resolved so far, by option name; a computed default may read options above its own. */
 export type Resolved = Readonly<Record<string, unknown>>;
 
 /**
@@ -32,7 +32,7 @@ export type Option<T> = {
   readonly secret: boolean;
 };
 
-/** All settings of one process, by the name of the value; a computed default may look at those above it. */
+/** All settings of one process, by the name of the value; a computed default may read those above it. */
 export type OptionTable = Readonly<Record<string, Option<unknown>>>;
 
 /** The validated values of a table. */
@@ -130,7 +130,7 @@ export function booleanOption(common: Common & { readonly fallback: boolean }): 
   };
 }
 
-/** Text that matches `pattern` whole; `rule` says in words what is accepted. */
+/** Text that matches `pattern` whole; `rule` describes in words which text is accepted. */
 export function textOption<F extends string | undefined>(
   common: Common & {
     readonly fallback: F | ((machine: Machine, resolved: Resolved) => F);
@@ -157,7 +157,7 @@ export function textOption<F extends string | undefined>(
   };
 }
 
-/** A secret that is one document of JSON; what is in it is looked at by who uses it. Unset: there is none. */
+/** A secret that is one document of JSON, whose content its user checks. Unset: there is none. */
 export function secretJsonOption(common: Common): Option<string | undefined> {
   return textOption<undefined>({
     ...common,
@@ -218,7 +218,10 @@ export function listOption(
   };
 }
 
-/** The entries of a list, between commas if nothing else is said. Errors: CONFIG_INVALID when there is none. */
+/**
+ * The entries of a list, between commas unless `separator` is given. Errors: CONFIG_INVALID when
+ * there is none.
+ */
 function entriesOf(text: string, separator: string | RegExp = ','): readonly string[] {
   const entries = text.split(separator).map((entry) => entry.trim());
   const values = entries.filter((entry) => entry !== '');
@@ -231,7 +234,7 @@ export function secretListOption(common: Common): Option<readonly string[]> {
   return secretsOption(common, /[,\n]/, 'comma-separated, or one a line');
 }
 
-/** As `secretListOption`, one a line: a comma is part of a secret. */
+/** Same as `secretListOption`, one a line: a comma is part of a secret. */
 export function secretLinesOption(common: Common): Option<readonly string[]> {
   return secretsOption(common, '\n', 'one a line');
 }

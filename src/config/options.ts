@@ -8,8 +8,9 @@ import { STORE_OPTIONS } from './store-options.ts';
 import { UPKEEP_OPTIONS } from './upkeep-options.ts';
 
 /**
- * Every setting of the authorization service: names, defaults, units and bounds. The typed configuration, its validation
- * and docs/configuration.md follow from it. A computed default may read only options that stand above its own.
+ * Every setting of the authorization service: names, defaults, units and bounds. The typed
+ * configuration, its validation and docs/configuration.md follow from it. A computed default may
+ * read only options above its own.
  */
 export const OPTIONS = {
   ...LISTENER_OPTIONS,

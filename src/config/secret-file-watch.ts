@@ -2,17 +2,17 @@ import { AppError } from '../shared/app-error.ts';
 import type { OptionTable, OptionValues } from './option.ts';
 import { fileVariableOf, readSecretFileAsync } from './secret-file.ts';
 
-/** Two looks make a change effective, so half a second is the longest that one takes, and a bit. */
+/** Two polls make a change effective, so that one takes little more than half a second. */
 const INTERVAL_MS = 200;
 /** A read that takes longer counts as failed until it ends. */
 const ANSWER_MS_MAX = 2_000;
 
-/** One secret setting that stands in a file, and who is notified when it changes. */
+/** One secret setting in a file, and the callback for its changes. */
 export type WatchedSecret = {
   readonly path: string;
-  /** As the option's: throws CONFIG_INVALID, whose text holds nothing of the secret. */
+  /** Parser of the option: throws CONFIG_INVALID, whose text holds nothing of the secret. */
   readonly parse: (text: string) => readonly string[];
-  /** What is in force. */
+  /** Secrets in force. */
   readonly values: readonly string[];
   /** Never called with an empty list, nor with what is in force already. */
   readonly onChanged: (values: readonly string[]) => void;
@@ -25,7 +25,7 @@ type SecretListName<Table extends OptionTable> = {
   [K in keyof Table]: OptionValues<Table>[K] extends readonly string[] ? K : never;
 }[keyof Table];
 
-/** The file in which a secret option stands; undefined when it does not. */
+/** The file that holds a secret option; undefined when none does. */
 export function secretPathOf<Table extends OptionTable>(
   table: Table,
   name: keyof Table,
@@ -36,7 +36,7 @@ export function secretPathOf<Table extends OptionTable>(
   return path === '' ? undefined : path;
 }
 
-/** The path and the parser of a secret list that stands in a file; undefined when it does not. */
+/** The path and the parser of a secret list in a file; undefined when it is in none. */
 export function secretFileOf<Table extends OptionTable>(
   table: Table,
   name: SecretListName<Table>,
@@ -50,10 +50,11 @@ export function secretFileOf<Table extends OptionTable>(
 }
 
 /**
- * Reads files of secrets again and again, by their path: mounted secrets are exchanged by a link, which no
- * watcher of a file sees. A change is in force within a second. It counts once two looks in a row found
- * the same text: a file that is just being written may hold the beginning of a token, which is easier
- * to guess than all of it. Cost: five small reads a second for each file, off this thread.
+ * Reads files of secrets again and again, by their path: mounted secrets are exchanged by a link,
+ * which no watcher of a file sees. A change is in force within a second. It counts once two reads
+ * in a row found the same text: a file that is just being written may hold the beginning of a
+ * token, which is easier to guess than all of it. Cost: five small reads a second for each file,
+ * off this thread.
  */
 export class SecretFileWatch {
   readonly #files: readonly WatchedFile[];
@@ -70,7 +71,7 @@ export class SecretFileWatch {
     }, INTERVAL_MS).unref();
   }
 
-  /** Resolves when no read is under way; nobody is notified of anything from now on. */
+  /** Resolves when no read is under way; no callback is called from now on. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     await Promise.all(this.#files.map((file) => file.stop()));
@@ -80,9 +81,9 @@ export class SecretFileWatch {
 class WatchedFile {
   readonly #secret: WatchedSecret;
   #values: readonly string[];
-  /** What is in force; undefined before the first look that counted. */
+  /** Text in force; undefined before the first read that counted. */
   #text: string | undefined;
-  /** What the last look found, where that is something else. */
+  /** Text of the last read, where it differs from the one in force. */
   #candidate: string | undefined;
   #problem: string | null = null;
   #reading: Promise<void> | undefined;
@@ -144,7 +145,7 @@ class WatchedFile {
 
   #failed(error: unknown): void {
     if (!(error instanceof AppError)) throw error;
-    // What is there next is looked at twice, however often it was there before.
+    // The next text is read twice, however often it was there before.
     this.#candidate = undefined;
     this.#report(error.message);
   }

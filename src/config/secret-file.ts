@@ -15,14 +15,15 @@ export function fileVariableOf(name: string): string {
 }
 
 /**
- * The secret that a file holds: all of it but one line end at its end. Links are followed, as secrets are
- * mounted by links. Errors: CONFIG_INVALID that says what is wrong, and nothing of the content.
+ * The secret that a file holds: all of it but one line end at its end. Links are followed, as
+ * secrets are mounted by links. Errors: CONFIG_INVALID with the problem, and nothing of the
+ * content.
  */
 export function readSecretFile(path: string): string {
   return secretIn(contentOf(path));
 }
 
-/** As `readSecretFile`, off the thread: a mount that hangs must not hold up everything else. */
+/** Reads like `readSecretFile`, off the thread: a mount that hangs must not hold up everything else. */
 export async function readSecretFileAsync(path: string): Promise<string> {
   return secretIn(await contentOfAsync(path));
 }
@@ -78,13 +79,13 @@ const LABEL = 'gatehouse credential fingerprint';
 const HEX_DIGITS = 12;
 
 /**
- * A short text that is the same wherever the same secrets are in force, in whatever order, for metrics and
- * logs, which more people read than may know a secret.
+ * A short text that is the same wherever the same secrets are in force, in whatever order, for
+ * metrics and logs, which more people read than may know a secret.
  *
- * It is keyed (HMAC-SHA-256, RFC 2104) with what those readers do not have: a plain hash of a token that a person made
- * up can be guessed back by trying words. The key is derived from `key` for this use alone, so that a
- * fingerprint says nothing of what else `key` authenticates; `name` keeps two settings apart that hold
- * the same secret.
+ * It is keyed (HMAC-SHA-256, RFC 2104) with what those readers do not have: a plain hash of a token
+ * that a person made up can be guessed back by trying words. The key is derived from `key` for this
+ * use alone, so that a fingerprint reveals nothing of what else `key` authenticates; `name` keeps
+ * two settings apart that hold the same secret.
  */
 export function secretFingerprint(
   key: Uint8Array | string,
