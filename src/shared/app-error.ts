@@ -14,7 +14,7 @@ export function withoutStacks<Result>(run: () => Result): Result {
   }
 }
 
-/** What an AppError looks like on another thread: plain data, rebuilt with `errorFromData`. */
+/** Form of an AppError on another thread: plain data, rebuilt with `errorFromData`. */
 export type ErrorData<Reason extends string = string> = {
   readonly reason: Reason;
   readonly message: string;
@@ -41,13 +41,19 @@ export class AppError<Reason extends string = string> extends Error {
     this.metadata = metadata;
   }
 
-  /** As it is without this, but the compiler would take the reason of a caught error for `any`. */
+  /**
+   * Same as the inherited one, without which the compiler would take the reason of a caught error
+   * for `any`.
+   */
   static override [Symbol.hasInstance](value: unknown): value is AppError {
     return Function.prototype[Symbol.hasInstance].call(this, value);
   }
 }
 
-/** An error about what a caller sent: where that stands in the input is what helps, and a batch may have one for each of its items. */
+/**
+ * An error about a caller's input: its position in the input is what helps, and a batch may have
+ * one for each of its items.
+ */
 export function errorWithoutStack<Reason extends string>(
   reason: Reason,
   message: string,

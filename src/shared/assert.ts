@@ -4,9 +4,9 @@ const { process: ofNode } = globalThis as unknown as {
 };
 
 /**
- * Whether assertions are made that cost something where it counts: each look of the engine at its tables and budgets,
- * each record of a run as a whole. Set DEBUG_ASSERTIONS=1, as the tests do. A constant: what it guards is left out
- * of the compiled code otherwise.
+ * Whether assertions on hot paths are made: each read of the engine's tables and budgets, each
+ * record of a run as a whole. Set DEBUG_ASSERTIONS=1, as the tests do. A constant: the code that it
+ * guards is left out of the compiled code otherwise.
  */
 export const DEBUG_ASSERTIONS = ofNode?.env?.['DEBUG_ASSERTIONS'] === '1';
 

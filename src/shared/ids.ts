@@ -45,7 +45,7 @@ export class IdSource {
     return text;
   }
 
-  /** Where `count` unused random bytes begin in the pool. */
+  /** Offset of `count` unused random bytes in the pool. */
   #take(count: number): number {
     if (this.#at + count > POOL_BYTES) {
       this.#fill(this.#pool);

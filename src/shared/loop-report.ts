@@ -1,4 +1,4 @@
-/** Where a loop in the background says how each of its runs ended. */
+/** Report of a loop in the background on how each of its runs ended. */
 export interface LoopReport {
   succeeded(): void;
   failed(error: unknown): void;

@@ -1,6 +1,7 @@
 /**
- * Reasons that mean the same in all services: requests, HTTP and its protocols, PostgreSQL, settings, the end of a process.
- * A service adds its own: src/model/reasons.ts, src/notify/model/reasons.ts, src/runner/model/reasons.ts.
+ * Reasons that mean the same in all services: requests, HTTP and its protocols, PostgreSQL,
+ * settings, the end of a process. A service adds its own: src/model/reasons.ts,
+ * src/notify/model/reasons.ts, src/runner/model/reasons.ts.
  */
 export type SharedReason =
   | 'FIELD_INVALID' // metadata.field names the field, if a field is at fault

@@ -1,6 +1,6 @@
 /**
- * Milliseconds that one piece of work may hold the thread; what it does between two looks at the clock comes on top. A small
- * request needs some four turns of the loop, and waits for a slice in each.
+ * Milliseconds that one piece of work may hold the thread; its work between two reads of the clock
+ * comes on top. A small request needs some four turns of the loop, and waits for a slice in each.
  */
 export const SLICE_MS = 1;
 

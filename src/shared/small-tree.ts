@@ -17,7 +17,7 @@ const ENTRIES_MAX = 64;
 const BYTES_MAX = 1024 * 1024;
 
 type SmallTree = {
-  /** Relative, each behind the one that it lies in. */
+  /** Relative paths, each after the folder that contains it. */
   readonly folders: readonly string[];
   readonly files: readonly string[];
   readonly links: readonly string[];
@@ -46,7 +46,7 @@ export function copySmallTree(from: string, to: string): boolean {
  */
 export function removeSmallTree(dir: string): boolean {
   try {
-    // A step may have put a link in its place.
+    // A step may have replaced it by a link.
     if (!lstatSync(dir).isDirectory()) return false;
     const tree = smallTreeOf(dir, Number.POSITIVE_INFINITY);
     if (tree === undefined) return false;

@@ -38,9 +38,10 @@ function loadFlock(what: string): Flock {
 /**
  * Takes flock(2) on `lockPath` (created 0600 when absent). The kernel drops the lock with its
  * process, also after kill -9, so neither a stale file nor a reused process id can confuse it; the
- * process id inside the file serves the message, and says whether its holder has gone: then it waits for what that left
- * behind, at most two seconds. Child processes do not inherit it.
- * Errors: STORE_UNAVAILABLE when another process holds it, or koffi does not load. Cost: a few system calls.
+ * process id inside the file serves the message, and shows whether its holder has gone: then this
+ * waits for the processes that the holder left behind, at most two seconds. Child processes do not
+ * inherit it. Errors: STORE_UNAVAILABLE when another process holds it, or koffi does not load.
+ * Cost: a few system calls.
  */
 export function lockDirectory(
   lockPath: string,

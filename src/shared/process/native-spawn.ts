@@ -4,10 +4,10 @@ import { constants as system } from 'node:os';
 import { delimiter, isAbsolute, join, resolve } from 'node:path';
 
 /**
- * posix_spawn(3) of glibc. Node starts a program by fork(2), which copies the page tables of the whole
- * process and stops the event loop meanwhile: 3 ms with 45 MB in memory, 80 ms with 300 MB on the
- * machine it was measured on. This takes 0.2 ms whatever the size, since the child borrows the memory
- * until it runs its program.
+ * posix_spawn(3) of glibc. Node starts a program by fork(2), which copies the page tables of the
+ * whole process and stops the event loop meanwhile: 3 ms with 45 MB in memory, 80 ms with 300 MB on
+ * the machine it was measured on. This takes 0.2 ms whatever the size, since the child shares the
+ * memory until it runs its program.
  */
 export type NativeRequest = {
   /** Absolute, or found on the PATH of `env`. */
@@ -71,7 +71,7 @@ const WNOHANG = 1;
 const SIGNAL_BITS = 0x7f;
 const EXIT_SHIFT = 8;
 const EXIT_BITS = 0xff;
-/** Children are looked at so often even when no SIGCHLD reports them, as in a worker thread. */
+/** Poll interval of children where no SIGCHLD reports them, as in a worker thread. */
 const REAP_MS = 100;
 
 const SIGNAL_NAMES: ReadonlyMap<number, string> = new Map(
@@ -194,7 +194,7 @@ function bind(): NativeCalls | null {
   }
 }
 
-/** As execvp(3) looks, but with the PATH of the child. */
+/** Finds a program like execvp(3), but on the PATH of the child. */
 function findProgram({ file, cwd, env }: NativeRequest): string | { readonly error: string } {
   const candidates = file.includes('/')
     ? [isAbsolute(file) ? file : resolve(cwd, file)]

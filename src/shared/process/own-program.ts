@@ -6,8 +6,9 @@ const SOURCE_CACHE = fileURLToPath(new URL('../../../scripts/source-cache.mjs', 
 let options: readonly string[] | undefined;
 
 /**
- * Options of a Node.js that is to run a program of this package. Where the cache of sources is there it is
- * used: a program whose types are taken out at its start takes twice as long. Cost: one look at the disk.
+ * Options of a Node.js that is to run a program of this package. The cache of sources is used where
+ * it exists: a program whose types are removed at its start takes twice as long. Cost: one access
+ * to the disk.
  */
 export function ownProgramOptions(): readonly string[] {
   options ??= ['--no-warnings', ...(existsSync(SOURCE_CACHE) ? ['--import', SOURCE_CACHE] : [])];

@@ -18,8 +18,8 @@ export function hideFromOtherProcesses(): boolean {
 }
 
 /**
- * Makes this process the parent of what loses its own below it, in place of the first process of the
- * system (PR_SET_CHILD_SUBREAPER). False where there is no such thing.
+ * Makes this process the parent of its descendants that lose their own, instead of the first
+ * process of the system (PR_SET_CHILD_SUBREAPER). False where the system lacks it.
  */
 export function adoptOrphans(): boolean {
   return control(PR_SET_CHILD_SUBREAPER, 1);

@@ -2,7 +2,7 @@ import type { EventEmitter } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 
-/** How often it is looked at. What depends on it is an orderly stop, which takes longer. */
+/** Poll interval of the parent process. Only an orderly stop depends on it, which takes longer. */
 const POLL_MS = 250;
 const PACKAGE_MANAGER = /^(npm|pnpm|yarn)\b/;
 
@@ -28,8 +28,8 @@ export function onParentGone(gone: (what: string) => void): void {
 }
 
 /**
- * Is process `pid` the npm that runs this process as a script? Its variables alone say little: whatever a script starts has them,
- * at any depth. Without /proc they must do.
+ * Whether process `pid` is the npm that runs this process as a script. Its variables alone prove
+ * little: every process below a script has them, at any depth. Without /proc they must do.
  */
 function isPackageManager(pid: number, env: NodeJS.ProcessEnv): boolean {
   if (pid <= 1 || (env['npm_lifecycle_event'] ?? '') === '') return false;
@@ -55,7 +55,7 @@ export type StopHandlers = {
   readonly force: (signal: NodeJS.Signals) => void;
 };
 
-/** Where the orders to stop come from; others than this process's in tests. */
+/** Sources of the orders to stop; others than this process's in tests. */
 export type StopSources = {
   readonly signals: Pick<EventEmitter, 'on'>;
   /** The monotonic clock. */
@@ -72,8 +72,9 @@ const OF_THIS_PROCESS: StopSources = {
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 /**
- * A function to be called at each signal that says whether it is the copy of one before: npm passes on
- * what the terminal has already sent to everybody. That is one within `windowMs` of the last that was none.
+ * A function to be called at each signal that returns whether it is the copy of one before: npm
+ * passes on signals that the terminal has already sent to everybody. A copy comes within `windowMs`
+ * of the last signal that was none.
  */
 export function createEchoFilter(
   windowMs = ECHO_MS,

@@ -1,6 +1,6 @@
 /**
- * The bytes that structure JSON. A scanner takes those that it needs into constants of its own module, which its hot loops read
- * without a look at another one.
+ * The bytes that structure JSON. A scanner copies those that it needs into constants of its own
+ * module, which its hot loops read without access to another one.
  */
 export const JSON_BYTES = {
   QUOTE: 0x22,

@@ -1,6 +1,7 @@
 /**
- * A text without the characters `last` (one unit) at its end. O(their count), where `replace(/x+$/, '')` looks anew from each x that is
- * followed by others: a body full of them would take minutes.
+ * A text without the characters `last` (one unit) at its end. O(their count), where `replace(/x+$/,
+ * '')` searches anew from each x that is followed by others: a body full of them would take
+ * minutes.
  */
 export function withoutTrailing(text: string, last: string): string {
   let end = text.length;

@@ -8,17 +8,17 @@ import { type Clock, systemClock } from './clock.ts';
  * I1  Time is the monotonic clock of the machine, which all threads share, plus an offset that one
  *     thread estimates: a wall clock that is wrong, or is set, changes nothing.
  *     [database-clock.test.ts]
- * I2  The offset lies within an interval that every sample confirmed: a sample says that the
+ * I2  The offset is within an interval that every sample confirmed: a sample states that the
  *     database's clock showed `databaseMs` at some moment between `sentMs` and `receivedMs`.
  *     Between samples the interval grows by what clocks drift; samples are cut with it (M.
  *     Marzullo, 1984). [database-clock.test.ts]
- * I3  A sample that the interval contradicts says that the database's clock was set, or is
+ * I3  A sample that the interval contradicts means that the database's clock was set, or is
  *     another's since a failover: it is believed alone. [database-clock.test.ts]
- * I4  Time never goes back, on any thread: it stands still until the database's has come as far.
+ * I4  Time never goes back, on any thread: it pauses until the database's has come as far.
  *     [database-clock.test.ts]
  */
 
-/** What two clocks drift apart: twice the 500 ppm by which NTP slews (RFC 5905), the most of a sound clock. */
+/** Drift between two clocks: twice the 500 ppm by which NTP slews (RFC 5905), the most of a sound clock. */
 const DRIFT = 0.001;
 
 /** Slots of the shared memory, 8 bytes each; the first holds the version as its lower half. */
@@ -27,7 +27,7 @@ const OFFSET = 1;
 const MIN = 2;
 const SLOTS = 3;
 
-/** Between two looks of a thread that has nothing from before at values that are being replaced. */
+/** Wait between two polls of values that are being replaced, by a thread that has no earlier ones. */
 const REPLACING_MS = 1;
 
 /** Milliseconds of this thread's `performance.now()` to the monotonic clock of the machine. */
@@ -47,7 +47,7 @@ export class DatabaseClock implements Clock {
   readonly #originMs: number;
   readonly #versions: Int32Array;
   readonly #values: Float64Array;
-  /** Of what was read last: 0 is nothing yet. */
+  /** Version of the values that were read last: 0 is none yet. */
   #version = 0;
   #offsetMs = 0;
   #minMs = -Infinity;
@@ -99,7 +99,7 @@ export class DatabaseClock implements Clock {
 /** Estimates the database's time for all threads; one of a process. */
 export class DatabaseTime {
   readonly memory = createClockMemory();
-  /** Of this thread. */
+  /** Clock of this thread. */
   readonly clock: DatabaseClock;
   readonly #base: Clock;
   readonly #originMs: number;
@@ -118,9 +118,9 @@ export class DatabaseTime {
   }
 
   /**
-   * A sample: between these two moments of `performance.now()`, from before a query was sent until after its
-   * answer came, the database's clock showed `databaseMs` (milliseconds since 1970). What takes long says
-   * little, and does no harm.
+   * A sample: between these two moments of `performance.now()`, from before a query was sent until
+   * after its answer came, the database's clock showed `databaseMs` (milliseconds since 1970). A
+   * query that takes long proves little, and does no harm.
    */
   observe(sentMs: number, receivedMs: number, databaseMs: number): void {
     assert(sentMs <= receivedMs, 'an answer comes after its question');
@@ -143,17 +143,17 @@ export class DatabaseTime {
     return (this.#highMs - this.#lowMs) / 2 + this.#driftMs(this.#base.monotonicMs());
   }
 
-  /** What the database's clock shows more than this machine's wall clock. 0 before the first sample. */
+  /** Lead of the database's clock over this machine's wall clock. 0 before the first sample. */
   get wallOffsetMs(): number {
     return this.#isSet ? this.#estimateMs() - this.#base.nowMs() : 0;
   }
 
-  /** For how long time stands still, since it must not go back to what the database shows. */
+  /** How long time pauses, since it must not go back to the database's time. */
   get heldMs(): number {
     return this.#isSet ? Math.max(0, (this.#values[MIN] as number) - this.#estimateMs()) : 0;
   }
 
-  /** Samples that said that the database's clock was set. */
+  /** Number of samples by which the database's clock was set. */
   get steps(): number {
     return this.#steps;
   }
@@ -172,7 +172,7 @@ export class DatabaseTime {
   }
 
   #publish(offsetMs: number): void {
-    // Whatever any thread was given until now lies at or below it, but for what a thread is given during
+    // Every time that any thread was given until now is at or below it, except for one given during
     // these lines, which that thread remembers itself.
     const minMs = this.#isSet ? this.clock.nowMs() : -Infinity;
     Atomics.add(this.#versions, VERSION, 1);

@@ -1,12 +1,12 @@
-/** What the gateway's thread does for one call, in this order; `docs/performance.md` says what is in each. */
+/** Stages of one call on the gateway's thread, in this order; `docs/performance.md` describes each. */
 export const CALL_STAGES = ['socket', 'headers', 'body', 'scan', 'write'] as const;
 export type CallStage = (typeof CALL_STAGES)[number];
 
-/** What it does for a batch of calls to a worker, and of a Check that it answers by itself. */
+/** Stages of a batch of calls to a worker, and of a Check that the gateway's thread answers by itself. */
 export const BATCH_STAGES = ['waiting', 'packing', 'answering', 'instant'] as const;
 export type BatchStage = (typeof BATCH_STAGES)[number];
 
-/** What carries calls. */
+/** Protocols that carry calls. */
 export const CARRIERS = ['http1', 'http2'] as const;
 export type Carrier = (typeof CARRIERS)[number];
 
@@ -23,7 +23,10 @@ export class StageSum {
 
 /** When code of ours was left in this turn of the loop, and how long was written or answered at once: what all carriers share. */
 class Turn {
-  /** Of `performance.now()`; 0 where it was left in an earlier turn, since when the thread may have slept. */
+  /**
+   * Time of `performance.now()`; 0 where it was left in an earlier turn, since when the thread may
+   * have slept.
+   */
   leftMs = 0;
   /** Within other stages. */
   withinMs = 0;
@@ -40,7 +43,10 @@ class Turn {
   }
 }
 
-/** The stages of calls that come by one carrier. Each method is called at one place on the hot path, and costs a reading of the clock. */
+/**
+ * The stages of calls that come by one carrier. Each method is called from one point of the hot
+ * path, and costs a reading of the clock.
+ */
 export class CallStages {
   readonly sums: Readonly<Record<CallStage, StageSum>> = {
     socket: new StageSum(),
@@ -62,7 +68,7 @@ export class CallStages {
     this.#sinceMs = this.#entered(this.sums.socket);
   }
 
-  /** Its headers were looked at. */
+  /** Its headers were read. */
   headersRead(): void {
     this.#leave(this.sums.headers);
   }
@@ -128,7 +134,7 @@ export class BatchStages {
     this.#turn.withinMs += ms;
   }
 
-  /** Where the time of `answered` begins. */
+  /** Start of the time of `answered`. */
   mark(): number {
     return performance.now() - this.#turn.withinMs;
   }
@@ -140,8 +146,8 @@ export class BatchStages {
 }
 
 /**
- * Where the time of decision calls goes on the gateway's thread, added up by stage. There is one only where the stages are
- * measured: elsewhere nothing is read and nothing is counted.
+ * Times of decision calls on the gateway's thread, added up by stage. An instance exists only where
+ * the stages are measured: elsewhere nothing is read and nothing is counted.
  */
 export class StageTimes {
   readonly calls: Readonly<Record<Carrier, CallStages>>;
