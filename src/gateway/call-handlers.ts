@@ -36,11 +36,11 @@ import type { HealthState } from './rpc/health-service.ts';
 import { reflectionRoutes } from './rpc/reflection-service.ts';
 import type { TupleRoutes, TupleRoutesParts } from './tuples/tuple-calls.ts';
 
-/** What answers calls, once the instance can. */
+/** Services and limits by which calls are answered once the instance is ready. */
 export type CallOptions = {
   readonly credentials: Credentials;
   readonly bodyBytesMax: number;
-  /** What requests may hold besides, and who is notified of those that hold more, by the reason. */
+  /** Bounds of what a request may hold besides; `onMessageRefused` gets the reason of each that holds more. */
   readonly decodeLimits: DecodeLimits;
   readonly onMessageRefused: (reason: string) => void;
   /** Deadline of a call whose caller states none, and the longest that one may state. */
@@ -56,7 +56,7 @@ export type CallOptions = {
   readonly tuple: Partial<ServiceImpl<typeof TupleService>>;
   /** The same over lines of JSON. */
   readonly tupleRoutes: TupleRoutes;
-  /** What writes the tuples of WriteRelationTuples. */
+  /** Writer of the tuples of WriteRelationTuples. */
   readonly writes: RawWritesOptions['writes'];
   readonly shards: ShardClient;
   readonly scopes: ReadScopes;
@@ -86,19 +86,19 @@ export const SERVICES = [
   BudgetService,
 ] as const;
 
-/** What answers calls, by the way in which they come. */
+/** Handlers of calls, one for each way in which they come. */
 export type CallHandlers = {
   readonly adapter: ConnectAdapter;
   readonly tuples: TupleRoutesParts;
   readonly fsck: FsckParts;
   readonly openFga: OpenFgaDoor | null;
-  /** Of the hot path; null where every request goes the general one. */
+  /** Hot path; null where every request takes the general path. */
   readonly rawDecisions: RawDecisions | null;
   readonly framedDecisions: FramedDecisions | null;
   readonly rawWrites: RawWrites | null;
 };
 
-/** What the listeners share with what answers. */
+/** Parts that the listeners share with the handlers. */
 type HandlerParts = {
   readonly health: HealthState;
   readonly bodyBudget: BodyBudget;
@@ -169,7 +169,7 @@ export function createCallHandlers(options: CallOptions, parts: HandlerParts): C
   return { ...general, ...createHotHandlers(options, parts, adapter) };
 }
 
-/** Those of the hot path; `general` takes what they do not. */
+/** Handlers of the hot path; `general` takes what they do not. */
 function createHotHandlers(
   options: CallOptions,
   { bodyBudget, unread, stages }: HandlerParts,

@@ -6,12 +6,12 @@ import { mustAdmit, type OnRefused } from './callers/guarded-service.ts';
 import { FSCK_RULES } from './callers/method-rules.ts';
 import { codeNameOfReason, httpStatusOfReason } from './connect/connect-error.ts';
 
-/** Where a comparison of all loaded indexes stands. */
+/** Progress of a comparison of all loaded indexes. */
 export type FsckReport = {
   /** Counts the runs of this process; 0 when there was none. */
   readonly run: number;
   readonly state: 'none' | 'running' | 'done';
-  /** Of the run when it is done. */
+  /** Counts of the run once it is done. */
   readonly shards: number;
   readonly rows: number;
   readonly differences: number;
@@ -36,9 +36,10 @@ const JSON_TYPE = 'application/json';
 const PATH = '/fsck';
 
 /**
- * POST /fsck begins a comparison of every loaded index, or joins the one under way; GET /fsck says where it stands. For the
+ * POST /fsck begins a comparison of every loaded index, or joins the one under way; GET /fsck answers its progress. For the
  * metrics port only. Beside what guards that port (the names that it answers to), both take the service's token where one is
- * configured, whose caller must reach every project, and refuse what a page in a browser sends, since they make work. `parts`: null while the service starts.
+ * configured, whose caller must reach every project, and refuse what a page in a browser sends, since they make work. `parts`:
+ * null while the service starts.
  */
 export function addFsckRoutes(server: HttpServer, parts: () => FsckParts | null): void {
   const answer = (

@@ -50,16 +50,16 @@ export type GatewayOptions = {
   readonly httpIdleMs?: number | undefined;
   /** Sockets of a supervisor that listen already; then nothing is accepted before `accept`. */
   readonly held?: { readonly rpc: readonly number[]; readonly metrics: number } | undefined;
-  /** What requests of both ports may be addressed to; undefined: any name, since callers have tokens. */
+  /** Names that requests of both ports may be addressed to; undefined: any name, since callers have tokens. */
   readonly hosts: HostAllowList | undefined;
-  /** Of all request bodies of the process; default one of its own. */
+  /** Budget of all request bodies of the process; default one of its own. */
   readonly bodyBudget?: BodyBudget | undefined;
   readonly readiness: Readiness;
   readonly renderMetrics: () => Promise<string>;
   readonly onIncident: (event: string, detail: string) => void;
   /** An answer whose reader takes nothing for this long is given up; default a minute. */
   readonly answerStallMs?: number | undefined;
-  /** Counts an answer that was given up as nobody read it, or as its reader stood still. */
+  /** Counts an answer that was dropped as nobody read it, or as its reader stalled. */
   readonly onUnread?: ((bytes: number) => void) | undefined;
   readonly onStalled?: (() => void) | undefined;
   /** Absent where stages are not measured. */
@@ -69,7 +69,7 @@ export type GatewayOptions = {
 /** Both listeners of the service. */
 export interface Gateway {
   /**
-   * Binds both ports: health routes answer, calls are notified that the service is starting. Sockets that are
+   * Binds both ports: health routes answer, calls are answered that the service is starting. Sockets that are
    * held wait for `accept` instead: whoever connects meanwhile is served late, and not refused.
    */
   listen(): Promise<void>;
@@ -92,7 +92,7 @@ export interface Gateway {
 
 /** Whoever asks as the metrics port closes gets an answer. */
 const METRICS_STOP_MS = 250;
-/** The event of an answer whose reader stood still. */
+/** The event of an answer whose reader stalled. */
 const ANSWER_STALLED = 'answer_stalled';
 /** The listeners with every route; nothing is bound before `listen`. */
 export function createGateway(options: GatewayOptions): Gateway {

@@ -1,7 +1,7 @@
 /** Why an instance does not take traffic. */
 export type NotReadyReason = 'starting' | 'draining' | 'postgres' | 'workers' | 'clock';
 
-/** What /readyz says. */
+/** The answer of /readyz. */
 export type ReadinessReport = { readonly statusCode: 200 | 503; readonly body: string };
 
 /**
@@ -16,14 +16,14 @@ export class Readiness {
   #workersReady: () => boolean = () => true;
   #failingLoops: () => readonly string[] = () => [];
 
-  /** `workersReady` is asked at every report. */
+  /** Marks the service ready. `workersReady` is called for every report. */
   markReady(workersReady: () => boolean): void {
     if (this.#phase !== 'starting') return;
     this.#phase = 'ready';
     this.#workersReady = workersReady;
   }
 
-  /** `failing` names the loops in the background that fail; it is asked at every report. */
+  /** Sets `failing`, which names the failing background loops; it is called for every report. */
   watchLoops(failing: () => readonly string[]): void {
     this.#failingLoops = failing;
   }

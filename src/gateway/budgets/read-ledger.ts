@@ -12,14 +12,14 @@ import type { Clock } from '../../shared/time/clock.ts';
 const PROJECTS_MAX = 1_000;
 /** Refused queries of a project that are remembered. */
 const QUERIES_MAX = 16;
-/** A query with a longer context is notified of, and cannot be asked again. */
+/** A refused query with a longer context is counted without the query, which cannot be asked again. */
 const CONTEXT_BYTES_MAX = 4_096;
 
-/** Who asked, and when. */
+/** A refused query with its caller and its time. */
 export type RememberedRefusal = Omit<BudgetRefusal, 'requestId' | 'unreported'> &
   CallOrigin & { readonly atMs: number };
 
-/** What a project's evaluations took since `sinceMs` (wall clock). */
+/** Reads of a project's evaluations since `sinceMs` (wall clock). */
 export type ReadUsage = {
   readonly projectId: string;
   readonly budget: number;
@@ -32,7 +32,7 @@ export type ReadUsage = {
   readonly buckets: readonly (readonly [readsMax: number, count: number])[];
 };
 
-/** What workers notified of the reads of projects, and some of the queries that were refused. */
+/** Counts of the reads of projects, as workers send them, and some of the queries that were refused. */
 export class ReadLedger {
   readonly #clock: Clock;
   readonly #projects = new Map<string, ProjectAccount>();
@@ -49,7 +49,7 @@ export class ReadLedger {
     }
   }
 
-  /** Remembers a refused query; the same one again takes the place of the one before. */
+  /** Remembers a refused query; the same one again replaces the one before. */
   refused(refusal: BudgetRefusal, origin: CallOrigin | undefined): void {
     const { projectId, tenantId, rpc, relation, limit, bound } = refusal;
     const query = isShort(refusal.query) ? refusal.query : null;
@@ -121,7 +121,10 @@ class ProjectAccount {
     this.#refused += refusals;
   }
 
-  /** Of those with the same relation and limit the latest ones stay, so that one caller does not take all places. */
+  /**
+   * Remembers a refusal; at the bound the relation with most entries loses its oldest, so that one caller does not take all
+   * entries.
+   */
   remember(refusal: RememberedRefusal): void {
     const key = keyOf(refusal);
     const kept = this.#remembered.filter((one) => keyOf(one) !== key);
@@ -153,7 +156,7 @@ class ProjectAccount {
   }
 }
 
-/** The oldest refusal of the relation that has most places. */
+/** Finds the oldest refusal of the relation that has most entries. */
 function crowdedPlace(kept: readonly RememberedRefusal[]): number {
   const counts = new Map<string, number>();
   for (const { rpc, relation } of kept) {

@@ -22,12 +22,12 @@ type Shards = {
   readonly tenants: ReadonlySet<string> | null;
 };
 
-/** For each class that a rule needs, the shards in which a caller has it. */
+/** Shards in which a caller has each class that a rule needs. */
 type Reach = readonly (readonly Shards[])[];
 
 /**
- * What the scopes of a caller admit. Each class that a rule needs must be granted in the place, if by several scopes. Nothing is
- * looked up that is stored: whether a project or a tenant exists makes no difference.
+ * The scopes of a caller. Each class that a rule needs must be granted for the shard, if by several scopes. Nothing stored is
+ * read: whether a project or a tenant exists makes no difference.
  */
 export class CallerScopes {
   readonly #scopes: readonly CallerScope[];
@@ -77,7 +77,7 @@ export class CallerScopes {
     );
   }
 
-  /** Hot. Whether there is any place in which they admit a call of a method. O(1). */
+  /** Hot. Whether they admit a call of a method in any project. O(1). */
   admitAnywhere(rule: MethodRule): boolean {
     if (this.#isEverything) return true;
     let isAnywhere = this.#isAnywhere.get(rule);
@@ -96,7 +96,7 @@ export class CallerScopes {
     );
   }
 
-  /** The projects of which a caller may see by a rule what they say of themselves. */
+  /** The projects whose own data, such as settings, a caller may see by a rule. */
   projectsOf(rule: MethodRule): NameList {
     if (this.#isEverything) return '*';
     const [first = []] = this.#reachOf(rule);

@@ -5,10 +5,10 @@ import type { TokenBucket } from '../../shared/token-bucket.ts';
 import { CallerScopes } from './caller-scopes.ts';
 import type { MethodRule, PlacedRule } from './method-rules.ts';
 
-/** What is counted of the calls of a caller, and reported in metrics. */
+/** Counts of the calls of a caller, reported as metrics. */
 export type CallCounts = { accepted: number; rateLimited: number; outOfScope: number };
 
-/** Who calls: a name, what it may reach, and how often. */
+/** A caller: a name, what it may reach, and how often. */
 export class Caller {
   readonly name: string;
   readonly scopes: CallerScopes;
@@ -33,7 +33,7 @@ export class Caller {
     return this.bucket === undefined || this.bucket.canAcquire(performance.now());
   }
 
-  /** Hot. Counts a call, and says whether it is within the rate. */
+  /** Hot. Counts a call, and returns whether it is within the rate. */
   admits(): boolean {
     if (this.bucket !== undefined && !this.bucket.take(performance.now())) {
       this.counts.rateLimited += 1;
@@ -48,7 +48,7 @@ export class Caller {
     return this.scopes.admit(rule, rule.placeOf(request)) ? null : this.#refused(rule);
   }
 
-  /** Hot. Why each request of a method is refused, wherever it goes, or null: then the request says more. */
+  /** Hot. The error that refuses every request of a method, whatever it reaches; null where it depends on the request. */
   refusalAnywhere(rule: MethodRule): AppError | null {
     return this.scopes.admitAnywhere(rule) ? null : this.#refused(rule);
   }
@@ -83,10 +83,10 @@ export class Credential {
   }
 }
 
-/** Who calls, or why nobody is let in. */
+/** The credential of a caller, or the error that refuses it. */
 export type Admission = Credential | AppError;
 
-/** Says who calls a method; a promise where that takes a look at what was not seen before. */
+/** Finds the caller of a method; a promise where the credential was not presented before. */
 export type Authorize = (
   path: string,
   header: (lowerCaseName: string) => string,
@@ -98,7 +98,7 @@ export interface CredentialSource {
   find(header: string): Credential | null;
 }
 
-/** Of a call that nobody authenticated: it may reach nothing. */
+/** The credential of a call that nobody authenticated: it may reach nothing. */
 export const NOBODY = new Credential(
   new Caller(
     '',
@@ -111,7 +111,7 @@ export const NOBODY = new Credential(
 /** Finds who calls in `HandlerContext.values` and `request.contextValues`. */
 export const kCredential = createContextKey<Credential>(NOBODY, { description: 'credential' });
 
-/** The error of a call beyond the scopes of its caller; it says nothing of what is stored there. */
+/** The error of a call beyond the scopes of its caller; it shows nothing of what is stored there. */
 export function scopeRefused(caller: string, rule: MethodRule): AppError {
   const { service, method, needs } = rule;
   return new AppError<AuthzReason>(

@@ -4,7 +4,7 @@ import type { RateLimit } from '../../shared/token-bucket.ts';
 import type { CallerScope } from './caller-scopes.ts';
 import { METHOD_CLASSES, type MethodClass, SCOPED_SERVICES } from './method-rules.ts';
 
-/** Who a JWT is of: its claims `iss` and `sub`. */
+/** The subject of a JWT: its claims `iss` and `sub`. */
 export type JwtSubject = { readonly issuer: string; readonly subject: string };
 
 /** A caller as its file has it. */
@@ -18,7 +18,7 @@ export type CallerDefinition = {
   readonly rateLimit: RateLimit | undefined;
 };
 
-/** Who signs JWTs that count. */
+/** An issuer whose JWTs are accepted. */
 export type IssuerDefinition = {
   readonly issuer: string;
   readonly audience: string;
@@ -46,7 +46,7 @@ const TOKEN = /^[\x21-\x7e]{1,2048}$/;
 const DIGEST = /^[0-9a-f]{64}$/;
 const PROJECT = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 const TENANT = /^[A-Za-z0-9._:-]{0,128}$/;
-/** With a pair of keys: whoever can check a signature cannot make one. */
+/** Algorithms with a pair of keys: whoever can check a signature cannot make one. */
 export const JWT_ALGORITHMS: readonly string[] = [
   'RS256',
   'RS384',
@@ -63,7 +63,7 @@ export const JWT_ALGORITHMS: readonly string[] = [
 
 /**
  * The callers that `text` describes (docs/operations.md, "Callers"). Errors: CONFIG_INVALID that names the
- * place, and holds nothing of a token. Cost: O(text).
+ * position, and holds nothing of a token. Cost: O(text).
  */
 export function parseCallersFile(text: string): CallersFile {
   let json: unknown;
@@ -211,7 +211,7 @@ function objectAt(
   const json = value as FileObject;
   const missing = needed.find((name) => !Object.hasOwn(json, name));
   if (missing !== undefined) throw problem(path, `lacks ${missing}`);
-  // A name that is not known may be a token in the wrong place: it is not shown.
+  // An unknown name may be a token at the wrong position: it is not shown.
   const known = [...needed, ...optional];
   const isKnown = Object.keys(json).every((name) => known.includes(name));
   if (!isKnown) throw problem(path, `may have only ${known.join(', ')}`);
@@ -264,7 +264,7 @@ function numberAt(path: string, value: unknown, max: number): number {
   return value;
 }
 
-/** Each text once in all lists together; `what` is said in place of it. */
+/** Asserts that each text occurs once in all lists together; errors show `what` instead of it. */
 function assertUnique(path: string, what: string, lists: readonly (readonly string[])[]): void {
   const owner = new Map<string, number>();
   lists.forEach((list, i) => {

@@ -27,11 +27,11 @@ const JWTS_MAX = 10_000;
 const CHECKS_MAX = 256;
 const SWEEP_MS = 1_000;
 
-/** Where a JWT in the table comes from. */
+/** A JWT of the table with the claims and the key that it was checked by. */
 type OfJwt = CheckedJwt & { readonly text: string };
 
 /**
- * Who may call, by what they present, as the settings and their files have it at this moment.
+ * The callers by the credentials that they present, as the settings and their files have it at this moment.
  *
  * C1 Whether callers are authenticated at all is decided at the start. No later file changes it.
  *    [callers.test.ts]
@@ -97,8 +97,8 @@ export class Callers implements CredentialSource {
   }
 
   /**
-   * As `find`, for a token that is presented for the first time: null where it is none of ours. A promise only of what looks like
-   * a JWT of ours. Errors of that: KEYS_UNAVAILABLE, RATE_LIMITED.
+   * Finds the credential like `find`, also of a token that is presented for the first time; null where it is unknown here. Only
+   * a token in the form of a JWT of ours gives a promise, which may reject with KEYS_UNAVAILABLE or RATE_LIMITED.
    */
   identify(header: string): Credential | null | Promise<Credential | null> {
     const known = this.find(header);
@@ -113,7 +113,7 @@ export class Callers implements CredentialSource {
     return this.#feeds.size > 0 && isJwt(token) ? this.#check(token) : null;
   }
 
-  /** Puts these in force in place of the tokens without a name. An empty list would change who is let in (C1). */
+  /** Replaces the tokens without a name by these. An empty list would change who is let in (C1). */
   replaceTokens(tokens: readonly string[]): void {
     this.#tokens = tokens;
     this.#install();
@@ -129,7 +129,7 @@ export class Callers implements CredentialSource {
     return this.#counts;
   }
 
-  /** Makes what the settings say out of what there is (C2, C3). */
+  /** Builds the table anew from the settings and keeps what still holds (C2, C3). */
   #install(): void {
     const before = this.#table;
     const callers = new Map<string, { readonly made: string; readonly caller: Caller }>();
@@ -200,7 +200,7 @@ export class Callers implements CredentialSource {
     return credential;
   }
 
-  /** What was learned of tokens that the settings do not hold themselves counts on if it would be learned again. */
+  /** Keeps a token that the settings do not hold themselves, if it would be found again. */
   #keepLearned(known: KnownToken): void {
     const { text, expiresAtMs } = known;
     if (this.#table.get(text) !== undefined) return;

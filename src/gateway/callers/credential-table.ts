@@ -11,8 +11,8 @@ export type KnownToken = {
 };
 
 /**
- * Tokens by a keyed hash, which whoever guesses does not know. Those in one bucket are compared in full, in time that depends on lengths
- * alone. What a look-up takes does not grow with their number.
+ * Tokens by a keyed hash; the key is random, so nobody can guess which tokens share a bucket. Those in one bucket are compared
+ * in full, in time that depends on lengths alone. The time of a look-up does not grow with their number.
  */
 export class CredentialTable {
   readonly #key0 = randomBytes(4).readInt32LE();
@@ -34,7 +34,7 @@ export class CredentialTable {
       : null;
   }
 
-  /** Adds a token, or puts it in the place of what there is of that text. */
+  /** Adds a token, or replaces the one of that text. */
   set(known: KnownToken): void {
     this.delete(known.text);
     const hash = this.#hashOf(known.text);
@@ -65,9 +65,9 @@ export class CredentialTable {
 }
 
 /**
- * HalfSipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF"; reference code of the same authors) with a key of 64
- * bits, over the low bytes of the characters of `text` from `start` on. Without the key nobody can say which texts lie
- * together, so that how long a look-up takes says nothing of what is in the table. Hot: no allocation; about 2 ns a character.
+ * HalfSipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF"; reference code of the same authors) with a key of
+ * 64 bits, over the low bytes of the characters of `text` from `start` on. Without the key nobody can know which texts share a
+ * bucket, so that the time of a look-up shows nothing of what is in the table. Hot: no allocation; about 2 ns a character.
  */
 export function tokenHash(text: string, start: number, key0: number, key1: number): number {
   let v0 = key0;

@@ -6,12 +6,12 @@ import { mustRule, type PlacedRule } from './method-rules.ts';
 
 type Handler = (request: unknown, context: HandlerContext) => unknown;
 
-/** Notified of each call beyond the scopes of its caller. */
+/** Callback for each call beyond the scopes of its caller. */
 export type OnRefused = (rule: PlacedRule<unknown>, caller: string) => void;
 
 /**
- * The handlers of a service behind the scopes of who calls: each request is looked at, decoded and before anything else is done for it.
- * Of a stream of requests the first one says where it goes; it ends when the credential does.
+ * The handlers of a service behind the scopes of the caller: each decoded request is checked before anything else is done for
+ * it. The first request of a stream decides for all of it; the stream ends when the credential does.
  */
 export function guardedService<Service extends DescService>(
   service: Service,
@@ -38,7 +38,7 @@ export function guardedService<Service extends DescService>(
       return handler(request, context);
     };
   }
-  // Each handler stands in the place of that of its name.
+  // Each handler replaces the one of its name.
   return guarded as Partial<ServiceImpl<Service>>;
 }
 

@@ -17,9 +17,9 @@ export type JwksFeedOptions = {
 };
 
 /**
- * The keys of one issuer, fetched in the background alone: no call waits for it, and what a token names as the place of its keys
- * (`jku`, `x5u`) is never looked at. Over https, within 5 s, at most 256 KiB, without redirects. Keys that were fetched stay in force
- * until others are.
+ * The keys of one issuer, fetched in the background alone: no call waits for it, and the address of keys that a token names
+ * (`jku`, `x5u`) is never read. Over https, within 5 s, at most 256 KiB, without redirects. Keys that were fetched stay in
+ * force until others are.
  */
 export class JwksFeed {
   readonly definition: IssuerDefinition;
@@ -41,7 +41,7 @@ export class JwksFeed {
     return this.#set;
   }
 
-  /** What says whether a JWT of that key id would still be checked by the same key; '' names none, and any may have fitted. */
+  /** The keys that a JWT of that key id can be checked by, as text to compare; '' names none, so all keys count. */
   keyText(kid: string): string {
     return JSON.stringify(kid === '' ? this.#keys : this.#keys.filter((key) => key.kid === kid));
   }
@@ -119,7 +119,7 @@ export class JwksFeed {
   }
 }
 
-/** Errors: an Error that says what is wrong. */
+/** Reads a set of public keys. Errors: an Error that states what is wrong. */
 function keysOf(text: string): readonly JWK[] {
   let json: unknown;
   try {
@@ -131,7 +131,7 @@ function keysOf(text: string): readonly JWK[] {
   if (!Array.isArray(keys) || keys.length > KEYS_MAX) {
     throw new Error(`the answer has no list of up to ${KEYS_MAX} keys`);
   }
-  // Keys that both sides know have no place among those that everybody may read.
+  // Keys that both sides know must not be among those that everybody may read.
   const found = keys.filter((key): key is JWK => isPublicKey(key));
   if (found.length === 0) throw new Error('the answer has no public key');
   return found;

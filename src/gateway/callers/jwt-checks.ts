@@ -9,7 +9,7 @@ export type CheckedJwt = JwtSubject & {
   /** Wall clock, ms. */
   readonly expiresAtMs: number;
   readonly kid: string;
-  /** Of the key that it was checked by (`JwksFeed.keyText`). */
+  /** The key that it was checked by (`JwksFeed.keyText`). */
   readonly keyText: string;
 };
 

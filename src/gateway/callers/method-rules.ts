@@ -12,31 +12,31 @@ import { GroupService } from '../../gen/workspace/v1/group_service_pb.ts';
 import { SeatService } from '../../gen/workspace/v1/seat_service_pb.ts';
 import { WorkspaceService } from '../../gen/workspace/v1/workspace_service_pb.ts';
 
-/** What a method does with what it reaches. */
+/** Classes of methods by what they do with the data that they reach. */
 export const METHOD_CLASSES = ['read', 'write', 'manage', 'export', 'stores'] as const;
 export type MethodClass = (typeof METHOD_CLASSES)[number];
 
-/** What a call reaches; '' is the default project, and the default tenant. */
+/** The data that a call reaches; '' is the default project, and the default tenant. */
 export type CallPlace =
   | { readonly kind: 'tenant'; readonly projectId: string; readonly tenantId: string }
   /** Data of any tenant of the project, or what changes them all. */
   | { readonly kind: 'all_tenants'; readonly projectId: string }
-  /** What the project says of itself, and no tenant's data. */
+  /** Data of the project itself, and of no tenant. */
   | { readonly kind: 'project'; readonly projectId: string }
   | { readonly kind: 'all_projects' }
   /** Nothing that is stored, or only what the caller may see. */
   | { readonly kind: 'nothing' };
 
-/** Of one method or route: what a caller needs to be let in. */
+/** The rule of one method or route: what a caller needs to be let in. */
 export type MethodRule = {
-  /** As scopes name it. */
+  /** The name by which scopes name it. */
   readonly service: string;
   readonly method: string;
   /** All of them; none: whoever has a credential. */
   readonly needs: readonly MethodClass[];
 };
 
-/** A rule, and where a request of its method goes; of a stream of requests the first one says so. */
+/** A rule with a function that finds what a request of its method reaches; of a stream of requests the first one counts. */
 export type PlacedRule<Request = never> = MethodRule & {
   readonly placeOf: (request: Request) => CallPlace;
 };
@@ -249,7 +249,7 @@ export const RULES: ReadonlyMap<string, PlacedRule<unknown>> = new Map([
   ...rulesOf(ServerReflectionAlpha, reflectionAlpha),
 ]);
 
-/** What scopes may name: services whose methods need something. */
+/** Services that scopes may name: those whose methods need something. */
 export const SCOPED_SERVICES: readonly string[] = [
   ...new Set(
     [...RULES.values()].filter((rule) => rule.needs.length > 0).map((rule) => rule.service),

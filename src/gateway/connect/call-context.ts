@@ -34,7 +34,7 @@ export function requestIdOfCall(context: HandlerContext): string {
   return context.values.get(kRequestId);
 }
 
-/** Who made the call. */
+/** The credential of the call. */
 export function credentialOfCall(context: HandlerContext): Credential {
   return context.values.get(kCredential);
 }
@@ -44,7 +44,7 @@ export function callerOfCall(context: HandlerContext): string {
   return context.values.get(kCredential).caller.name;
 }
 
-/** Who asks: the request's id and the caller's name, '' where nobody is known. */
+/** The origin of the call: the request's id and the caller's name, '' where the caller is unknown. */
 export function originOf(context: HandlerContext): {
   readonly requestId: string;
   readonly caller: string;

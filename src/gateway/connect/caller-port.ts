@@ -4,9 +4,9 @@ import { mustAdmit, type OnRefused } from '../callers/guarded-service.ts';
 import { isChange, RULES } from '../callers/method-rules.ts';
 
 /**
- * What the adapter asks about callers, answered by their credentials and the rules of methods. Without `authorize` nobody is asked,
- * and nobody is known. `onOutOfScope` is notified of each call beyond the scopes of its caller; without it nobody's scopes are looked
- * at here.
+ * The adapter's port to callers, by their credentials and the rules of methods. Without `authorize` every call is let in, and
+ * every caller
+ * is unknown. `onOutOfScope` is called for each call beyond the scopes of its caller; without it no scopes are checked here.
  */
 export function createCallerPort(authorize?: Authorize, onOutOfScope?: OnRefused): CallerPort {
   return {

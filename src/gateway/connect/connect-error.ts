@@ -89,7 +89,7 @@ export const CODE_OF_REASON = {
   INTERNAL: Code.Internal,
 } as const satisfies Readonly<Record<AuthzReason, Code>>;
 
-/** How errors of this service look on the wire. */
+/** Errors of this service in their form on the wire. */
 export const AUTHZ_ERRORS = createConnectErrors(CODE_OF_REASON);
 
 export const {

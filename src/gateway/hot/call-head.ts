@@ -5,7 +5,7 @@ import { connectTimeoutMs, grpcTimeoutMs } from './stated-time.ts';
 /** How a call frames its message: in envelopes with trailers after them (gRPC, gRPC-Web), or as the whole body (Connect). */
 export type CallProtocol = 'grpc' | 'grpc-web' | 'connect';
 
-/** What the headers of a plain call say, read once. */
+/** The headers of a plain call, read once. */
 export type PlainHead = {
   readonly protocol: CallProtocol;
   readonly format: WireFormat;
@@ -25,7 +25,7 @@ export type PlainHead = {
 export type CallType = {
   readonly protocol: CallProtocol;
   readonly format: WireFormat;
-  /** Of the answer. */
+  /** Content type of the answer. */
   readonly answerType: string;
   /** The heads of calls that state no time, by their compression: most calls share these. */
   readonly heads: PlainHead[];
@@ -47,7 +47,7 @@ function typeOf(protocol: CallProtocol, format: WireFormat, answerType: string):
   return { protocol, format, answerType, heads: [] };
 }
 
-/** Hot. What a content type says, or undefined where the general path must look at it. */
+/** Hot. The call type of a content type, or undefined where the general path must read it. */
 export function callTypeOf(contentType: string | undefined): CallType | undefined {
   if (contentType === 'application/json') return JSON_TYPE;
   return contentType === undefined ? undefined : CALL_TYPES.get(contentType);
@@ -67,7 +67,7 @@ export function callHeadOf(
 ): PlainHead | null {
   const { protocol } = type;
   const isGzipAllowed = encoding === 'gzip';
-  // Connect's own name for no encoding is none; envelopes say of each message whether it is compressed.
+  // Connect's own name for no encoding is none; envelopes state of each message whether it is compressed.
   const isPlain = encoding === undefined || (encoding === 'identity' && protocol !== 'connect');
   if (!isGzipAllowed && !isPlain) return null;
   const isGzipWanted =
@@ -103,7 +103,7 @@ function headOf(
   };
 }
 
-/** Whether gzip is named among encodings, as Connect looks for it: weights are none of its names. */
+/** Whether gzip is named among encodings, by Connect's own rule: weights are not parsed. */
 function isGzipAmong(accepted: string): boolean {
   if (accepted === 'gzip') return true;
   if (!accepted.includes('gzip')) return false;

@@ -27,7 +27,7 @@ import type { DecisionReader } from './decision-reader.ts';
 import { type HotMethod, LARGE_BODY_BYTES } from './hot-methods.ts';
 import { createScopeScan } from './scan/scope-scan.ts';
 
-/** What decision calls of every carrier need. */
+/** Parts that decision calls of every carrier need. */
 export type DecisionCallOptions = {
   readonly shards: Pick<ShardClient, 'raw'>;
   readonly scopes: Pick<
@@ -35,9 +35,9 @@ export type DecisionCallOptions = {
     'peek' | 'park' | 'settled' | 'isMoved' | 'tokenOf' | 'projectIdOf'
   >;
   readonly meter: Pick<DecisionMeter, 'ended' | 'failed'>;
-  /** Of a message, compressed and not. */
+  /** Largest message, compressed and not. */
   readonly bodyBytesMax: number;
-  /** Of all request bodies of the process. */
+  /** Budget of all request bodies of the process. */
   readonly bodyBudget: BodyBudget;
   /** Answers shorter than this are not compressed; the general path's own bound. */
   readonly compressMinBytes: number;
@@ -45,9 +45,9 @@ export type DecisionCallOptions = {
   readonly recorder?: Pick<QueryRecorder, 'isNext'> | undefined;
   /** Reads what is refused before a worker has. */
   readonly reader: Pick<DecisionReader, 'isPlain' | 'read'>;
-  /** Notified of the reason of each error of a worker. */
+  /** Callback for the reason of each error of a worker. */
   readonly onRefused?: ((reason: string) => void) | undefined;
-  /** Where stages are measured. */
+  /** Measures the stages of calls. */
   readonly stages?: CallStages | undefined;
 };
 
@@ -58,11 +58,11 @@ const scan = createScopeScan();
 const { timeOrigin } = performance;
 
 /**
- * One call on the hot path, from its headers to its one answer, whatever carries it: no message objects, no promises,
- * one message to a worker per tick for all calls of it. It reads the scope alone of a body, and the worker decodes the rest. A call whose
- * scope it cannot read, does not know or may not reach goes to the general path with the same body. Its carrier (`ExchangeCall`
- * over HTTP/1.1, `StreamCall` over HTTP/2) says how an answer, an error and the general path look, and says when
- * the caller has gone.
+ * One call on the hot path, from its headers to its one answer, whatever carries it: no message objects, no promises, one
+ * message to a worker per tick for all calls of it. It reads the scope alone of a body, and the worker decodes the rest. A call
+ * whose scope it cannot read, does not know or may not reach goes to the general path with the same body. Its carrier
+ * (`ExchangeCall` over HTTP/1.1, `StreamCall` over HTTP/2) sends the answer or the error, leads to the general path, and calls
+ * `gone` when the caller has gone.
  */
 export abstract class DecisionCall implements ParkedCall, CallOrigin {
   readonly hot: HotMethod;
@@ -80,7 +80,7 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
   #timer: NodeJS.Timeout | null = null;
   #isEnded = false;
   #issuedId = '';
-  /** As it is counted. */
+  /** The method by which it is counted. */
   #rpc: DecisionRpc;
 
   constructor(
@@ -123,7 +123,7 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
     return this.credential.caller.name;
   }
 
-  /** Whether the scopes of the caller admit it there; the general path says why not. */
+  /** Whether the scopes of the caller admit it there; if not, the general path answers why. */
   reaches(projectId: string, tenantId: string): boolean {
     return this.credential.caller.scopes.admitTenant(this.hot.rule, projectId, tenantId);
   }
@@ -132,7 +132,10 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
   protected abstract readonly givenId: string;
   /** Whether `send` needs the bytes after it has returned. */
   protected abstract readonly keepsAnswer: boolean;
-  /** The call goes on elsewhere: from now on, at the latest, the carrier says by `gone` when the caller goes. */
+  /**
+   * Watches the caller while the call goes on elsewhere: from now on, at the latest, the carrier calls `gone` when the caller
+   * goes.
+   */
   protected abstract watchCaller(): void;
   /** Sends the body of a good answer, framed already, and counts it. */
   protected abstract send(body: Uint8Array, isCompressed: boolean): void;
@@ -175,7 +178,7 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
         hold.release();
         if (this.#isEnded) return;
         const isFull = error instanceof AppError && error.reason === 'BODY_MEMORY_EXHAUSTED';
-        // A bomb, or no gzip: the general path says which.
+        // A bomb, or no gzip: the general path finds which.
         if (isFull) this.fail(error);
         else this.fallBack();
       },
@@ -223,7 +226,7 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
     return scopes.peek(projectId, tenantId, token, this.deadlineMs, isTimeoutStated, this);
   }
 
-  /** Waits for the scope. What only the general path can say goes there at once. */
+  /** Waits for the scope. A call that only the general path can answer goes there at once. */
   #park(): void {
     const { deadlineMs } = this;
     const { isTimeoutStated: isDeadlineStated } = this.head;

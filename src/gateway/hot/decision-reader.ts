@@ -24,7 +24,9 @@ export class DecisionReader {
     this.#proto = new ProtoScanner(fields, this.#itemsMax);
   }
 
-  /** Whether a request is short, and nothing is wrong with it that a worker would find. False: `read` says. O(bytes), no allocation. */
+  /**
+   * Whether a request is short, and valid as far as a worker would check it. False: `read` finds out. O(bytes), no allocation.
+   */
   isPlain(method: RawMethod, format: WireFormat, bytes: Uint8Array): boolean {
     if (bytes.length > LARGE_BODY_BYTES || isQuery(method)) return false;
     const scanner = format === 'json' ? this.#json : this.#proto;

@@ -20,7 +20,7 @@ export class ExchangeCall extends DecisionCall {
   protected readonly givenId: string;
   readonly #exchange: HttpExchange;
   readonly #general: ExchangeCallOptions['general'];
-  /** For the general path: an exchange forgets its headers when its handler returns. */
+  /** Kept for the general path: an exchange forgets its headers when its handler returns. */
   readonly #accepted: string;
   #isWatched = false;
 

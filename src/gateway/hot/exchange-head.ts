@@ -3,9 +3,9 @@ import { isKnownVersion, VERSION_HEADER } from '../../http/connect/protocol/wire
 import type { HttpExchange } from '../../http/exchange/http-exchange.ts';
 import { callHeadOf, callTypeOf, type PlainHead } from './call-head.ts';
 
-/** What the hot path adopts HTTP/1.1. */
+/** Limits of the hot path over HTTP/1.1. */
 export type ExchangeLimits = {
-  /** Of a message. */
+  /** Largest message. */
   readonly bodyBytesMax: number;
   /** Deadline of a call whose caller states none, and the longest that one may state. */
   readonly timeoutMsMax: number;
@@ -35,7 +35,7 @@ export function exchangeHeadOf(exchange: HttpExchange, limits: ExchangeLimits): 
   return isConnect && !isKnownVersion(exchange.header(VERSION_HEADER)) ? null : head;
 }
 
-/** The encodings that the caller takes, as the header of its protocol says; '' for none. */
+/** The encodings that the caller takes, by the header of its protocol; '' for none. */
 export function acceptedOf(
   exchange: HttpExchange,
   { protocol }: Pick<PlainHead, 'protocol'>,

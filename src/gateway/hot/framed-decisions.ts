@@ -14,7 +14,7 @@ import { StreamCall, type StreamCallOptions, type StreamCallParts } from './stre
 export type FramedDecisionsOptions = StreamCallOptions & {
   readonly callers: CredentialSource;
   readonly general: Pick<ConnectAdapter, 'handleHttp2' | 'handleBufferedStream'>;
-  /** Where answers are held that nobody reads. */
+  /** Holder of answers that nobody reads. */
   readonly unread: UnreadAnswers;
   /** Deadline of a call whose caller states none, and the longest that one may state. */
   readonly timeoutMsMax: number;
@@ -85,7 +85,7 @@ export class FramedDecisions {
   }
 }
 
-/** Of a header that may come several times, as the general path joins them. */
+/** Joins a header that may come several times, like the general path does. */
 function single(value: string | string[] | undefined): string | undefined {
   return typeof value === 'string' || value === undefined ? value : value.join(', ');
 }

@@ -15,7 +15,7 @@ import type { ScopeScan } from './scan/scope-scan.ts';
 /** A method that has a hot path. */
 export type HotMethod = {
   readonly path: string;
-  /** What a caller needs for it. */
+  /** Rule of what a caller needs for it. */
   readonly rule: MethodRule;
   readonly method: RawMethod;
   readonly rpc: DecisionRpc;
@@ -87,8 +87,9 @@ function query(name: keyof typeof QUERY_NUMBERS, method: QueryMethod, rpc: Decis
 export const LARGE_BODY_BYTES = 32 * 1024;
 
 /**
- * Hot. Counts a call of whoever `authorization` names, if it is known, within its rate, and may make the call somewhere;
- * null for all others: the general path says what is wrong.
+ * Hot. Counts a call and returns its credential, if `authorization` names a known caller within its rate that may call the
+ * method somewhere.
+ * Returns null for all others: the general path answers what is wrong.
  */
 export function admitted(
   callers: CredentialSource,

@@ -50,7 +50,7 @@ export class RawDecisions {
     stages?.headersRead();
   }
 
-  /** Of a long body, by the shard that a header names for the balancer: what the body says is not known yet. */
+  /** The refusal of a long body by the shard that a header names for the balancer: the body itself is not read yet. */
   #refusalBefore(exchange: HttpExchange, call: ExchangeCall, bytes: number): AppError | null {
     if (bytes <= LARGE_BODY_BYTES) return null;
     const named = shardOfHeader(exchange.header(SHARD_HEADER));

@@ -24,7 +24,7 @@ function digitsOf(text: string, count: number): number {
   return value;
 }
 
-/** Of gRPC's H, M, S, m, u and n. */
+/** Milliseconds of gRPC's units H, M, S, m, u and n. */
 function msOfUnit(code: number): number {
   switch (code) {
     case 0x48:

@@ -23,10 +23,10 @@ export type StreamCallOptions = DecisionCallOptions & {
   readonly general: Pick<ConnectAdapter, 'handleBufferedStream'>;
 };
 
-/** What the calls of one listener share. */
+/** Parts that the calls of one listener share. */
 export type StreamCallParts = {
   readonly bodies: BodyPool;
-  /** Of the bodies that come in several chunks, or late. */
+  /** Budget of the bodies that come in several chunks, or late. */
   readonly budget: BodyBudget;
   readonly late: LateBodies;
   readonly unread: UnreadAnswers;
@@ -128,7 +128,7 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
     this.#gather(chunk);
   }
 
-  /** A chunk lies in the memory of all that was read with it, and is not kept. */
+  /** Copies the first chunk: it shares the memory of all that was read with it, and must not be kept. */
   #gatherFirst(): void {
     const chunk = this.#chunk;
     this.#chunk = null;
@@ -244,7 +244,7 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
       'content-type': contentType,
       [REQUEST_ID_HEADER]: this.requestId,
     };
-    // Says how messages are compressed that say so.
+    // States the compression of the messages that are marked as compressed.
     if (this.head.isGzipWanted && this.head.protocol !== 'connect') head['grpc-encoding'] = 'gzip';
     return head;
   }

@@ -18,7 +18,7 @@ export type AssertionTestsOptions = {
   readonly readBudget: number;
 };
 
-/** What a call has run. */
+/** The files of a call and the model that they test. */
 export type TestCall = {
   /** Names the list of files in the request. */
   readonly field: string;
@@ -49,7 +49,7 @@ export class AssertionTests {
     return await threads.run(task, deadlineMs - sharedNowMs(), signal);
   }
 
-  /** Runs files that must pass. Errors: as `run`; MODEL_TESTS_FAILED that reports the first that does not hold. */
+  /** Runs files that must pass. Errors: as `run`; MODEL_TESTS_FAILED with the first assertion that does not hold. */
   async mustPass(call: TestCall): Promise<void> {
     if (call.files.length === 0) return;
     const { assertions, failures } = await this.run(call);

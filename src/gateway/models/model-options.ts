@@ -6,11 +6,11 @@ import { type CallDefaults, callerOfCall, requestIdOfCall } from '../connect/cal
 import type { AssertionTests } from './assertion-tests.ts';
 import type { ModelPreviews } from './model-previews.ts';
 
-/** What the methods of ModelService work with. */
+/** Parts that the methods of ModelService work with. */
 export type ModelOptions = CallDefaults & {
   readonly history: ModelHistory;
   readonly activations: Pick<StagedModels, 'activation' | 'cancel' | 'rehearse'>;
-  /** What versions and audit records call whoever knows this operator secret. */
+  /** The name that versions and audit records give the holder of this operator secret. */
   readonly operatorName: (secret: string) => string;
   readonly tests: AssertionTests;
   readonly previews: ModelPreviews;
@@ -19,7 +19,7 @@ export type ModelOptions = CallDefaults & {
 /** Header of the operator secret, which was checked before. */
 const SECRET_HEADER = 'x-admin-secret';
 
-/** Who writes a model by this call. */
+/** The author of a model that is written by this call. */
 export function authorOf(
   { operatorName }: Pick<ModelOptions, 'operatorName'>,
   context: HandlerContext,

@@ -21,12 +21,12 @@ export type ModelPreviewsOptions = CallDefaults & {
   readonly recorder: QueryRecorder | undefined;
 };
 
-/** What is previewed, and for whom. */
+/** The model and the queries of a preview, and their project. */
 export type PreviewCall = {
   readonly projectId: string;
   readonly modelJson: string;
   readonly queries: AskedQueries;
-  /** Changed answers that are reported at most; they are counted on beyond. */
+  /** Changed answers that are returned at most; those beyond are only counted. */
   readonly changesMax: number;
   readonly signal: AbortSignal;
 };

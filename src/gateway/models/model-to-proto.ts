@@ -32,7 +32,7 @@ export function modelVersionToProto(
   };
 }
 
-/** The response form of where a model's way into force stands. */
+/** The response form of the progress of an activation. */
 export function activationToProto(
   projectId: string,
   activation: ModelActivation,

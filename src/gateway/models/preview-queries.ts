@@ -21,9 +21,9 @@ export type AskedQueries = {
   readonly given: readonly RecordedQuery[];
   readonly sampled: number;
   readonly recorded: number;
-  /** Of the draw; never 0. */
+  /** Seed of the draw; never 0. */
   readonly seed: bigint;
-  /** Of the draw. */
+  /** Tenant of the draw. */
   readonly tenantId: string;
 };
 

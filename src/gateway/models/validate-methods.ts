@@ -16,7 +16,7 @@ import { gateOf } from './version-methods.ts';
 type Problem = MessageInitShape<typeof ModelProblemSchema>;
 type Response = MessageInitShape<typeof ValidateModelResponseSchema>;
 
-/** The handler that says what a model means, or what is wrong with it. */
+/** The handler that answers the meaning of a model, or what is wrong with it. */
 export function validateMethods(): Pick<ServiceImpl<typeof ModelService>, 'validateModel'> {
   return {
     validateModel(request) {

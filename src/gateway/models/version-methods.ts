@@ -58,7 +58,7 @@ export function versionMethods(options: ModelOptions): VersionMethods {
   };
 }
 
-/** 0 of a request is not looked at. */
+/** The expected version of a request; 0 is not checked. */
 export function expectedVersionOf(version: bigint): number | null {
   return version === 0n ? null : Number(version);
 }
@@ -69,7 +69,7 @@ export function gateOf({ modelJson, modelGate }: StoredModel): string {
   try {
     return printGate(JSON.parse(modelJson));
   } catch (error) {
-    // What a release before took may say what the readable form cannot.
+    // A model that an older release took may hold what the readable form cannot express.
     if (error instanceof AppError && error.reason === 'MODEL_INVALID') return '';
     throw error;
   }

@@ -82,7 +82,7 @@ async function passGuard(
   const projectId = history.idOf(given);
   const queries = askedQueries('guard.questions', projectId, guard.questions);
   const newest = await history.newest(projectId);
-  // By their texts: a draw may ask a question many times, and records do.
+  // Keyed by text: a draw may give a query many times, and records do.
   const named = new Set<string>();
   let last: PreviewProgress | undefined;
   const changesMax = queries.given.length + queries.sampled + queries.recorded;
@@ -117,7 +117,7 @@ function judge(guard: PreviewGuard, last: PreviewProgress, named: string): void 
   if (guard.refuseNewDenies && last.newDenies > 0) {
     refuse(`${last.newDenies} of ${last.answered} answers would become denies: ${named}`);
   }
-  // What cannot be reported may be such a change.
+  // A query that could not be decided may be such a change.
   if (last.failed > 0) refuse(`${last.failed} of ${last.answered} questions could not be decided`);
 }
 

@@ -133,7 +133,7 @@ function correlationIdOf(members: DoorMembers): string {
   throw invalid(`invalid BatchCheckItem.CorrelationId: ${text}`);
 }
 
-/** What is wrong with its fields fails the batch; what does not fit the model the check alone. */
+/** Reads an item of a batch. An error of its fields fails the batch; one that the model finds fails the check alone. */
 function itemOf(members: DoorMembers, id: string, { names }: AskedModel): DoorItem {
   const key = requiredKey(members, 'BatchCheckItem');
   const context = objectOf(members, 'context');
@@ -242,7 +242,7 @@ function scopeOf(
   };
 }
 
-/** What a key asks. Errors: `validation_error`; `unimplemented` for a typed wildcard. */
+/** The query of a key. Errors: `validation_error`; `unimplemented` for a typed wildcard. */
 function queryOf(key: DoorTupleKey, names: ModelNames): AskedQuery {
   const problem = objectProblem(key, names) ?? userProblem(key.user, names);
   const user = userOf(key.user);

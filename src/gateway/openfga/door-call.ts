@@ -10,7 +10,7 @@ import { DoorError, storeNotFound, unimplemented } from './door-error.ts';
 import type { DoorMembers } from './door-json.ts';
 import type { ModelNameCache, ModelNames } from './model-names.ts';
 
-/** What the routes of OpenFGA's API need besides the server. The services are behind the scopes of callers. */
+/** Parts that the routes of OpenFGA's API need besides the server. The services are behind the scopes of callers. */
 export type DoorParts = {
   readonly stores: OpenFgaStores;
   readonly query: Partial<ServiceImpl<typeof QueryService>>;
@@ -30,13 +30,13 @@ export type DoorCall = {
   readonly requestId: string;
   readonly body: DoorMembers;
   readonly query: URLSearchParams;
-  /** What stands in the place of `:id` of a route's pattern; '' where it has none. */
+  /** Value of `:id` in a route's pattern; '' where it has none. */
   readonly id: string;
   /** Makes the context of a method of the services. */
   readonly contextOf: (method: string) => HandlerContext;
 };
 
-/** What a call is answered with. */
+/** The answer of a call. */
 export type DoorAnswer = { readonly status: number; readonly body: unknown };
 
 /** The model that a request is asked under. */

@@ -13,12 +13,12 @@ export class DoorError extends Error {
   }
 }
 
-/** A request that says what it may not: 400 `validation_error`. */
+/** The error of a request with a forbidden value: 400 `validation_error`. */
 export function invalid(message: string): DoorError {
   return new DoorError(400, 'validation_error', message);
 }
 
-/** What this API does not do here: 501 `unimplemented`. */
+/** The error of a feature that this API lacks here: 501 `unimplemented`. */
 export function unimplemented(message: string): DoorError {
   return new DoorError(501, 'unimplemented', message);
 }
@@ -34,7 +34,7 @@ const VALIDATION: Row = [400, 'validation_error'];
 const LIMIT: Row = [400, 'exceeded_entity_limit'];
 const BUSY: Row = [429, 'rate_limit_exceeded'];
 
-/** What OpenFGA's clients know of our reasons; of the rest they get the status and the name of the Connect code. */
+/** Our reasons that OpenFGA's clients know; of the rest they get the status and the name of the Connect code. */
 const ROWS: ReadonlyMap<string, Row> = new Map([
   ['FIELD_INVALID', VALIDATION],
   ['FIELD_REQUIRED', VALIDATION],
@@ -66,7 +66,7 @@ const ROWS: ReadonlyMap<string, Row> = new Map([
 /** Seconds after which a caller that was refused for too much at once may come again. */
 const RETRY_AFTER_SECONDS = 1;
 
-/** The error as OpenFGA's API has it; an unforeseen one says nothing of itself. */
+/** The error in the form of OpenFGA's API; an unforeseen one shows nothing of itself. */
 export function doorErrorOf(error: unknown): DoorError {
   if (error instanceof DoorError) return error;
   const shown = internalError(error);

@@ -59,7 +59,7 @@ export function textOf(members: DoorMembers, name: string): string {
   return value;
 }
 
-/** A number from 1 to 100, as a member or parameter says it; absent is 50. */
+/** A page size from 1 to 100 of a member or parameter; absent is 50. */
 export function pageSizeOf(value: JsonValue | undefined): number {
   const isText = typeof value === 'string' && value !== '';
   const size = isText ? Number(value) : (value ?? '') === '' ? 50 : value;
@@ -70,7 +70,7 @@ export function pageSizeOf(value: JsonValue | undefined): number {
   return size;
 }
 
-/** What a page token that this service did not give for this list is answered with. */
+/** The error of a page token that this service did not issue for this list. */
 export function invalidPageToken(): DoorError {
   return new DoorError(400, 'invalid_continuation_token', 'Invalid continuation token');
 }

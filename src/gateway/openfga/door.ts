@@ -28,12 +28,12 @@ import { ModelNameCache } from './model-names.ts';
 import { createStore, deleteStore, getStore, listStores } from './store-calls.ts';
 import { read, write } from './tuple-calls.ts';
 
-/** What paths of the API begin with. */
+/** Prefix of the paths of the API. */
 const PREFIX = '/openfga';
 const JSON_TYPE = 'application/json';
 /** A body is read in one go, whoever sends it: 8 MiB would hold the thread up for 80 ms, this for some 10. */
 const BODY_BYTES_MAX = 1024 * 1024;
-/** Who may ask this of a store knows that it is there. */
+/** The rule of Check: a caller that it admits may know that the store exists. */
 const CHECK = mustRule('/gatehouse.v1.QueryService/Check');
 
 type OnStore = (call: DoorCall, store: OpenFgaStore) => Promise<DoorAnswer>;
@@ -47,7 +47,7 @@ const STORE_ROUTES: ReadonlyMap<string, OnAny> = new Map<string, OnAny>([
   ['DELETE /stores/:store', deleteStore],
 ]);
 
-/** What is asked of a store. */
+/** Routes of a store. */
 const ROUTES: ReadonlyMap<string, OnStore> = new Map<string, OnStore>([
   ['POST authorization-models', writeAuthorizationModel],
   ['GET authorization-models', readAuthorizationModels],
@@ -98,7 +98,7 @@ export class OpenFgaDoor {
       void this.#answer(exchange, request, admitted, requestId, bytes);
     };
     if (admission instanceof Promise) {
-      // While it is looked at who calls, what comes is kept.
+      // The body is kept while the caller is authenticated.
       this.#readBody(exchange, refuse, (bytes) => {
         admission.then((admitted) => begin(admitted, bytes), refuse);
       });

@@ -135,7 +135,7 @@ function modelJson({ id, document }: OpenFgaModel): object {
   return { id, ...(JSON.parse(document) as JsonObject) };
 }
 
-/** What is kept of a body, as it came. Errors: those of a body that is no model at all. */
+/** The stored text of a body, as it came. Errors: those of a body that is no model at all. */
 function documentOf(body: DoorMembers): string {
   const types = objectsOf(body, 'type_definitions');
   const version = textOf(body, 'schema_version');

@@ -14,7 +14,7 @@ export type ModelNames = {
 
 /** Models whose names are remembered. */
 const REMEMBERED_MAX = 64;
-/** Models of a store that are looked at for a name of which only a hash is kept. */
+/** Models of a store that are searched for a name of which only a hash is kept. */
 const MODELS_PAGE = 100;
 
 /** Names of models, which never change; remembered by least recent use. */
@@ -46,7 +46,7 @@ export class ModelNameCache {
     return names;
   }
 
-  /** What `own` names are called in the store: of hashed ones some model of the store knows. */
+  /** Finds the names of `own` in the store; hashed ones are found if a model of the store has them. */
   async storeNames(
     store: OpenFgaStore,
     own: Iterable<string>,

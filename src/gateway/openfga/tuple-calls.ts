@@ -124,7 +124,7 @@ function refuseDuplicates(keys: readonly DoorTupleKey[]): void {
   }
 }
 
-/** What a write is answered with that asked for what is not so. */
+/** The error of a write that adds a tuple which exists or deletes one which does not; undefined for other errors. */
 function refusedWrite(error: unknown): DoorError | undefined {
   if (!(error instanceof AppError)) return undefined;
   const code = 'write_failed_due_to_invalid_input';

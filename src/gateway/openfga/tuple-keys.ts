@@ -63,7 +63,7 @@ export function objectProblem(key: DoorTupleKey, names: ModelNames): string | un
   return undefined;
 }
 
-/** What is wrong with a user by the names of the model, or undefined. */
+/** The problem of a user by the names of the model, or undefined. */
 export function userProblem(user: string, names: ModelNames): string | undefined {
   const found = userOf(user);
   if (found === undefined) return "invalid 'user' field format";
@@ -123,7 +123,7 @@ export function tupleOfKey(
   return { ...tuple, conditionName, conditionParams: condition.context };
 }
 
-/** The tuple of a key without condition, whatever models say. Errors: `validation_error`. */
+/** The tuple of a key without condition, unchecked by any model. Errors: `validation_error`. */
 export function bareTupleOf(key: DoorTupleKey): MessageInitShape<typeof RelationTupleSchema> {
   const user = userOf(key.user);
   if (user === undefined) throw invalidTuple(key, "invalid 'user' field format");

@@ -6,7 +6,7 @@ const HELD_MAX = 256 * 1_048_576;
 /** How long a reader may take nothing although something is held for it. */
 const STALL_MS = 60_000;
 
-/** What the streams of a process hold together. */
+/** Counts the characters that the streams of a process hold together, up to a bound. */
 export class HeldCapacity {
   readonly #heldMax: number;
   #held = 0;
@@ -37,8 +37,8 @@ export class HeldCapacity {
 }
 
 /**
- * Parts of an answer between the worker that found them and a reader who takes them one by one. All streams share one
- * room; a reader who takes nothing for a minute loses what is held for it. Not a queue for several readers.
+ * Parts of an answer between the worker that found them and a reader who takes them one by one. All streams share one capacity;
+ * a reader who takes nothing for a minute loses what is held for it. Not a queue for several readers.
  */
 export class HeldParts<Part> {
   readonly #capacity: HeldCapacity;
@@ -56,7 +56,7 @@ export class HeldParts<Part> {
     this.#stallMs = stallMs;
   }
 
-  /** Holds a part; without room the stream fails. Nothing is held once it has ended in any way. */
+  /** Holds a part; beyond the capacity the stream fails. Nothing is held once it has ended in any way. */
   add(part: Part): void {
     if (this.#isEnded || this.#failure !== undefined) return;
     try {

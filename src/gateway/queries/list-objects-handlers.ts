@@ -15,7 +15,7 @@ import { HeldParts, HeldCapacity } from './held-parts.ts';
 import { askPage, closePage, openPage } from './list-page.ts';
 import { askQuery, type QueryOptions, type QueryReply, resolvedScope } from './query-scope.ts';
 
-/** Ids of a page whose request does not say. */
+/** Ids of a page whose request states no size. */
 const PAGE_SIZE_DEFAULT = 1_000;
 
 /** The objects on which a subject holds a relation, in pages and as a stream. */
@@ -77,7 +77,7 @@ export function listObjectsHandlers(
   };
 }
 
-/** What is held for a slow reader is not handed out once the project is no longer served. */
+/** Guards a stream: parts that are held for a slow reader are not sent once the project is no longer served. */
 function servedProject(
   options: QueryOptions,
   scope: StreamObjectsRequest['scope'],

@@ -16,7 +16,7 @@ export type OpenPage = {
   /** The request's scope, with a token that the list's first page is not ahead of. */
   readonly query: ScopedQuery;
   readonly digest: Buffer;
-  /** Of a later page: the token that it goes on from. */
+  /** The token that a later page goes on from. */
   readonly from: PageToken | undefined;
 };
 
@@ -47,7 +47,7 @@ export function openPage(
   return { page: { after: from.after, idsMax }, query: { ...query, token }, digest, from };
 }
 
-/** What a page's answer says of the list as a whole; `next` is the last id of a page after which others follow. */
+/** The members of a page's answer about the whole list; `next` is the last id of a page after which others follow. */
 export function closePage(
   { from, digest }: OpenPage,
   reply: Pick<QueryReply<'listObjects'>, 'consistencyToken' | 'settingsVersion'>,

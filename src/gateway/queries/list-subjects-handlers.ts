@@ -12,7 +12,7 @@ import { listAnswerWith } from '../rpc/list-answer.ts';
 import { askPage, closePage, openPage } from './list-page.ts';
 import { type QueryOptions, resolvedScope } from './query-scope.ts';
 
-/** Who holds a relation on an object. */
+/** Handlers that list the subjects which hold a relation on an object. */
 export function listSubjectsHandlers(
   options: QueryOptions,
 ): Pick<ServiceImpl<typeof QueryService>, 'listSubjects'> {

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 import { fieldError } from '../../model/reasons.ts';
 
 /**
- * A page token says after which id a list goes on, and at which revision it began. It is valid on every instance:
+ * A page token holds the id after which a list goes on, and the revision at which it began. It is valid on every instance:
  * nothing is remembered between pages. Layout before base64url:
  *
  *   0  version (1)
@@ -24,17 +24,17 @@ const KEY_AT = 46;
 const TOKEN_BYTES_MAX = KEY_AT + 256;
 const TOKEN_FORM = /^[A-Za-z0-9_-]{1,404}$/;
 
-/** What a page token holds. */
+/** Members of a page token. */
 export type PageToken = {
-  /** Of the first page. */
+  /** Token of the first page. */
   readonly consistencyToken: string;
   readonly settingsVersion: number;
-  /** Of the query: `queryDigest`. */
+  /** Digest of the query: `queryDigest`. */
   readonly digest: Buffer;
   readonly after: string;
 };
 
-/** What distinguishes one query from another: of all that a page's request says besides where it goes on. */
+/** The digest that distinguishes one query from another: of the whole request of a page but its page token. */
 export function queryDigest(query: unknown): Buffer {
   const text = JSON.stringify(query, (_key, value: unknown) =>
     typeof value === 'bigint' ? String(value) : value,

@@ -9,7 +9,7 @@ import { type CallDefaults, readTimeOf, originOf } from '../connect/call-context
 import type { DecisionMeter } from '../reads/decision-meter.ts';
 import type { ReadScopes } from '../reads/read-scopes.ts';
 
-/** What the methods of QueryService work with. */
+/** Parts that the methods of QueryService work with. */
 export type QueryOptions = CallDefaults & {
   readonly shards: ShardClient;
   readonly scopes: ReadScopes;
@@ -18,7 +18,7 @@ export type QueryOptions = CallDefaults & {
   readonly batchItemsMax: number;
   /** Updates of one write at most. */
   readonly updatesMax: number;
-  /** What tuples of projects must fit. */
+  /** Rules for the tuples of projects. */
   readonly rules: WriteRules;
   /** Gives a version that a query names to every worker, and resolves to what a scope calls it. Errors: MODEL_VERSION_UNKNOWN. */
   readonly versions: { distribute(projectId: string, version: number): Promise<number> };
@@ -27,7 +27,7 @@ export type QueryOptions = CallDefaults & {
 /** A result, or a part of it, with the token of the revision that it was computed at. */
 export type QueryReply<K extends QueryKind> = QueryAnswer<K> & {
   readonly consistencyToken: string;
-  /** Of the project's settings, and with them its model, that the answer was computed under. */
+  /** Version of the project's settings, and with them its model, that the answer was computed under. */
   readonly settingsVersion: number;
 };
 

@@ -22,7 +22,7 @@ export function createQueryService(
   };
 }
 
-/** What a method of QueryService does here. */
+/** A handler of a method of QueryService. */
 type QueryHandler<M extends QueryMethod> = (
   request: MessageShape<(typeof QUERY_METHODS)[M]['request']>,
   call: HandlerContext,

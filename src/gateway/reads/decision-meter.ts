@@ -31,7 +31,7 @@ function methodOf(rpc: QueryRpc): string {
   return rpc.replace(/^Query/, '');
 }
 
-/** What decision calls count in. */
+/** Metrics of decision calls. */
 export interface DecisionMetrics {
   /** Seconds. */
   readonly checkDuration: Readonly<Record<DecisionRpc, Observations>>;

@@ -8,11 +8,11 @@ export interface ParkedCall {
   scopeFound(scope: ReadScope): void;
   /** The general path must take the call: it is to be refused, or something is unusual. */
   scopeUnusual(): void;
-  /** The database did not say in time: STORE_UNAVAILABLE, DEADLINE_EXCEEDED, QUEUE_FULL, SHUTTING_DOWN. */
+  /** The database did not answer in time: STORE_UNAVAILABLE, DEADLINE_EXCEEDED, QUEUE_FULL, SHUTTING_DOWN. */
   scopeFailed(error: AppError): void;
 }
 
-/** What a head and the version of the settings make of the read; undefined: it is unusual. */
+/** Makes the scope of the read from a head and the version of the settings; undefined: it is unusual. */
 type Finish = (
   headRevision: HeadRevision,
   settingsVersion: number | null,
@@ -22,7 +22,7 @@ type Finish = (
 /** A read on the hot path while it waits for the head of its shard, and perhaps for newer settings. */
 export class ParkedRead implements HeadRevisionWaiter, Cancellable {
   readonly deadlineMs: number;
-  /** In the read index; set before it can say. */
+  /** Its entry in the read index; set before it can be called back. */
   waits: Cancellable | null = null;
   #call: ParkedCall | null;
   readonly #finish: Finish;
@@ -60,7 +60,7 @@ export class ParkedRead implements HeadRevisionWaiter, Cancellable {
     else call?.scopeFound(scope);
   }
 
-  /** The general path says why, but for what it would only wait for again. */
+  /** Fails the read where the general path would only wait again; otherwise the general path answers why. */
   #settingsFailed(error: unknown): void {
     if (error instanceof AppError && error.reason === 'STORE_UNAVAILABLE') this.failed(error);
     else this.#end(undefined);

@@ -3,23 +3,23 @@ import type { RecordedQuery } from './query-recorder.ts';
 
 export type QueryFileOptions = {
   readonly path: string;
-  /** Of the file and of the one before it together. */
+  /** Bound of the file and of the one before it together. */
   readonly bytesMax: number;
-  /** One of so many queries is recorded: said in the first line. */
+  /** One of so many queries is recorded; the first line states it. */
   readonly every: number;
-  /** Reported once: recording has ended. */
+  /** Called once: recording has ended. */
   readonly onFailed: (error: unknown) => void;
 };
 
-/** What may wait for the disk; queries beyond it are left out. */
+/** Bytes that may wait for the disk; queries beyond them are left out. */
 const PENDING_BYTES_MAX = 1 << 20;
 const FLUSH_MS = 200;
 
 /**
- * Queries in the order and at the times at which they were asked, one JSON object a line, for load tests to ask
- * again. Once the file has half of what is allowed it becomes `path.1`, in the place of the one before, and a new one is
- * begun; so does what a former process left. Only its owner may read it. Holds who was asked about what, but no token and
- * no context: those may be secrets. Errors: none is thrown; the first one ends recording.
+ * Queries in the order and at the times at which they were asked, one JSON object a line, for load tests to ask again. Once the
+ * file has half of what is allowed it becomes `path.1`, which replaces the one before, and a new one is begun; a file of a
+ * former process is treated alike. Only its owner may read it. Holds subjects and objects, but no token and no context: those
+ * may be secrets. Errors: none is thrown; the first one ends recording.
  */
 export class QueryFile {
   readonly #options: QueryFileOptions;

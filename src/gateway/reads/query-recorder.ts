@@ -9,9 +9,9 @@ export type RecordedQuery = UserQuery & {
 export type QueryRecorderOptions = {
   /** One query of so many is recorded, at random; 0 records none. */
   readonly every: number;
-  /** What recorded queries take at most; the oldest go first. */
+  /** Memory of the recorded queries at most; the oldest go first. */
   readonly bytesMax: number;
-  /** Where they are written as well, each as often as it is asked. */
+  /** File to which they are written as well, each as often as it is asked. */
   readonly file?: { add(query: RecordedQuery): void; close(): Promise<void> } | undefined;
   /** From 0 to below 1; tests replace it. */
   readonly random?: (() => number) | undefined;
@@ -104,7 +104,7 @@ function keyOf(query: RecordedQuery): string {
   return parts.join('\u0000');
 }
 
-/** The texts stand in the key, and once more by themselves. */
+/** The size of an entry: its texts are in the key, and once more by themselves. */
 function sizeOf(key: string): number {
   return QUERY_BYTES + key.length * 4;
 }

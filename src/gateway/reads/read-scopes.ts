@@ -64,8 +64,8 @@ const ATTEMPTS_MAX = 4;
  * What a read needs besides its query: the project's settings, guarded, and the position that
  * its answer must reach. The order is the contract's: project, then token.
  *
- * Several instances: the settings that a look at the head showed, or newer ones, are in force for a read
- * without a token. One with a token whose position this process or the shard's owner holds asks nobody:
+ * Several instances: the settings that a read of the head showed, or newer ones, are in force for a read
+ * without a token. One with a token whose position this process or the shard's owner holds sends no request:
  * the token proves that the position was committed, an index of the same epoch at or above it holds it,
  * and more is not asked for. Its settings are those of the TTL, but never older than a change it shows.
  */
@@ -122,8 +122,8 @@ export class ReadScopes {
   }
 
   /**
-   * Waits for the scope of a read that `peek` did not know, without a promise; says `call`, never
-   * inside the call. null: only the general path can say what becomes of it.
+   * Waits for the scope of a read that `peek` did not know, without a promise; calls `call`, never inside this call. Returns
+   * null where only the general path can decide.
    */
   park(request: ScopeRequest, call: ParkedCall): Cancellable | null {
     const { settingsSource, positions, index, isAlone } = this.#options;
@@ -175,8 +175,8 @@ export class ReadScopes {
   }
 
   /**
-   * Resolves once what `peek` lacked has been loaded, or could not be: a second look then finds it, or the general path
-   * says why not. Never rejects.
+   * Resolves once what `peek` lacked has been loaded, or could not be: a second `peek` then finds it, or the general path
+   * answers why not. Never rejects.
    */
   settled(projectId: string, tenantId: string, token: string): Promise<unknown> {
     const { settingsSource, positions } = this.#options;
@@ -254,7 +254,7 @@ export class ReadScopes {
     );
   }
 
-  /** Of a read with a token, without asking anybody. Errors: TOKEN_INVALID. */
+  /** The scope of a read with a token, found without any request. Errors: TOKEN_INVALID. */
   #tokenScope(
     settings: ProjectSettings,
     shard: ShardKey,

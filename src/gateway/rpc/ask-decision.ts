@@ -36,7 +36,7 @@ type DecisionRequests = {
   readonly listObjects: ListObjectsRequest;
 };
 
-/** What a worker answered, in the format of the call. */
+/** A worker's answer in the format of the call. */
 export type GivenAnswer = Exclude<RawAnswer, { readonly kind: 'error' }>;
 
 /** Asks a worker, once it is known where. */

@@ -12,21 +12,21 @@ import {
   rateLimited,
 } from '../callers/caller.ts';
 
-/** Who calls, by an `Authorization` header. */
+/** Finds callers by an `Authorization` header. */
 export interface CallerSource extends CredentialSource {
-  /** As `find`, also of what was not presented before: then it may be a promise. */
+  /** Finds the credential like `find`, also of a header that was not presented before: then it may be a promise. */
   identify(header: string): Credential | null | Promise<Credential | null>;
-  /** Of a call that is let in without a credential. */
+  /** The credential of a call that is let in without one. */
   readonly anonymous: Credential;
 }
 
 /** Services that may answer without a credential. */
 export type OpenService = 'health' | 'reflection';
 
-/** What callers must know, as it stands at this moment: both are asked again for each call. */
+/** Credentials that callers must present, in their present state: both are read again for each call. */
 export type Credentials = {
   readonly callers: CallerSource;
-  /** Of AdminService, ModelService and BudgetService, which are disabled while there is none. */
+  /** Secrets of AdminService, ModelService and BudgetService, which are disabled while there is none. */
   readonly adminSecrets: () => readonly string[];
   readonly openServices: readonly OpenService[];
 };
@@ -39,7 +39,7 @@ const PREFIXES = {
   ],
 } as const satisfies Readonly<Record<OpenService, readonly string[]>>;
 
-/** The error of a call without a credential that counts; it does not say what is wrong with it. */
+/** The error of a call without a valid credential; it does not state what is wrong with it. */
 export function credentialInvalid(): AppError {
   return new AppError<AuthzReason>('CREDENTIAL_INVALID', 'a valid service token is required');
 }
@@ -51,7 +51,7 @@ function admissionOf(credential: Credential | null): Admission {
   return caller.admits() ? credential : rateLimited(caller.name);
 }
 
-/** Says who calls by an `Authorization` header, counted. */
+/** Finds the caller by an `Authorization` header, and counts the call. */
 export function admissionBy(
   callers: CallerSource,
   authorization: string,

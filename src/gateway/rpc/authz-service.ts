@@ -126,7 +126,7 @@ function recordedCheck(
   return { ...query, userId, projectId: scopes.projectIdOf(projectId), tenantId };
 }
 
-/** Any one item: that of a batch which is recorded says as much as a check does. */
+/** Draws one item of a batch to record: it serves as well as a check. */
 function recordedItem(
   scopes: ReadScopes,
   { projectId, tenantId, items }: BatchCheckRequest,

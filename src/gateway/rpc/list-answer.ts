@@ -20,7 +20,7 @@ export async function listAnswer<Desc extends DescMessage, Item>(
 }
 
 /**
- * As `listAnswer`, for a message that holds more than the list: `rest` has that, and nothing in
+ * Answers like `listAnswer`, with a message that holds more than the list: `rest` has that, and nothing in
  * the list.
  */
 export async function listAnswerWith<Desc extends DescMessage, Item>(

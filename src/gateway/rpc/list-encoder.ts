@@ -12,7 +12,7 @@ import { ANSWER_JSON } from '../../shared/answer-json.ts';
 
 /** Encoding stops for other work after this long. */
 const SLICE_MS = 2;
-/** Items between two looks at the clock. */
+/** Items between two reads of the clock. */
 const ITEMS_PER_CHUNK = 64;
 /** Shorter lists are left to the adapter, which encodes at once. */
 export const SLICED_ITEMS_MIN = 256;
@@ -20,7 +20,7 @@ export const SLICED_ITEMS_MIN = 256;
 /** How an answer with one long repeated field is put together from chunks of that field. */
 type ListForm<Desc extends DescMessage, Item> = {
   readonly desc: Desc;
-  /** What the answer holds besides, with that field empty; absent: nothing. */
+  /** The other members of the answer, with that field empty; absent: none. */
   readonly rest?: MessageInitShape<Desc> | undefined;
   /** The message that holds these items and nothing else. */
   readonly messageOf: (items: readonly Item[]) => MessageInitShape<Desc>;
@@ -39,7 +39,7 @@ export async function encodeList<Desc extends DescMessage, Item>(
   return await encodePages({ ...answer, pages: [answer.items] });
 }
 
-/** As `encodeList`, for a list that comes page by page: memory holds a page and the encoded bytes. */
+/** Encodes like `encodeList` a list that comes page by page: memory holds a page and the encoded bytes. */
 export async function encodePages<Desc extends DescMessage, Item>(
   answer: ListForm<Desc, Item> & {
     readonly pages: Iterable<readonly Item[]> | AsyncIterable<readonly Item[]>;
@@ -51,7 +51,7 @@ export async function encodePages<Desc extends DescMessage, Item>(
 }
 
 /**
- * In binary the chunks travel as unknown fields, which are written as they stand: a repeated field
+ * Encodes a list chunk by chunk. In binary the chunks travel as unknown fields, which are written unchanged: a repeated field
  * may come in any number of parts.
  */
 class ListEncoder<Desc extends DescMessage, Item> {
@@ -76,7 +76,7 @@ class ListEncoder<Desc extends DescMessage, Item> {
     }
   }
 
-  /** What lies between the brackets of a chunk's list; around it a chunk looks as an empty one does. */
+  /** The text between the brackets of a chunk's list; the text around it is that of an empty one. */
   #elementsOf(chunk: MessageShape<Desc>): Uint8Array {
     const { desc, messageOf } = this.#answer;
     this.#around ??= aroundList(toJsonString(desc, create(desc, messageOf([])), ANSWER_JSON));
@@ -84,7 +84,7 @@ class ListEncoder<Desc extends DescMessage, Item> {
     return Buffer.from(toJsonString(desc, chunk, ANSWER_JSON).slice(start.length, -end.length));
   }
 
-  /** The message that stands for everything added; once. */
+  /** The message that holds everything added; once. */
   finish(): MessageShape<Desc> {
     const { desc, messageOf, isJson, rest } = this.#answer;
     const whole = create(desc, rest ?? messageOf([]));

@@ -8,7 +8,7 @@ import {
   requestIdOfCall,
 } from '../connect/call-context.ts';
 
-/** Who changes something by this call, and until when; `actingUserId` is null where the method has no acting user. */
+/** Author and deadline of a change by this call; `actingUserId` is null where the method has no acting user. */
 export function writeMetaOf(
   context: HandlerContext,
   deadlineMs: number,

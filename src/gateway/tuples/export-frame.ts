@@ -38,7 +38,7 @@ export class ExportWriter {
   }
 }
 
-/** Of a cursor that errors repeat; what is longer is none of ours. */
+/** Length of a cursor that errors repeat; a longer one is none of ours. */
 const CURSOR_MAX = 1_024;
 
 type Marks = {
@@ -50,8 +50,8 @@ type Marks = {
 };
 
 /**
- * Whether what is read as an export is all of it: from its first line on the bytes of all lines are hashed, and their tuples
- * counted. The lines of cursors and the last line must say the same. An export that ended at a cursor may be followed by
+ * Checks that an export is complete: from its first line on the bytes of all lines are hashed, and their tuples
+ * counted. The lines of cursors and the last line must state the same. An export that ended at a cursor may be followed by
  * the one that goes on there.
  */
 export class ExportReader {

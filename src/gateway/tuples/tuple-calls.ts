@@ -15,22 +15,22 @@ import { finishWith, StalledError } from './slow-reader.ts';
 
 const SERVICE = 'gatehouse.v1.TupleService';
 
-/** What the routes need besides the server. */
+/** Parts that the routes need besides the server. */
 export type TupleRoutes = {
   readonly tupleExport: TupleExport;
   readonly tupleImport: TupleImport;
   readonly tupleWatch: TupleWatch;
-  /** Of a line of an import, in bytes. */
+  /** Length of a line of an import, in bytes. */
   readonly bodyBytesMax: number;
-  /** A reader who takes nothing of a stream for this long, in ms, is notified and released. */
+  /** A reader who takes nothing of a stream for this long, in ms, gets an error and is released. */
   readonly stallMs: number;
-  /** Notified of each of them. */
+  /** Callback for each of them. */
   readonly onStalled: (method: 'StreamTuples' | 'Watch') => void;
 };
 
-/** What a gateway adds: null while the service starts. */
+/** Parts that a gateway adds: null while the service starts. */
 export type TupleRoutesParts = TupleRoutes & {
-  /** Who calls, by the `Authorization` header; counted. */
+  /** Finds the caller by the `Authorization` header, and counts the call. */
   readonly admit: (authorization: string) => Admission | Promise<Admission>;
   readonly onOutOfScope: OnRefused;
   readonly report: (failure: CallFailure) => void;
@@ -94,7 +94,7 @@ export function mustReach<Request>(
   mustAdmit(credential, rule, request, parts.onOutOfScope);
 }
 
-/** Whether there is any place that the call could be of; a caller without one is answered before its body is read. */
+/** Whether the caller may call the method in any project; a caller that may not is answered before its body is read. */
 export function reachesAnywhere<Request>(
   { exchange, requestId, credential, parts }: TupleCall,
   rule: PlacedRule<Request>,
@@ -112,7 +112,7 @@ function causeOf({ credential, signal }: TupleCall, drained: AbortSignal, error:
   return drained.aborted && !signal.aborted ? drained.reason : error;
 }
 
-/** The error that a caller is shown; an unforeseen one is reported. */
+/** The error that a caller is shown; an unforeseen one is reported to the operator. */
 export function shownError(
   { report }: TupleRoutesParts,
   error: unknown,

@@ -87,7 +87,7 @@ export function createTupleHandlers(
   };
 }
 
-/** As long as the caller allows: streams may be of any length. */
+/** The deadline is the caller's own: streams may be of any length. */
 function metaOfStream(context: HandlerContext): WriteMeta {
   return writeMetaOf(context, sharedNowMs() + (context.timeoutMs() ?? Infinity));
 }
@@ -117,7 +117,7 @@ async function* streamed(
       }
     } else {
       const data = tuplesToBinary(part.shard, part.page);
-      // Unknown fields are written as they stand; the writer adds the first tag.
+      // Unknown fields are written unchanged; the writer adds the first tag.
       if (data !== undefined)
         message.$unknown = [{ no: 1, wireType: WireType.LengthDelimited, data }];
     }

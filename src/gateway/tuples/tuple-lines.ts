@@ -17,7 +17,7 @@ const NEWLINE = 0x0a;
 const BATCH_LINES = 256;
 /** Bytes of lines that are read in one go. */
 const PIECE_BYTES = 32_768;
-/** Of parameters there are at most 64 KiB, however they are written. */
+/** Bounds of a line; its parameters have at most 64 KiB, however they are written. */
 const LINE_BOUNDS: JsonBounds = { valuesMax: STRUCT_VALUES_MAX + 64, bytesMax: 524_288 };
 
 /** Bytes of a line at most, where a body has at most `bodyBytesMax`. */
@@ -25,13 +25,14 @@ export function lineBytesMaxOf(bodyBytesMax: number): number {
   return Math.min(bodyBytesMax, LINE_BOUNDS.bytesMax);
 }
 
-/** Only lines in which one of these stands are about the export itself; tuples may have them as texts. */
+/** Only lines with one of these texts are about the export itself; tuples may have them as texts. */
 const MARKS = ['"begin"', '"cursor"', '"end"'];
 
 /**
- * Reads lines of JSON, each a RelationTuple, or `{"tuple":{…}}` as exports have it, perhaps with `written_at`. Lines of an export that hold no
- * tuple (`begin`, `cursor`, `end`) go to `reader`; empty ones are passed over; `error`, which says that an export was cut short, is refused.
- * Errors: FIELD_INVALID that names the line, counted from 1; BODY_TOO_LARGE for a line of more than `lineBytesMax`; those of `reader`.
+ * Reads lines of JSON, each a RelationTuple, or `{"tuple":{…}}` as exports have it, perhaps with `written_at`. Lines of an
+ * export that hold no tuple (`begin`, `cursor`, `end`) go to `reader`; empty ones are passed over; `error`, which marks an
+ * export that was cut short, is refused. Errors: FIELD_INVALID that names the line, counted from 1; BODY_TOO_LARGE for a line
+ * of more than `lineBytesMax`; those of `reader`.
  */
 export async function* tuplesOfLines(
   chunks: AsyncIterable<Uint8Array>,

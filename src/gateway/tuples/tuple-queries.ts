@@ -35,7 +35,7 @@ const WATCH_NAMES = [
 ] as const;
 const IMPORT_NAMES = ['project_id', 'tenant_id', 'dry_run', 'import_id'] as const;
 
-/** What an import is asked for by the part of its address behind `?`. */
+/** Parameters of an import by the part of its address behind `?`. */
 export type ImportQuery = {
   readonly projectId: string;
   readonly tenantId: string;
@@ -43,7 +43,7 @@ export type ImportQuery = {
   readonly importId: string;
 };
 
-/** What an export is asked for, and whether to say when each tuple was written. */
+/** Parameters of an export, and whether each tuple has the time at which it was written. */
 export type ExportQuery = ExportTuplesRequest & { readonly hasWrittenAt: boolean };
 
 /** The request of an export by the part of its address behind `?`, or why it is none. */

@@ -85,7 +85,7 @@ export function addTupleRoutes(
       void receiveImport(call, asked, (body ??= read()));
     };
     openTupleCall(exchange, parts(), begin);
-    // While it is looked at who calls, what comes waits.
+    // Chunks wait while the caller is authenticated.
     if (isPlain && exchange.isOpen) body ??= read();
   });
 }

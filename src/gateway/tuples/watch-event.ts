@@ -10,7 +10,7 @@ import type { WatchEvent } from '../../services/watch/tuple-watch.ts';
 /** The method of the service that deletes what has expired. */
 const PURGE = 'PurgeExpired';
 
-/** What a follower is reported, as a message. */
+/** The message of an event that a follower gets. */
 export function watchEventToProto(event: WatchEvent): WatchResponse {
   return create(WatchResponseSchema, { cursor: event.cursor, kind: kindOf(event) });
 }

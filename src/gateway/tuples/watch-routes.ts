@@ -22,10 +22,11 @@ export const WATCH_PATH = '/v1/watch';
 const RULE: PlacedRule<WatchTuplesRequest> = mustRule('/gatehouse.v1.TupleService/Watch');
 
 /**
- * GET /v1/watch says what Watch says, as server-sent events over HTTP/1.1: `event` is the kind, `id` the cursor, `data` the message
- * in JSON. Who comes again sends the last id in `Last-Event-ID`, as browsers' and libraries' clients of such streams do.
- * An error behind the first event is an event of the kind `error`, after which the stream ends. So it is where the client takes nothing for
- * `stallMs`; at most one event waits for it. `drained` ends it when the service stops.
+ * Adds GET /v1/watch, which sends the events of Watch as server-sent events over HTTP/1.1: `event` is the kind, `id` the
+ * cursor, `data` the message in JSON. A client that reconnects sends the last id in `Last-Event-ID`, as browsers' and
+ * libraries' clients of such streams do. An error behind the first event is an event of the kind `error`, after which the
+ * stream ends. So it is where the client takes nothing for `stallMs`; at most one event waits for it. `drained` ends it when
+ * the service stops.
  */
 export function addWatchRoute(
   server: HttpServer,

@@ -5,7 +5,7 @@ import { type ScopeScan, SCOPE_VALUE_LENGTH_MAX } from './scope-scan.ts';
 
 const { QUOTE, COMMA, OPENING_BRACE, CLOSING_BRACE, OPENING_BRACKET, CLOSING_BRACKET } = JSON_BYTES;
 
-/** Bits of the fields that the requests have; OTHERS and above need no look. */
+/** Bits of the fields that the requests have; OTHERS and above are not read. */
 const PROJECT = 1;
 const TENANT = 2;
 const TOKEN = 4;
@@ -24,7 +24,10 @@ const NAMES = fieldNames([
   ['subject_set', SUBJECT_SET],
   ['context', OTHERS << 5],
 ]);
-/** Names of queries of gatehouse.v1, which have their scope within. None is one of a scope's, which may so lie behind the items. */
+/**
+ * Names of queries of gatehouse.v1, which hold their scope themselves. None equals a name of a scope's field, so a scope may
+ * follow the items.
+ */
 const SCOPE = OTHERS << 6;
 const QUERY_NAMES = fieldNames([
   ['scope', SCOPE],
@@ -52,7 +55,10 @@ const NULL = Buffer.from('null');
 /** A character takes at most six bytes, as `\u0041`; the longest name has 26. */
 const RAW_VALUE_BYTES_MAX = SCOPE_VALUE_LENGTH_MAX * 6;
 const RAW_NAME_BYTES_MAX = 26 * 6;
-/** A longer body has no value but the scope and the items, which are not looked at, and no more before them nor behind them. */
+/**
+ * A body longer than this has only the scope and the items; the items are skipped unread. Nothing else precedes or follows
+ * them.
+ */
 const SKIPPED_BYTES_MAX = 65_536;
 const tokens = new JsonTokens();
 
@@ -80,7 +86,7 @@ function scanBody(body: Buffer, names: ScopeNames, out: ScopeScan): boolean {
 
 /**
  * `isQuick`: the items are skipped by searching the last `]` of the body. It ends them if scope alone follows: then any other `]`
- * would lie within a value, where no quote and name can follow it.
+ * would be within a value, where no quote and name can follow it.
  */
 function scanMembers(body: Buffer, names: ScopeNames, out: ScopeScan, isQuick: boolean): boolean {
   out.projectId = '';
@@ -115,7 +121,7 @@ function scanMembers(body: Buffer, names: ScopeNames, out: ScopeScan, isQuick: b
   return next === CLOSING_BRACE && tokens.peek() === JSON_END && isWhole;
 }
 
-/** Whether a null stands here: a field that is not there. */
+/** Skips a null, which is an absent field. Returns whether there was one. */
 function skipNull(body: Buffer): boolean {
   if (!NULL.every((one, i) => body[tokens.at + i] === one)) return false;
   tokens.at += NULL.length;

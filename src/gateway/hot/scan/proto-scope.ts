@@ -27,10 +27,10 @@ export const IN_SCOPE = {
   usersetMode: 7,
 } as const;
 
-/** Fields of the top level that are looked at: by default no batch has as many items. */
+/** Fields of the top level that are read: by default no batch has as many items. */
 const FIELDS_MAX = 65_536;
 const tokens = new WireTokens();
-/** Where the last values of project, tenant and token start and end. */
+/** Start and end of the last values of project, tenant and token. */
 const found = new Uint32Array(6);
 
 /**

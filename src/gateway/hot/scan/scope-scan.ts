@@ -1,4 +1,4 @@
-/** Where a scan leaves what it found; reused between requests, so copy what must be kept. */
+/** The result of a scan; reused between requests, so copy what must be kept. */
 export type ScopeScan = {
   projectId: string;
   tenantId: string;

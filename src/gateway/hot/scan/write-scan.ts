@@ -21,11 +21,11 @@ const SET = membersOf('namespace', 'object_id', 'relation');
 /** Read in one go. */
 const UPDATES_MAX = 10_000;
 
-/** What is not plain: the general path reads it, and says what is wrong with it, if anything is. */
+/** Thrown at what is not plain: the general path reads it, and answers what is wrong with it, if anything is. */
 class NotPlain extends Error {}
 const NOT_PLAIN = new NotPlain('not plain');
 
-/** What a scan reads of a write. */
+/** The part of a write that a scan reads. */
 export type ScannedWrite = Omit<WriteRequest, 'meta'>;
 
 /**
@@ -104,7 +104,7 @@ class WriteScan {
     return { projectId, tenantId, namespace, objectId, relation, subject };
   }
 
-  /** Exactly one member: what several or none mean is reported by the general path. */
+  /** Reads exactly one member; the general path decides on several or none. */
   #subject(): { readonly kind: RawSubject } {
     const kinds: RawSubject[] = [];
     this.#object(SUBJECT, (member) => kinds.push(this.#kind(member)));
