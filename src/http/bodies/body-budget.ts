@@ -7,11 +7,11 @@ type BodyShare = 'caller' | 'unauthenticated' | 'process';
 
 /** A body that memory is held for. */
 export interface HeldBody {
-  /** It has to make place: drops its bytes at once, and is answered with `error`. It holds nothing any more by then. */
+  /** The body must free memory: it drops its bytes at once, and is answered with `error`. It holds nothing any more by then. */
   cutForCapacity(error: AppError): void;
 }
 
-/** The body of a hold that never makes place: nothing of it is awaited. */
+/** The body of a hold that is never cut: nothing of it is awaited. */
 export const notEvictable: HeldBody = { cutForCapacity: () => undefined };
 
 type BodyBudgetOptions = {
@@ -36,7 +36,7 @@ const UNAUTHENTICATED_PART = 8;
 const IDLE_MS = 1_000;
 /** What an unfinished body costs beside its bytes. */
 const OVERHEAD_BYTES = 1_024;
-/** Reported to who is refused. */
+/** Delay that a refused caller is advised to wait. */
 const RETRY_AFTER_MS = 1_000;
 /** Where nothing is said: tests, and tools. */
 const BYTES_DEFAULT = 256 * 1_048_576;
@@ -97,7 +97,7 @@ export class BodyBudget {
     return new BodyHold(this, owner, body);
   }
 
-  /** Puts `bytes` in the place of what a hold has; on an error it holds what it did. */
+  /** Replaces the bytes of a hold by `bytes`; on an error it holds what it did. */
   change(hold: BodyHold, bytes: number, isAwaited: boolean): AppError | null {
     const account = this.#accountOf(hold.owner);
     const more = bytes - hold.bytes;

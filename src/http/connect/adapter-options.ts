@@ -30,7 +30,7 @@ export type ConnectAdapterOptions = Omit<ErrorPolicy, 'callers'> & {
   readonly malformed: MalformedError;
   /** What requests may hold; see docs/ARCHITECTURE.md for what holds without them. */
   readonly decodeLimits?: DecodeLimits | undefined;
-  /** Notified of each request that holds more, by its reason. */
+  /** Callback for each request that holds more, with its reason. */
   readonly onMessageRefused?: ((reason: string) => void) | undefined;
   /** Of all request bodies of the process; default one of its own. */
   readonly bodyBudget?: BodyBudget | undefined;
@@ -48,7 +48,7 @@ export type ConnectAdapterOptions = Omit<ErrorPolicy, 'callers'> & {
   readonly registry?: Registry | undefined;
   /** Deadline of a call whose caller states none, and the longest that one may state. Without it only handlers end a call. */
   readonly timeoutMsMax?: number | undefined;
-  /** Notified once of each call of a method, refused or not. */
+  /** Callback for each call of a method, refused or not; once a call. */
   readonly onCall?: ((report: CallReport) => void) | undefined;
   /**
    * Takes unary calls of Connect as plain HTTP clients write them: any parameters of a content type, any case, and an empty body of

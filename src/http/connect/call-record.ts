@@ -1,7 +1,7 @@
 import { type Code, createContextKey } from '@connectrpc/connect';
 import { codeToString } from '@connectrpc/connect/protocol-connect';
 
-/** What is reported of one call of a method, refused or not. */
+/** Report of one call of a method, refused or not. */
 export type CallReport = {
   /** "notify.v1.NotifyService/Notify" */
   readonly rpc: string;
@@ -40,7 +40,7 @@ export class CallRecord {
   }
 }
 
-/** Finds the record of a call; null where nobody is notified of calls. */
+/** Finds the record of a call; null without a callback for calls. */
 export const kCallRecord = createContextKey<CallRecord | null>(null, {
   description: 'call record',
 });

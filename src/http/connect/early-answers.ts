@@ -15,7 +15,7 @@ export type CallHead = {
   readonly requestId: string;
   readonly contentType: string;
   readonly method: string;
-  /** Absent where there is no such method, or nobody is notified of calls. */
+  /** Absent where there is no such method, or no callback for calls. */
   readonly record?: CallRecord | undefined;
   /** Whether it came by HTTP/1.1, which carries no trailers. */
   readonly isHttp1: boolean;

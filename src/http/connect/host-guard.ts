@@ -11,7 +11,7 @@ import type { ConnectErrors } from './protocol/connect-errors.ts';
 import { envelopedWireOf } from './protocol/wire.ts';
 
 /**
- * Refuses what is not addressed to `hosts` as permission_denied, in the protocol of the call. `onIncident` is notified of
+ * Refuses a call that is not addressed to `hosts` as permission_denied, in the protocol of the call. `onIncident` gets
  * the name, so that an operator finds `setting`, which admits more.
  */
 export function createHostGuard(
@@ -27,7 +27,7 @@ export function createHostGuard(
       const requestId = requestIdOf(exchange.header(REQUEST_ID_HEADER));
       const contentType = exchange.header('content-type');
       const error = refused(exchange.header('host'));
-      // Over HTTP/1.1 there are no trailers to notify a gRPC client.
+      // HTTP/1.1 has no trailers that could carry the status to a gRPC client.
       if (envelopedWireOf(contentType)?.protocol === 'grpc')
         errors.sendConnectError(exchange, error, requestId);
       else refuseExchange(exchange, refusal(contentType, error, errors), requestId);

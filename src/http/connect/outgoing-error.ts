@@ -7,7 +7,7 @@ import { deadlineExceeded, internalError } from './protocol/call-errors.ts';
 import { type CallerPort, kRequestId } from './protocol/caller-port.ts';
 import type { ConnectErrors } from './protocol/connect-errors.ts';
 
-/** What the log learns of a failure that the caller is only reported "internal error" about. */
+/** Log entry of a failure of which the caller only sees "internal error". */
 export type CallFailure = {
   readonly requestId: string;
   /** "workspace.v1.AuthzService/Check" */
@@ -18,13 +18,13 @@ export type CallFailure = {
 };
 
 export type ErrorPolicy = {
-  /** Notified of each failure whose text the caller does not get to see. */
+  /** Callback for each failure whose text the caller does not get to see. */
   readonly report: (failure: CallFailure) => void;
   /** What is asked about callers. */
   readonly callers: CallerPort;
   /** How errors look on the wire. */
   readonly errors: ConnectErrors;
-  /** Notified of every failed call that had a handler: its method, what failed, and the error that the caller gets. */
+  /** Callback for every failed call that had a handler: its method, the failure, and the error that the caller gets. */
   readonly onFailure?: ((rpc: string, failure: unknown, shown: ConnectError) => void) | undefined;
 };
 
@@ -93,7 +93,7 @@ function withReason(error: ConnectError, errors: ConnectErrors): ConnectError {
   return error;
 }
 
-/** Notifies the log of a failure that the caller learns nothing of. */
+/** Reports a failure to the log of which the caller sees nothing. */
 export function reportFailure(
   error: unknown,
   { report, callers }: ErrorPolicy,

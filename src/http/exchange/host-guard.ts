@@ -33,7 +33,7 @@ function isStreamAccepted(hosts: HostAllowList, headers: IncomingHttpHeaders): b
 }
 
 /**
- * Makes the error of a request that is addressed to `host`, another name than those of this service. `onIncident` is reported
+ * Makes the error of a request that is addressed to `host`, another name than those of this service. `onIncident` gets
  * the name, so that an operator finds `setting`, which admits more.
  */
 export function hostRefused(

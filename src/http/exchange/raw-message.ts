@@ -27,7 +27,7 @@ export interface RawResponse {
   endWithoutBody(contentLength?: number, closeConnection?: boolean): unknown;
   /** Whether there is room for more, and whether all of `totalBytes` has been given. */
   tryEnd(chunk: Uint8Array, totalBytes: number): [boolean, boolean];
-  /** The handler is notified how many bytes of the body have been taken. */
+  /** Sets the handler, which gets the number of bytes of the body that have been taken. */
   onWritable(handler: (offset: number) => boolean): unknown;
   close(): unknown;
   getRemoteAddress(): string;

@@ -7,7 +7,7 @@ import { bodyTooLarge } from '../bodies/gzip.ts';
 import type { ExchangeHost } from './exchange-host.ts';
 import type { RawRequest, RawResponse } from './raw-message.ts';
 
-/** Takes a body, and the lease of its memory where it is lent. `refusal`: there is none; only where nobody else is notified of it. */
+/** Takes a body, and the lease of its memory where it has one. `refusal`: there is no body; used only without `onRefused`. */
 export type OnBody = (body: Uint8Array, lease: BodyLease | null, refusal: AppError | null) => void;
 
 type ExchangeState = 'open' | 'sending' | 'ended';
@@ -101,16 +101,16 @@ export abstract class RequestSide implements SlowBody {
   }
 
   /**
-   * Collects the body. `onBody` gets a copy that nobody else writes to, at most `maxBytes` long (a
-   * short one shares its ArrayBuffer with others: copy before transferring it to another thread).
-   * `onRefused` is called instead of one that is longer, with null, or that there is no room for or that comes in crumbs, with the
-   * error; where it is null `onBody` is reported. Before it the rest was thrown away up to the listener's discard limit, so that the client can read the
-   * answer. One of them is called, unless the client goes or
-   * is cut for taking longer than the listener's body timeout: then only the abort listener is.
+   * Collects the body. `onBody` gets a copy that nobody else writes to, at most `maxBytes` long (a short one shares its
+   * ArrayBuffer with others: copy before transferring it to another thread). `onRefused` is called instead of one that is
+   * longer, with null, or that exceeds the budget or comes in crumbs, with the error; where it is null `onBody` gets the
+   * refusal. Before it the rest was thrown away up to the listener's discard limit, so that the client can read the answer. One
+   * of them is called, unless the client goes or is cut for taking longer than the listener's body timeout: then only the abort
+   * listener is.
    *
-   * With a `pool` the body may lie in memory that is lent: `onBody` then gets the lease as well, and must
-   * see to its release. Without, `onBody` waits until all that has come with the body is parsed: a request right behind it ends
-   * the connection, and nothing may have been done by then. With `declaredBytes`, of the header content-length, a long body is put together as it comes.
+   * With a `pool` the body may be in leased memory: `onBody` then gets the lease as well, and must see to its release. Without,
+   * `onBody` waits until all that has come with the body is parsed: a request right behind it ends the connection, and nothing
+   * may have been done by then. With `declaredBytes`, of the header content-length, a long body is put together as it comes.
    */
   readBody(
     maxBytes: number,

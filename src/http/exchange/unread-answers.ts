@@ -15,7 +15,7 @@ export type UnreadAnswersOptions = {
   readonly bytesMax: number;
   /** One of which nothing is taken for this long, and at most half of it longer, is dropped. */
   readonly stallMs: number;
-  /** Notified of each that is dropped. */
+  /** Callback for each that is dropped. */
   readonly onDropped?: ((bytes: number, isStalled: boolean) => void) | undefined;
 };
 

@@ -51,8 +51,9 @@ type Loading = { readonly module: UwsModule | null; readonly reason: string };
 const loadings = new Map<string, Promise<Loading>>();
 
 /**
- * Loads uWebSockets.js once a process: the package for `uws`, a build in a file for `sha256:CHECKSUM:/PATH`. Null where there is no binary for this platform and
- * version of Node.js, one with another checksum, or one that cannot adopt sockets; `why` is notified of the reason each time.
+ * Loads uWebSockets.js once a process: the package for `uws`, a build in a file for `sha256:CHECKSUM:/PATH`. Null where there
+ * is no binary for this platform and version of Node.js, one with another checksum, or one that cannot adopt sockets; `why`
+ * gets the reason each time.
  */
 export async function loadUws(
   build: 'uws' | `sha256:${string}`,

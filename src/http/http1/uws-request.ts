@@ -10,7 +10,7 @@ export class UwsRequest implements RawRequest {
   #parameters = NO_PARAMETERS;
   readonly isNameless = false;
 
-  /** Takes the place of the request before. */
+  /** Replaces the request before. */
   of(raw: UwsRawRequest, method: string): this {
     this.#raw = raw;
     this.#method = method;

@@ -1,7 +1,7 @@
 import type { UnreadBytes } from './own-stream.ts';
 import type { Http2Headers, Http2RequestStream } from './request-stream.ts';
 
-/** Bounds of a connection and who is notified of it. */
+/** Bounds of a connection and its callbacks. */
 export type ConnectionOptions = {
   readonly streamsMax: number;
   readonly headerBytesMax: number;

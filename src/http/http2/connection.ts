@@ -17,7 +17,8 @@ import { StallWatch } from './stall-watch.ts';
 
 /**
  * One connection of HTTP/2 without TLS, the server's side (RFC 9113): takes frames from a socket, keeps windows and states, and
- * notifies the peer what it did wrong. All bounds are in connection-options.ts. What is sent within one turn of the loop leaves as one write.
+ * sends the peer the errors that it made. All bounds are in connection-options.ts. What is sent within one turn of the loop
+ * leaves as one write.
  */
 export class Http2Connection implements FrameSink, StreamsOwner {
   readonly sender: SendSide;

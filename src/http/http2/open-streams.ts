@@ -41,8 +41,8 @@ type StreamsParts = {
 };
 
 /**
- * The streams of one connection: opens them, takes their bodies, windows and resets, and notifies the peer what it did wrong with
- * one of them (RFC 9113 sections 5 and 6.9).
+ * The streams of one connection: opens them, takes their bodies, windows and resets, and sends the peer the errors that it made
+ * with one of them (RFC 9113 sections 5 and 6.9).
  */
 export class OpenStreams implements StreamCarrier {
   readonly sender: SendSide;

@@ -18,17 +18,17 @@ export interface StreamSender {
 /** Bytes of a body that wait for its reader. */
 export interface UnreadBytes {
   readonly length: number;
-  /** Copies the chunk. False: there is no room for it. */
+  /** Copies the chunk. False: it does not fit. */
   add(chunk: Uint8Array): boolean;
   /** The oldest bytes that lie together; none where nothing is held. */
   shift(): Uint8Array;
-  /** Counts against another owner. False: it has no room for them. */
+  /** Counts against another owner. False: they exceed its share. */
   moveTo(owner: string): boolean;
   /** Drops all. Idempotent. */
   release(): void;
 }
 
-/** What it notifies its connection. */
+/** The stream's port to its connection. */
 export interface StreamCarrier {
   readonly sender: StreamSender;
   /** Answers that wait have grown, or shrunk. */

@@ -15,9 +15,9 @@ const GOAWAY_BYTES = 8;
 const NONE: readonly OwnStream[] = [];
 
 /**
- * What a connection sends: frames of one turn of the loop as one write, data under the window of the connection, and no more of it than
- * the socket is rid of. One write waits for the kernel at a time: what comes meanwhile is gathered, and nothing more is read of a peer that
- * does not read. Streams that are over are notified when their last bytes are with the kernel.
+ * What a connection sends: frames of one turn of the loop as one write, data under the window of the connection, and no more of
+ * it than the socket is rid of. One write waits for the kernel at a time: what comes meanwhile is gathered, and nothing more is
+ * read of a peer that does not read. Streams that are over get their 'close' when their last bytes are with the kernel.
  */
 export class SendSide implements StreamSender {
   sendWindow = WINDOW_FIRST;
@@ -45,7 +45,10 @@ export class SendSide implements StreamSender {
   #isLast = false;
   #patienceMs = 0;
 
-  /** `onBacklog` is notified when the kernel takes no more, `onRelief` when it has taken what there was: then the socket is to be read again. */
+  /**
+   * `onBacklog` is called when the kernel takes no more, `onRelief` when it has taken what there was: then the socket is to be
+   * read again.
+   */
   constructor(
     socket: Socket,
     onOver: (stream: OwnStream) => void,

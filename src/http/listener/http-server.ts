@@ -50,13 +50,13 @@ export type HttpServerOptions = {
   readonly isPortShared?: boolean | undefined;
   /** Of all request bodies of the process; default one of its own. */
   readonly bodyBudget?: BodyBudget | undefined;
-  /** Notified of each request of HTTP/1.1 before its headers are read; absent where stages are not measured. */
+  /** Callback for each request of HTTP/1.1 before its headers are read; absent where stages are not measured. */
   readonly stages?: Pick<CallStages, 'arrived'> | undefined;
   /** Where answers are held that nobody reads; absent: the listener has its own, of `UNREAD_BYTES_MAX`. */
   readonly unread?: UnreadAnswers | undefined;
   /** Absent: requests may be addressed to any name, and nothing is looked at. */
   readonly hostGuard?: HostGuard | undefined;
-  /** Notified of what no request can be notified of: refused connections, broken HTTP/2 sessions. */
+  /** Callback for incidents of no single request: refused connections, broken HTTP/2 sessions. */
   readonly onIncident?: ((event: string, detail: string) => void) | undefined;
 };
 

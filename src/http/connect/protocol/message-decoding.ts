@@ -11,7 +11,7 @@ export type MessageDecodingOptions = {
   readonly json: Partial<JsonReadOptions>;
   readonly callers: CallerPort;
   readonly malformed: MalformedError;
-  /** Notified of each message that is refused before it is built, with the reason. */
+  /** Callback for each message that is refused before it is built, with the reason. */
   readonly onRefused?: ((reason: string) => void) | undefined;
 };
 

@@ -2,7 +2,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { AppError } from '../../../shared/app-error.ts';
 import { cancelled, deadlineExceeded, outcomeUnknown } from './call-errors.ts';
 
-/** A change that is notified its own outcome by then is answered with it, although its deadline has passed. */
+/** A change whose outcome comes by then is answered with it, although its deadline has passed. */
 const LAST_WORD_MS = 150;
 
 /**

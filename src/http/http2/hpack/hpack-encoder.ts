@@ -4,7 +4,7 @@ import { STATIC_TABLE } from './static-table.ts';
 /** Room for the head of an answer; one that is longer cannot be sent. */
 export const HEAD_BYTES_MAX = 65_536;
 
-/** A dynamic table of no bytes, reported once, so that no later setting of the peer asks us for more (RFC 7541 section 4.2). */
+/** A dynamic table of no bytes, stated once, so that no later setting of the peer asks us for more (RFC 7541 section 4.2). */
 const NO_TABLE = 0x20;
 const LITERAL = 0x00;
 const LITERAL_NAME_BITS = 4;
