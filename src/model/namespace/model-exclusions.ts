@@ -79,7 +79,7 @@ function checkExclusion(
   }
 }
 
-/** Whether nothing can come of it, as far as can be reported without types. */
+/** Whether nothing can come of it, as far as is decidable without types. */
 function isMoot(model: NamespaceModel, namespace: string, rewrite: Rewrite): boolean {
   if (isTyped(model) || model.open.has(namespace)) return false;
   switch (rewrite.op) {

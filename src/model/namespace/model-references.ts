@@ -130,7 +130,7 @@ class NamespaceCheck {
       return;
     }
     const types = this.#model.subjects.get(this.#name)?.get(walk.tupleset);
-    // That it says none is notified where it is declared.
+    // Its declaration reports that it has none.
     if (types === undefined) return;
     // Users and wildcards are no objects that a walk could go on from.
     const objects = types.filter(({ kind }) => kind === 'object' || kind === 'userset');
