@@ -30,7 +30,7 @@ let end = 0;
 
 /** Makes the rows of a shard when they are asked for, so that the truth takes no memory here. */
 class MadeUpShards extends MemoryShardSource {
-  readonly loadPlaces = GATHERED;
+  readonly loadSlots = GATHERED;
 
   override loadSnapshot(shard: ShardKey, sink: SnapshotSink): Promise<HeadRevision> {
     sink.begin(head);

@@ -16,14 +16,14 @@ const NUMBER_BYTES = 8;
  * Memory that the gateway shares with one worker, for batches of raw requests: written here,
  * read there without a copy, and used again after the reply. A buffer of its own for every batch would be
  * garbage on both sides: at some thousand batches a second that alone had the collector at work for a
- * fifth of the time. Between `take` and the reply a buffer is the worker's; it keeps nothing of it.
+ * fifth of the time. Between `acquire` and the reply a buffer is the worker's; it keeps nothing of it.
  */
 export class BatchMemory {
   readonly #buffers: SharedArrayBuffer[] = [];
   readonly #free: number[] = [];
 
   /** Acquires memory in a free buffer; null: all are in use, or it does not fit into one. */
-  take(requests: number, bodyBytes: number): BatchSpace | null {
+  acquire(requests: number, bodyBytes: number): BatchSpace | null {
     if (packedBytes(requests, bodyBytes) > BUFFER_BYTES) return null;
     let index = this.#free.pop();
     if (index === undefined) {
@@ -45,7 +45,7 @@ export class BatchMemory {
   }
 
   /** The worker has replied: the buffer may be written again. */
-  give(index: number): void {
+  release(index: number): void {
     this.#free.push(index);
   }
 }

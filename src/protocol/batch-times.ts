@@ -8,11 +8,11 @@ const EVALUATION_MS = BATCHES + 1;
 const CALLS = EVALUATION_MS + 1;
 const HOP_BACK_MS = CALLS + 1;
 const RETURNED = HOP_BACK_MS + 1;
-const PLACES = RETURNED + 1;
+const FIELDS = RETURNED + 1;
 
 /** Memory in which the gateway's thread and one worker note when batches were sent, handled and answered. */
 export function createBatchTimesMemory(): SharedArrayBuffer {
-  return new SharedArrayBuffer(PLACES * Float64Array.BYTES_PER_ELEMENT);
+  return new SharedArrayBuffer(FIELDS * Float64Array.BYTES_PER_ELEMENT);
 }
 
 /**
@@ -20,30 +20,30 @@ export function createBatchTimesMemory(): SharedArrayBuffer {
  * batch is written before the message that carries it is sent; any thread may read the sums at any time.
  */
 export class BatchTimes {
-  readonly #places: Float64Array;
+  readonly #fields: Float64Array;
 
   constructor(memory: SharedArrayBuffer) {
-    this.#places = new Float64Array(memory);
+    this.#fields = new Float64Array(memory);
   }
 
   /** The gateway's thread is about to send batch `batch`. */
   sending(batch: number): void {
-    this.#places[SENT + (batch % OPEN_MAX)] = monotonicMs();
+    this.#fields[SENT + (batch % OPEN_MAX)] = monotonicMs();
   }
 
   /** The worker has handled a batch of `calls`, which it got at `receivedMs` of `monotonicMs`. */
   handled(batch: number, receivedMs: number, calls: number): void {
     const nowMs = monotonicMs();
-    this.#add(HOP_OUT_MS, receivedMs - (this.#places[SENT + (batch % OPEN_MAX)] as number));
+    this.#add(HOP_OUT_MS, receivedMs - (this.#fields[SENT + (batch % OPEN_MAX)] as number));
     this.#add(BATCHES, 1);
     this.#add(EVALUATION_MS, nowMs - receivedMs);
     this.#add(CALLS, calls);
-    this.#places[HANDLED + (batch % OPEN_MAX)] = nowMs;
+    this.#fields[HANDLED + (batch % OPEN_MAX)] = nowMs;
   }
 
   /** The gateway's thread has its answers. */
   returned(batch: number): void {
-    const handledMs = this.#places[HANDLED + (batch % OPEN_MAX)] as number;
+    const handledMs = this.#fields[HANDLED + (batch % OPEN_MAX)] as number;
     this.#add(HOP_BACK_MS, monotonicMs() - handledMs);
     this.#add(RETURNED, 1);
   }
@@ -53,8 +53,8 @@ export class BatchTimes {
     Record<'hop_out' | 'evaluation' | 'hop_back', { readonly ms: number; readonly count: number }>
   > {
     const sum = (ms: number, count: number) => ({
-      ms: this.#places[ms] as number,
-      count: this.#places[count] as number,
+      ms: this.#fields[ms] as number,
+      count: this.#fields[count] as number,
     });
     return {
       hop_out: sum(HOP_OUT_MS, BATCHES),
@@ -63,8 +63,8 @@ export class BatchTimes {
     };
   }
 
-  #add(place: number, amount: number): void {
-    this.#places[place] = (this.#places[place] as number) + amount;
+  #add(field: number, amount: number): void {
+    this.#fields[field] = (this.#fields[field] as number) + amount;
   }
 }
 

@@ -2,11 +2,11 @@ import type { ShardKey } from '../model/relation-tuple.ts';
 import { shardHash } from './shard-routing.ts';
 
 /** Slots of the table of one worker: 256 KiB. Shards that share one cost a needless message, no more. */
-const PLACES = 131_072;
+const COUNTERS = 131_072;
 
 /** Creates the memory in which one worker publishes the shards that it holds, for the gateway's thread. */
 export function createHeldMemory(): SharedArrayBuffer {
-  return new SharedArrayBuffer(PLACES * Uint16Array.BYTES_PER_ELEMENT);
+  return new SharedArrayBuffer(COUNTERS * Uint16Array.BYTES_PER_ELEMENT);
 }
 
 /**
@@ -23,20 +23,20 @@ export class HeldShards {
 
   /** Called by a worker that has just been started instead of a lost one: nothing is held any more. */
   clear(): void {
-    for (let place = 0; place < PLACES; place++) Atomics.store(this.#counts, place, 0);
+    for (let counter = 0; counter < COUNTERS; counter++) Atomics.store(this.#counts, counter, 0);
   }
 
   add(shard: ShardKey): void {
-    Atomics.add(this.#counts, placeOf(shardHash(shard)), 1);
+    Atomics.add(this.#counts, counterOf(shardHash(shard)), 1);
   }
 
   remove(shard: ShardKey): void {
-    Atomics.sub(this.#counts, placeOf(shardHash(shard)), 1);
+    Atomics.sub(this.#counts, counterOf(shardHash(shard)), 1);
   }
 
   /** Hot. `hash` is the shard's. */
   mayHold(hash: number): boolean {
-    return Atomics.load(this.#counts, placeOf(hash)) !== 0;
+    return Atomics.load(this.#counts, counterOf(hash)) !== 0;
   }
 }
 
@@ -60,6 +60,6 @@ export class HeldBySlots {
 }
 
 /** The upper 17 bits, which are as many as there are slots: the lower ones chose the worker. */
-function placeOf(hash: number): number {
+function counterOf(hash: number): number {
   return hash >>> 15;
 }

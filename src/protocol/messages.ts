@@ -15,7 +15,7 @@ import type { DecisionCount, RawMethod, WireFormat } from './shard-client.ts';
  * shared memory, which is the gateway's again after the reply (batch-memory.ts). 4 - scopes carry the
  * fork id of minRevision, the version of the settings and whether only a held shard may answer; changes
  * that were found beside a head are carried. 5 - queries of gatehouse.v1 (queries.ts). 6 - reads by
- * project, and evaluations that ran out of their budget (read-figures.ts). 7 - a shard may have replicas in several workers (shown-revisions.ts).
+ * project, and evaluations that ran out of their budget (read-figures.ts). 7 - a shard may have replicas in several workers (published-watermarks.ts).
  * 8 - requests say whether their deadline is the caller's own. 9 - the worker decodes what its scanners do not take:
  * no answer sends a request back, and every other request is a query. 10 - queries of gatehouse.v1 may come as they are, and their answers leave
  * with space for a token (token-space.ts); scopes say whether unknown relations are refused.
@@ -120,8 +120,8 @@ export type ControlMessage =
   | { readonly kind: 'warm'; readonly ackId: number; readonly shard: ShardKey }
   | { readonly kind: 'carried'; readonly carried: CarriedChanges }
   /**
-   * The worker is one of several that answer for the shard: it publishes in `memory`, in the slot `place`, how far it
-   * has shown it (ShownRevisions). Acknowledged once that is published for the first time, the shard being loaded, or
+   * The worker is one of several that answer for the shard: it publishes in `memory`, in `slot`, how far it
+   * has shown it (PublishedWatermarks). Acknowledged once that is published for the first time, the shard being loaded, or
    * could not be.
    */
   | {
@@ -129,7 +129,7 @@ export type ControlMessage =
       readonly ackId: number;
       readonly shard: ShardKey;
       readonly memory: SharedArrayBuffer;
-      readonly place: number;
+      readonly slot: number;
     }
   /** It is no longer. A replica that is not the owner's goes. */
   | { readonly kind: 'leave'; readonly shard: ShardKey; readonly isOwner: boolean }

@@ -107,7 +107,7 @@ export interface ShardClient {
    * An Expand, or a query of gatehouse.v1 (queries.ts). A long result may come in parts, in order: `onPart` takes those
    * before the last one, with which the promise resolves.
    */
-  ask<K extends QueryKind>(
+  query<K extends QueryKind>(
     scope: ReadScope,
     kind: K,
     args: QueryArgs[K],

@@ -165,7 +165,7 @@ const shards: ShardClient = {
     return { cancel: worker.hold(() => onAnswer(answer)) };
   },
   refusalBefore: () => null,
-  ask: unexpected,
+  query: unexpected,
   setModel: unexpected,
   hint: unexpected,
   applyCarried: unexpected,

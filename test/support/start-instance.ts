@@ -178,7 +178,7 @@ function losingChanges(shards: ShardClient, isLost: () => boolean): ShardClient 
   return {
     refusalBefore: (...args) => shards.refusalBefore(...args),
     raw: (...call) => shards.raw(...call),
-    ask: (...call) => shards.ask(...call),
+    query: (...call) => shards.query(...call),
     setModel: (...call) => shards.setModel(...call),
     hint: (...call) => shards.hint(...call),
     applyCarried: (...call) => shards.applyCarried(...call),

@@ -122,7 +122,7 @@ export function start() {
     source,
     loadTimeoutMs: 10_000,
     createIndex: (user) => packingIndex(user),
-    withLoadPlace: (load) => load(),
+    withLoadSlot: (load) => load(),
     failed: (error) => {
       throw error;
     },

@@ -37,7 +37,7 @@ test('a change that skips a seq is never applied: the shard is loaded again', as
     source,
     loadTimeoutMs: 10_000,
     createIndex: (user) => packingIndex(user),
-    withLoadPlace: (load) => load(),
+    withLoadSlot: (load) => load(),
     failed: (error) => {
       throw error;
     },

@@ -25,7 +25,7 @@ function request(shard: ShardQueue, bytes: number): RawRequest {
 
 function push(queue: FairQueue, shard: ShardQueue, bytes: number): RawRequest {
   const made = request(shard, bytes);
-  queue.push(made, nowMs);
+  queue.enqueue(made, nowMs);
   return made;
 }
 
@@ -33,9 +33,9 @@ test('what a tenant asks behind the flood of another is in the next message', ()
   const queue = new FairQueue();
   const [noisy, quiet] = [shardOf('noisy'), shardOf('quiet')];
   for (let i = 0; i < 64; i++) push(queue, noisy, LARGE_BYTES);
-  expect(queue.take().map((r) => r.shard)).toEqual([noisy]);
+  expect(queue.takeBatch().map((r) => r.shard)).toEqual([noisy]);
   const check = push(queue, quiet, 200);
-  expect(queue.take()).toContain(check);
+  expect(queue.takeBatch()).toContain(check);
 });
 
 test('small requests of a flood take turns by bytes with those of another tenant', () => {
@@ -44,7 +44,7 @@ test('small requests of a flood take turns by bytes with those of another tenant
   for (let i = 0; i < 5_000; i++) push(queue, noisy, 400);
   const checks = Array.from({ length: 100 }, () => push(queue, quiet, 400));
   // A turn of 64 KiB is 141 requests of 464 bytes: all of the other tenant's are among the first 512.
-  const first = queue.take();
+  const first = queue.takeBatch();
   expect(first).toHaveLength(512);
   for (const check of checks) expect(first).toContain(check);
   expect(first.slice(0, 141).every((r) => r.shard === noisy)).toBe(true);
@@ -55,16 +55,16 @@ test('a tenant alone waits for no turns', () => {
   const queue = new FairQueue();
   const shard = shardOf('t');
   push(queue, shard, LARGE_BYTES);
-  expect(queue.take()).toHaveLength(1);
+  expect(queue.takeBatch()).toHaveLength(1);
 });
 
 test('small requests of a tenant do not wait behind its own large ones', () => {
   const queue = new FairQueue();
   const shard = shardOf('t');
   for (let i = 0; i < 10; i++) push(queue, shard, LARGE_BYTES);
-  while (queue.take().length > 0);
+  while (queue.takeBatch().length > 0);
   const check = push(queue, shard, 200);
-  expect(queue.take()).toEqual([check]);
+  expect(queue.takeBatch()).toEqual([check]);
 });
 
 test('the worker has no more large requests of a tenant than keep it busy', () => {
@@ -72,17 +72,17 @@ test('the worker has no more large requests of a tenant than keep it busy', () =
   const [noisy, other] = [shardOf('noisy'), shardOf('other')];
   for (let i = 0; i < 10; i++) push(queue, noisy, LARGE_BYTES);
   const sent: RawRequest[] = [];
-  for (let taken = queue.take(); taken.length > 0; taken = queue.take()) {
+  for (let taken = queue.takeBatch(); taken.length > 0; taken = queue.takeBatch()) {
     sent.push(...(taken as RawRequest[]));
   }
   expect(sent).toHaveLength(3);
   expect(queue.waiting()).toHaveLength(7);
   // Another one's are not held back by that.
   const batch = push(queue, other, LARGE_BYTES);
-  expect(queue.take()).toEqual([batch]);
+  expect(queue.takeBatch()).toEqual([batch]);
   expect(queue.answered(sent[0] as RawRequest)).toBe(true);
-  expect(queue.take()).toHaveLength(1);
-  expect(queue.take()).toHaveLength(0);
+  expect(queue.takeBatch()).toHaveLength(1);
+  expect(queue.takeBatch()).toHaveLength(0);
 });
 
 test('one that is larger than all bounds goes alone, when the worker has no other of its tenant', () => {
@@ -90,10 +90,10 @@ test('one that is larger than all bounds goes alone, when the worker has no othe
   const shard = shardOf('t');
   const huge = push(queue, shard, 2 * LARGE_SENT_BYTES_MAX);
   const large = push(queue, shard, 20_000);
-  expect(queue.take()).toEqual([huge]);
-  expect(queue.take()).toEqual([]);
+  expect(queue.takeBatch()).toEqual([huge]);
+  expect(queue.takeBatch()).toEqual([]);
   expect(queue.answered(huge)).toBe(true);
-  expect(queue.take()).toEqual([large]);
+  expect(queue.takeBatch()).toEqual([large]);
 });
 
 test(`nothing is lost, sent twice, overtaken in its line or beyond a bound (SEED=${SEED})`, () => {
@@ -119,26 +119,26 @@ test(`nothing is lost, sent twice, overtaken in its line or beyond a bound (SEED
         waiting.delete(ended);
         ended.state = 'done';
         if (wasSent) queue.answered(ended);
-        else ended.shard.lineOf(ended.bytes).gone(ended);
+        else ended.shard.fifoFor(ended.bytes).gone(ended);
       };
       const take = (): number => {
-        const taken = queue.take() as RawRequest[];
+        const taken = queue.takeBatch() as RawRequest[];
         for (const name of ['small', 'large'] as const) {
-          const ofIt = taken.filter((r) => r.shard.lineOf(r.bytes) === r.shard[name]);
+          const ofIt = taken.filter((r) => r.shard.fifoFor(r.bytes) === r.shard[name]);
           const bytes = ofIt.reduce((sum, r) => sum + r.bytes, 0);
           expect(ofIt.length <= 1 || bytes <= BATCH_BYTES_MAX).toBe(true);
         }
         for (const one of taken) {
           expect(waiting.delete(one)).toBe(true);
-          const line = one.shard.lineOf(one.bytes);
+          const line = one.shard.fifoFor(one.bytes);
           const before = [...waiting].filter(
-            (r) => r.shard.lineOf(r.bytes) === line && r.id < one.id,
+            (r) => r.shard.fifoFor(r.bytes) === line && r.id < one.id,
           );
           expect(before.every((r) => taken.includes(r))).toBe(true);
           sent.add(one);
         }
         for (const { large } of shards) {
-          const held = [...sent].filter((r) => r.shard.lineOf(r.bytes) === large);
+          const held = [...sent].filter((r) => r.shard.fifoFor(r.bytes) === large);
           expect(large.sentBytes).toBe(held.reduce((sum, r) => sum + r.bytes, 0));
           expect(held.length <= 1 || large.sentBytes <= LARGE_SENT_BYTES_MAX).toBe(true);
         }
@@ -167,7 +167,7 @@ test(`nothing is lost, sent twice, overtaken in its line or beyond a bound (SEED
           for (const one of Array.from(sent)) finish(one);
         }
       }
-      expect(queue.take()).toEqual([]);
+      expect(queue.takeBatch()).toEqual([]);
     }),
     { seed: SEED, numRuns: RUNS },
   );
@@ -180,10 +180,10 @@ test('what is refused for its wait is less the shorter the queue has become', ()
   let now = 0;
   const clock = (): number => now;
   // Nobody stands behind anything: nobody tells, and nothing is refused.
-  large.push(first, 0, clock);
+  large.append(first, 0, clock);
   expect(large.isTooLong(1_000_000, 0, 0)).toBe(false);
   const told = request(shard, 20_000);
-  large.push(told, 100_000, clock);
+  large.append(told, 100_000, clock);
   // It waits already for longer than the next one could.
   now = 500;
   expect(large.isTooLong(100_000, 499, now)).toBe(true);
@@ -193,7 +193,7 @@ test('what is refused for its wait is less the shorter the queue has become', ()
   large.finished(told, clock);
   // Until another waits to tell, the next is taken.
   expect(large.isTooLong(100_000, 1, now)).toBe(false);
-  large.push(request(shard, 20_000), 100_000, clock);
+  large.append(request(shard, 20_000), 100_000, clock);
   expect(large.isTooLong(100_000, 999, now)).toBe(true);
   expect(large.isTooLong(200_000, 999, now)).toBe(true);
   expect(large.isTooLong(200_000, 1_001, now)).toBe(false);

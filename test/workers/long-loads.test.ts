@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isInVain, LoadForecast } from '../../src/workers/shard/load-forecast.ts';
+import { isFutile, LoadForecast } from '../../src/workers/shard/load-forecast.ts';
 import { start } from './actor-fixture.ts';
 
 /* Who cannot wait for a load as long as it takes is told so, and for how long. */
@@ -62,7 +62,7 @@ test('what is left follows from the rows so far', () => {
   expect(forecast.leftMs(100_000, 5_000)).toBe(16_000);
   // There are more than were expected.
   expect(forecast.leftMs(700_000, 5_000)).toBe(0);
-  expect([isInVain(16_000, 9_000), isInVain(16_000, 10_000), isInVain(1_900, 1)]).toEqual([
+  expect([isFutile(16_000, 9_000), isFutile(16_000, 10_000), isFutile(1_900, 1)]).toEqual([
     true,
     false,
     false,

@@ -76,7 +76,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
     ...(localReplicas === undefined
       ? {}
       : {
-          createLocalReplicas: (onTooMuch) => {
+          createLocalReplicas: (onOverload) => {
             const localReplicaSettings = {
               ...settings,
               indexBytesMax: localReplicas.indexBytesMax,
@@ -85,7 +85,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
               settings: localReplicaSettings,
               clock: systemClock,
               source,
-              onTooMuch,
+              onOverload,
             });
             nears.push(made);
             return made;

@@ -22,7 +22,7 @@ test('answers with the revision that it was computed at, at or above the one ask
   for (let seq = 1; seq <= 5; seq++) {
     source.commit(shard, [viewer('insert', `d${seq}`, 'ann')]);
     const args = { ...NOTHING, query: question(`d${seq}`, 'ann') };
-    const { result, revision } = await pool.ask(scopeOf(shard, seq), 'check', args);
+    const { result, revision } = await pool.query(scopeOf(shard, seq), 'check', args);
     expect(result).toEqual({ allowed: true, undecided: false, unknownRelation: false });
     expect(revision.revision).toBe(seq);
     expect(revision.epoch).toBe(scopeOf(shard, seq).epoch);
@@ -42,10 +42,12 @@ test('a large batch is evaluated in slices over one revision, and stops nobody e
   const contextual = Array.from({ length: 100 }, (_, i) => tuple(`d${i}`, 'guest'));
   const scope = scopeOf(shard, 1, { readBudget: 10_000_000 });
   let isDone = false;
-  const batch = pool.ask(scope, 'batchCheck', { contextual, context: '', items }).then((answer) => {
-    isDone = true;
-    return answer;
-  });
+  const batch = pool
+    .query(scope, 'batchCheck', { contextual, context: '', items })
+    .then((answer) => {
+      isDone = true;
+      return answer;
+    });
   let meanwhile = 0;
   const other = { projectId: 'p', tenantId: 'other' };
   while (!isDone) {
@@ -63,7 +65,7 @@ test('a large batch is evaluated in slices over one revision, and stops nobody e
   expect(meanwhile).toBeGreaterThan(1);
   expect(revision.revision).toBe(1);
   expect(result.every((one: ItemDecision) => one.allowed && one.error === '')).toBe(true);
-  const after = await pool.ask(scopeOf(shard, 2), 'batchCheck', {
+  const after = await pool.query(scopeOf(shard, 2), 'batchCheck', {
     contextual,
     context: '',
     items: [question('d5', 'ann'), question('d5', 'guest')],
@@ -80,7 +82,7 @@ test('questions of other contextual tuples side by side do not see each other', 
     users.map(async (user) => {
       const items = users.map((one) => question('d', one));
       const args = { contextual: [tuple('d', user)], context: '', items };
-      const { result } = await pool.ask(scopeOf(shard, 1), 'batchCheck', args);
+      const { result } = await pool.query(scopeOf(shard, 1), 'batchCheck', args);
       return result.map((one) => one.allowed);
     }),
   );
@@ -101,21 +103,21 @@ test('counts against the queue by its size, and is told apart where it ended a w
   };
   const args = { contextual: [heavy], context: '', query: question('d', 'u') };
   const both = { ...args, context: JSON.stringify({ now: 'y'.repeat(60_000) }) };
-  const refused = await failureOf(pool.ask(scopeOf(shard, 0), 'check', both));
+  const refused = await failureOf(pool.query(scopeOf(shard, 0), 'check', both));
   expect(refused).toBe('QUEUE_FULL');
-  expect((await pool.ask(scopeOf(shard, 0), 'check', args)).result.allowed).toBe(false);
+  expect((await pool.query(scopeOf(shard, 0), 'check', args)).result.allowed).toBe(false);
   // A crash while it is evaluated: the same question, whose expiry JSON has no form for, is refused from then on.
   source.fault = () => new Promise(() => undefined);
   const away = scopeOf({ projectId: 'p', tenantId: 'away' }, 0);
-  const dying = failureOf(pool.ask(away, 'check', args));
+  const dying = failureOf(pool.query(away, 'check', args));
   await expect.poll(() => transports[0]?.host?.actor(away)?.state).toBe('loading');
   // The refused one had the first number, the answered one the second.
   transports[0]?.crash(3);
   expect(await dying).toBe('WORKER_LOST');
   source.fault = () => Promise.resolve();
-  expect(await failureOf(pool.ask(away, 'check', args))).toBe('REQUEST_REFUSED');
+  expect(await failureOf(pool.query(away, 'check', args))).toBe('REQUEST_REFUSED');
   const other = { ...args, query: question('other', 'u') };
-  expect((await pool.ask(away, 'check', other)).result.allowed).toBe(false);
+  expect((await pool.query(away, 'check', other)).result.allowed).toBe(false);
 });
 
 test('a cancelled question fails at once', async () => {
@@ -123,7 +125,7 @@ test('a cancelled question fails at once', async () => {
   const { pool } = fixture;
   const abort = new AbortController();
   const args = { ...NOTHING, query: question('d', 'u') };
-  const asked = pool.ask(scopeOf(shard, 0), 'check', args, abort.signal);
+  const asked = pool.query(scopeOf(shard, 0), 'check', args, abort.signal);
   abort.abort();
   expect(await failureOf(asked)).toBe('CANCELLED');
 });

@@ -91,7 +91,7 @@ test('what waits beyond the reply reads its own body, whatever the gateway write
   const { host, posted } = startHost(source);
   try {
     const memory = new BatchMemory();
-    const transport = { space: memory.take.bind(memory) };
+    const transport = { space: memory.acquire.bind(memory) };
     const waiting = [
       request(1, 2, 'check', item('late', 'u')),
       request(2, 2, 'check', item('late', 'stranger')),
@@ -102,7 +102,7 @@ test('what waits beyond the reply reads its own body, whatever the gateway write
     const reply = host.handle(batch);
     expect(reply.ids).toHaveLength(0);
     // The reply frees the memory, and the next batch lies in it.
-    memory.give(memory.indexOf(batch));
+    memory.release(memory.indexOf(batch));
     const next = batchOfRequests(
       [request(4, 0, 'check', item('a', 'nobody-with-quite-a-long-name'.repeat(8)))],
       [],
@@ -130,14 +130,14 @@ test('what waits beyond the reply reads its own body, whatever the gateway write
 
 test('memory that is in use, or too little, is not given out', () => {
   const memory = new BatchMemory();
-  const first = memory.take(1, 100);
-  const second = memory.take(512, 1024 * 1024);
+  const first = memory.acquire(1, 100);
+  const second = memory.acquire(512, 1024 * 1024);
   expect(first?.raw.buffer).not.toBe(second?.raw.buffer);
-  expect(memory.take(1, 1)).toBeNull();
+  expect(memory.acquire(1, 1)).toBeNull();
   if (first === null) throw new Error('there was room');
-  memory.give(memory.indexOf(first));
-  expect(memory.take(1, 2 * 1024 * 1024)).toBeNull();
-  expect(memory.take(1, 1)?.raw.buffer).toBe(first.raw.buffer);
+  memory.release(memory.indexOf(first));
+  expect(memory.acquire(1, 2 * 1024 * 1024)).toBeNull();
+  expect(memory.acquire(1, 1)?.raw.buffer).toBe(first.raw.buffer);
 });
 
 test('a long body is written where it is handed over from, a short one into shared memory', async () => {

@@ -112,17 +112,17 @@ const WAYS: Readonly<
     return undefined;
   },
   queryCheck: async ({ pool }, asked) => {
-    const { result } = await pool.ask(scopeOf(SHARD, 1), 'check', queryOf(asked));
+    const { result } = await pool.query(scopeOf(SHARD, 1), 'check', queryOf(asked));
     return result.unknownRelation;
   },
   queryBatch: async ({ pool }, asked) => {
     const items = [queryOf(asked).query];
     const args = { ...NOTHING, items };
-    return (await pool.ask(scopeOf(SHARD, 1), 'batchCheck', args)).result[0]?.unknownRelation;
+    return (await pool.query(scopeOf(SHARD, 1), 'batchCheck', args)).result[0]?.unknownRelation;
   },
   filterObjects: async ({ pool }, asked) => {
     const args = { ...NOTHING, ...asked, subject: ANN, objectIds: ['d'] };
-    return (await pool.ask(scopeOf(SHARD, 1), 'filterObjects', args)).result.unknownRelation;
+    return (await pool.query(scopeOf(SHARD, 1), 'filterObjects', args)).result.unknownRelation;
   },
 };
 
@@ -130,11 +130,11 @@ const WAYS: Readonly<
 const UNCOUNTED: typeof WAYS = {
   explain: async ({ pool }, asked) => {
     const args = { ...queryOf(asked), remediesMax: 1 };
-    return (await pool.ask(scopeOf(SHARD, 1), 'explain', args)).result.unknownRelation;
+    return (await pool.query(scopeOf(SHARD, 1), 'explain', args)).result.unknownRelation;
   },
   whatIf: async ({ pool }, asked) => {
     const args = { ...NOTHING, updates: [], queries: [queryOf(asked).query] };
-    return (await pool.ask(scopeOf(SHARD, 1), 'whatIf', args)).result[0]?.unknownRelation;
+    return (await pool.query(scopeOf(SHARD, 1), 'whatIf', args)).result[0]?.unknownRelation;
   },
 };
 
@@ -265,13 +265,13 @@ test('where the project refuses such questions, each says what was likely meant'
   const users = { subjectNamespace: '', subjectRelation: '' };
   const of = { ...NOTHING, ...slip, subject: ANN };
   const answers = [
-    pool.ask(scope, 'check', { ...NOTHING, query: question }),
-    pool.ask(scope, 'explain', { ...NOTHING, query: question, remediesMax: 1 }),
-    pool.ask(scope, 'filterObjects', { ...of, objectIds: ['d'] }),
-    pool.ask(scope, 'listObjects', { ...of, page }),
-    pool.ask(scope, 'streamObjects', of),
-    pool.ask(scope, 'listSubjects', { ...NOTHING, ...slip, ...users, objectId: 'd', page }),
-    pool.ask(scope, 'listRelations', {
+    pool.query(scope, 'check', { ...NOTHING, query: question }),
+    pool.query(scope, 'explain', { ...NOTHING, query: question, remediesMax: 1 }),
+    pool.query(scope, 'filterObjects', { ...of, objectIds: ['d'] }),
+    pool.query(scope, 'listObjects', { ...of, page }),
+    pool.query(scope, 'streamObjects', of),
+    pool.query(scope, 'listSubjects', { ...NOTHING, ...slip, ...users, objectId: 'd', page }),
+    pool.query(scope, 'listRelations', {
       ...NOTHING,
       namespace: 'doc',
       objectId: 'd',
@@ -289,7 +289,7 @@ test('where the project refuses such questions, each says what was likely meant'
   const other = queryOf({ namespace: 'docs', relation: 'viewer' }).query;
   const known = queryOf({ namespace: 'doc', relation: 'viewer' }).query;
   const items = [question, other, known];
-  const batch = await pool.ask(scope, 'batchCheck', { ...NOTHING, items });
+  const batch = await pool.query(scope, 'batchCheck', { ...NOTHING, items });
   expect(batch.result.map(({ error, unknownRelation }) => [error, unknownRelation])).toEqual([
     [
       'question.relation: the model has no relation "viewr" in the namespace "doc"; did you mean "viewer"?',
@@ -298,6 +298,6 @@ test('where the project refuses such questions, each says what was likely meant'
     ['question.namespace: the model has no namespace "docs"; did you mean "doc"?', true],
     ['', false],
   ]);
-  const whatIf = await pool.ask(scope, 'whatIf', { ...NOTHING, updates: [], queries: items });
+  const whatIf = await pool.query(scope, 'whatIf', { ...NOTHING, updates: [], queries: items });
   expect(whatIf.result.map(({ error }) => error !== '')).toEqual([true, true, false]);
 });

@@ -102,7 +102,7 @@ test('raw bodies, lists and expansions cross the thread', async () => {
   expect(await askList(pool, scope, query)).toEqual(['x', 'y', 'z']);
   const target = { namespace: 'doc', objectId: 'x', relation: 'viewer' };
   const args = { ...target, contextual: [], context: '' };
-  const { result } = await pool.ask(scope, 'expand', args);
+  const { result } = await pool.query(scope, 'expand', args);
   expect(result).toMatchObject({ type: 'leaf', userIds: ['u'] });
   const misrouted = await askRaw(
     pool,

@@ -115,7 +115,10 @@ test('worker reports add counts and replace standing figures', async () => {
   metrics.workerReport(1, FIGURES);
   const reads = new ReadCounts();
   for (const count of [0, 1, 2, 3, 4, 5, 10_001, 1_048_576, 1_048_577]) reads.add(count);
-  metrics.workerReport(2, { ...FIGURES, evalReads: { ...FIGURES.evalReads, Check: reads.take() } });
+  metrics.workerReport(2, {
+    ...FIGURES,
+    evalReads: { ...FIGURES.evalReads, Check: reads.drain() },
+  });
   const text = await metrics.render();
   const decisions =
     'authz_check_decisions_total{namespace="doc",relation="viewer",outcome="denied"}';
@@ -129,7 +132,7 @@ test('worker reports add counts and replace standing figures', async () => {
     2, 3, 5, 6, 6, 7, 8, 9,
   ]);
   expect(seriesValue(text, 'gatehouse_eval_reads_sum{rpc="Check"}')).toBe(2_107_169);
-  expect(reads.take()).toEqual({ counts: Array.from({ length: 22 }, () => 0), sum: 0 });
+  expect(reads.drain()).toEqual({ counts: Array.from({ length: 22 }, () => 0), sum: 0 });
 });
 
 test('failed decisions count by RPC and code, unforeseen codes as unknown', async () => {

@@ -81,12 +81,12 @@ export function createWorkers(options: WorkersOptions): WorkerPool {
     ...(threadBytes === 0
       ? {}
       : {
-          createLocalReplicas: (onTooMuch) =>
+          createLocalReplicas: (onOverload) =>
             new LocalReplicaTransport({
               settings: { ...settings, indexBytesMax: threadBytes },
               clock: time.clock,
               source: new PacedShardSource(options.pool),
-              onTooMuch,
+              onOverload,
             }),
         }),
     replication: {

@@ -25,7 +25,7 @@ export type BudgetOptions = CallDefaults & {
   readonly ledger: ReadLedger;
   readonly projects: Pick<ProjectService, 'get'>;
   readonly settingsSource: Pick<SettingsSource, 'resolveId'>;
-  readonly shards: Pick<ShardClient, 'ask'>;
+  readonly shards: Pick<ShardClient, 'query'>;
   readonly scopes: Pick<ReadScopes, 'decide'>;
   readonly readBudgetDefault: number;
   readonly readBudgetMin: number;
@@ -112,7 +112,7 @@ async function measure(
   const request = { projectId, tenantId, token: '', ...time, origin: originOf(context) };
   try {
     const { result } = await scopes.decide(request, context.signal, (scope) =>
-      shards.ask(
+      shards.query(
         { ...scope, readBudget: ceiling },
         'measureReads',
         { contextual: [], context: '', asked },

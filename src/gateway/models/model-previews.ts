@@ -15,7 +15,7 @@ import type { ReadScopes } from '../reads/read-scopes.ts';
 import type { AskedQueries } from './preview-queries.ts';
 
 export type ModelPreviewsOptions = CallDefaults & {
-  readonly shards: Pick<ShardClient, 'ask'>;
+  readonly shards: Pick<ShardClient, 'query'>;
   readonly scopes: ReadScopes;
   /** Absent where no queries are recorded. */
   readonly recorder: QueryRecorder | undefined;
@@ -150,7 +150,7 @@ export class ModelPreviews {
     const deadlineMs = Math.min(untilMs, sharedNowMs() + timeoutMsMax);
     const request = { projectId, tenantId, token: '', deadlineMs };
     return await scopes.decide(request, signal, async (scope) => {
-      const { result } = await shards.ask(scope, kind, args, signal);
+      const { result } = await shards.query(scope, kind, args, signal);
       return result;
     });
   }

@@ -68,6 +68,6 @@ export function askQuery<K extends QueryKind>(
       settingsVersion: scope.settingsVersion,
     });
     const toPart = onPart && ((part: QueryAnswer<K>): void => onPart(replyOf(part)));
-    return replyOf(await shards.ask(scope, kind, args, call.signal, toPart));
+    return replyOf(await shards.query(scope, kind, args, call.signal, toPart));
   });
 }

@@ -100,7 +100,7 @@ function decisionHandlers(
         const { namespace, objectId, relation } = request;
         const args = { namespace, objectId, relation, contextual: [], context: '' };
         const { result } = await decide(request, context, (scope) =>
-          shards.ask(scope, 'expand', args, context.signal),
+          shards.query(scope, 'expand', args, context.signal),
         );
         return { tree: treeToProto(result) };
       }),

@@ -164,7 +164,7 @@ export class DecisionStats {
   }
 
   /** Everything counted since the last call. */
-  take(): Pick<
+  drain(): Pick<
     WorkerStats,
     | 'decisions'
     | 'unknown'
@@ -175,7 +175,7 @@ export class DecisionStats {
     | 'batchItems'
     | 'scopeMismatches'
   > {
-    const unknown = this.#unknown.take();
+    const unknown = this.#unknown.drain();
     const decisions: DecisionCount[] = [];
     for (const counter of [...this.#pairs.values(), this.#other, ...this.#unknown.counters]) {
       const { namespace, relation } = counter;
@@ -194,8 +194,8 @@ export class DecisionStats {
     this.#errors.clear();
     this.#backstops = { depth: 0, cycle: 0, budget: 0 };
     const { reads } = this;
-    const evalReads = recordOf(EVALUATED_RPCS, (rpc) => reads[rpc].take());
-    const projects = this.#projects.take();
+    const evalReads = recordOf(EVALUATED_RPCS, (rpc) => reads[rpc].drain());
+    const projects = this.#projects.drain();
     const counts = { batchItems, scopeMismatches };
     return { decisions, unknown, backstops, errors, evalReads, projects, ...counts };
   }

@@ -81,7 +81,7 @@ export class ProjectReads {
   }
 
   /** Everything counted since the last call; undefined: nothing was. */
-  take(): ProjectFigures | undefined {
+  drain(): ProjectFigures | undefined {
     const { projectId } = this;
     const refusals = this.#refusals;
     const shares = [...this.#shares];
@@ -124,15 +124,15 @@ export class ReadsByProject {
   }
 
   /** Everything counted since the last call. */
-  take(): readonly ProjectFigures[] {
-    const taken: ProjectFigures[] = [];
+  drain(): readonly ProjectFigures[] {
+    const drained: ProjectFigures[] = [];
     for (const project of [...this.#projects.values(), this.#others]) {
-      const figures = project.take();
-      if (figures !== undefined) taken.push(figures);
+      const figures = project.drain();
+      if (figures !== undefined) drained.push(figures);
       else this.#projects.delete(project.projectId);
     }
     // It may have been forgotten.
     this.#scope = null;
-    return taken;
+    return drained;
   }
 }

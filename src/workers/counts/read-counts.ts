@@ -23,10 +23,10 @@ export class ReadCounts {
   }
 
   /** Everything counted since the last call. */
-  take(): ReadFigures {
+  drain(): ReadFigures {
     const figures = this.#figures;
-    const taken = { counts: [...figures.subarray(0, BUCKETS)], sum: figures[BUCKETS] as number };
+    const drained = { counts: [...figures.subarray(0, BUCKETS)], sum: figures[BUCKETS] as number };
     figures.fill(0);
-    return taken;
+    return drained;
   }
 }

@@ -42,7 +42,7 @@ export class UnknownCounts {
   }
 
   /** Counts since the last call; called before the counters are reset. */
-  take(): UnknownFigures {
+  drain(): UnknownFigures {
     const { namespace, relation } = this.#counters;
     const names = [...this.#names.values()];
     this.#names.clear();

@@ -46,7 +46,7 @@ export class HeadPoll {
     const { source, actors } = this.#options;
     const headRevisions = await source.readHeadRevisions(loaded.map((actor) => actor.key));
     for (const headRevision of headRevisions) {
-      const actor = actors.find(headRevision);
+      const actor = actors.peek(headRevision);
       if (actor === undefined || !actor.isLoaded) continue;
       const { epoch, revision, forkId } = actor.position;
       // A watermark that has moved past the head revision starts a catch-up too, which finds nothing.

@@ -14,11 +14,11 @@ const NO_JOBS: readonly Job[] = [];
 /** Jobs whose model was asked for and has not come yet, by project and version. */
 export class ModelWaiters {
   readonly #jobs = new Map<string, Job[]>();
-  readonly #ask: (projectId: string, modelVersion: number) => void;
+  readonly #request: (projectId: string, modelVersion: number) => void;
 
-  /** `ask` is called for the first who waits. */
-  constructor(ask: (projectId: string, modelVersion: number) => void) {
-    this.#ask = ask;
+  /** `request` is called for the first job that waits. */
+  constructor(request: (projectId: string, modelVersion: number) => void) {
+    this.#request = request;
   }
 
   /** `job` waits; null: somebody wants the model and does not wait. */
@@ -28,13 +28,13 @@ export class ModelWaiters {
     if (waiting === undefined) {
       waiting = [];
       this.#jobs.set(key, waiting);
-      this.#ask(projectId, modelVersion);
+      this.#request(projectId, modelVersion);
     }
     if (job !== null) waiting.push(job);
   }
 
   /** The model has come, or is not known: who waited for it. */
-  take(projectId: string, modelVersion: number): readonly Job[] {
+  remove(projectId: string, modelVersion: number): readonly Job[] {
     const key = modelKey(projectId, modelVersion);
     const jobs = this.#jobs.get(key) ?? NO_JOBS;
     this.#jobs.delete(key);
@@ -96,7 +96,7 @@ export class HostModels {
   }
 
   /** The model that a scope names; undefined: it is asked for, and `job` waits for it, if there is one. Hot. */
-  find(
+  modelFor(
     { projectId, modelVersion }: Pick<ScopeEntry, 'projectId' | 'modelVersion'>,
     job: Job | null,
   ): NamespaceModel | undefined {
@@ -106,23 +106,23 @@ export class HostModels {
   }
 
   /** A model has come. `ackId` 0: nobody waits for the acknowledgement. */
-  set(ackId: number, projectId: string, modelVersion: number, modelJson: string): void {
+  install(ackId: number, projectId: string, modelVersion: number, modelJson: string): void {
     try {
       this.#models.set(projectId, modelVersion, modelJson);
     } catch (error) {
       if (ackId !== 0) this.#writer.ack(ackId, errorToData(error));
-      for (const job of this.#waiters.take(projectId, modelVersion)) {
+      for (const job of this.#waiters.remove(projectId, modelVersion)) {
         job.fail(new AppError<AuthzReason>('INTERNAL', 'internal error', {}, error));
       }
       return;
     }
     if (ackId !== 0) this.#writer.ack(ackId);
-    for (const job of this.#waiters.take(projectId, modelVersion)) this.#accept(job);
+    for (const job of this.#waiters.remove(projectId, modelVersion)) this.#accept(job);
   }
 
   /** The gateway does not know the model. */
   unknown(projectId: string, modelVersion: number): void {
-    for (const job of this.#waiters.take(projectId, modelVersion)) {
+    for (const job of this.#waiters.remove(projectId, modelVersion)) {
       job.fail(unavailable('the model of the project is not known yet'));
     }
   }

@@ -32,7 +32,7 @@ export class HostStatistics {
   }
 
   /** The next report. O(shards). */
-  take(): WorkerStats {
+  drain(): WorkerStats {
     const { decisions, actors, budget, fsck } = this.#options;
     let shardsLoaded = 0;
     let tuples = 0;
@@ -53,7 +53,7 @@ export class HostStatistics {
     this.#counts.loadFailure = 0;
     this.#counts.catchUp = 0;
     return {
-      ...decisions.take(),
+      ...decisions.drain(),
       indexBytes: budget.bytes,
       shardsLoaded,
       tuples,

@@ -26,13 +26,13 @@ export class HostTurns {
     return this.#isStopped;
   }
 
-  /** A message is being handled until `end`. */
-  begin(): void {
+  /** A message is being handled until `leave`. */
+  enter(): void {
     assert(!this.#isInTurn, 'messages and turns come one after the other');
     this.#isInTurn = true;
   }
 
-  end(): void {
+  leave(): void {
     this.#isInTurn = false;
   }
 
@@ -55,7 +55,7 @@ export class HostTurns {
 
   postAnswers(): void {
     const { writer, post } = this.#options;
-    if (!writer.isEmpty && !this.#isStopped) post(writer.take());
+    if (!writer.isEmpty && !this.#isStopped) post(writer.drain());
   }
 
   /** Runs what nobody waits for. */

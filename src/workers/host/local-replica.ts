@@ -24,7 +24,7 @@ const SLICE_MS = 0.5;
 const PAUSE_MS = 4;
 const FSCK_SLICE_MS = 0.25;
 /** Shortest time between two reads of the store's head revision. */
-const LOOK_AGAIN_MS = 5;
+const REFRESH_AGAIN_MS = 5;
 
 export type LocalReplicaAnswer = InstantAnswer;
 export type LocalReplicaOptions = Pick<
@@ -34,7 +34,7 @@ export type LocalReplicaOptions = Pick<
   /** The replicas cannot be trusted any more. */
   readonly onFailed: (error: unknown) => void;
   /** A shard changes by more at once than this thread may apply: it must be released. */
-  readonly onTooMuch: (shard: ShardKey) => void;
+  readonly onOverload: (shard: ShardKey) => void;
 };
 
 /** A Check with its format and scope. */
@@ -54,7 +54,7 @@ export class LocalReplica {
   readonly #host: ShardHost;
   readonly #checks: InstantChecks;
   readonly #options: LocalReplicaOptions;
-  #lookAtMs = 0;
+  #refreshAtMs = 0;
 
   constructor(options: LocalReplicaOptions) {
     this.#options = options;
@@ -111,15 +111,15 @@ export class LocalReplica {
     if (actor === undefined || !actor.isLoaded) return undefined;
     const verdict = actor.judge({ scope, minRevision: scope.minRevision });
     if (verdict === 'serve') return actor;
-    if (verdict === 'wait' || verdict === 'diverged') this.#look(scope);
+    if (verdict === 'wait' || verdict === 'diverged') this.#refresh(scope);
     return undefined;
   }
 
   /** Makes a replica that is behind, or of another history, read the head revision from the store. */
-  #look(shard: ShardKey): void {
+  #refresh(shard: ShardKey): void {
     const nowMs = this.#options.clock.monotonicMs();
-    if (nowMs < this.#lookAtMs) return;
-    this.#lookAtMs = nowMs + LOOK_AGAIN_MS;
+    if (nowMs < this.#refreshAtMs) return;
+    this.#refreshAtMs = nowMs + REFRESH_AGAIN_MS;
     this.#host.actor(shard)?.changes.hint(0);
   }
 
@@ -132,7 +132,7 @@ export class LocalReplica {
       case 'committed': {
         const { change } = message;
         const bytes = change.changes.length;
-        if (bytes > CHANGE_BYTES_MAX) this.#options.onTooMuch(change);
+        if (bytes > CHANGE_BYTES_MAX) this.#options.onOverload(change);
         return this.#mayApply(change, bytes, left) ? [message] : [];
       }
       case 'carried': {
@@ -160,15 +160,15 @@ export class LocalReplica {
 
   /** `source`, whose changes are none that take long. */
   #bounded(source: ShardSource): ShardSource {
-    const { onTooMuch } = this.#options;
+    const { onOverload } = this.#options;
     return {
-      ...(source.loadPlaces === undefined ? {} : { loadPlaces: source.loadPlaces }),
+      ...(source.loadSlots === undefined ? {} : { loadSlots: source.loadSlots }),
       loadSnapshot: (...args) => source.loadSnapshot(...args),
       readPage: (...args) => source.readPage(...args),
       readHeadRevisions: (shards) => source.readHeadRevisions(shards),
       readChanges: async (shard, afterRevision) => {
         const page = await source.readChanges(shard, afterRevision);
-        return withoutLarge(page, () => onTooMuch(shard));
+        return withoutLarge(page, () => onOverload(shard));
       },
     };
   }

@@ -1,6 +1,6 @@
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import type { HeldShards } from '../../protocol/held-shards.ts';
-import type { ShownPlace } from '../../protocol/shown-revisions.ts';
+import type { WatermarkSlot } from '../../protocol/published-watermarks.ts';
 import { type ActorHost, ShardActor } from '../shard/shard-actor.ts';
 
 /** The actors of one worker, by shard, and the slots for the shown revisions of those shards that have replicas. */
@@ -9,7 +9,7 @@ export class ShardActors {
   readonly #held: Pick<HeldShards, 'add' | 'remove'> | undefined;
   readonly #actors = new Map<string, Map<string, ShardActor>>();
   /** By key. Outlives the index. */
-  readonly #shown = new Map<string, ShownPlace>();
+  readonly #watermarkSlots = new Map<string, WatermarkSlot>();
 
   /** `held` is kept up to date with the shards that have an actor; undefined where no reader needs it. */
   constructor(host: ActorHost, held: Pick<HeldShards, 'add' | 'remove'> | undefined) {
@@ -17,7 +17,7 @@ export class ShardActors {
     this.#held = held;
   }
 
-  find(shard: ShardKey): ShardActor | undefined {
+  peek(shard: ShardKey): ShardActor | undefined {
     return this.#actors.get(shard.projectId)?.get(shard.tenantId);
   }
 
@@ -34,7 +34,7 @@ export class ShardActors {
       // Before its snapshot is asked for: see HeldShards.
       this.#held?.add(key);
       actor = new ShardActor(key, this.#host);
-      actor.shown = this.#shown.get(keyOf(key)) ?? null;
+      actor.watermarkSlot = this.#watermarkSlots.get(keyOf(key)) ?? null;
       tenants.set(shard.tenantId, actor);
     }
     return actor;
@@ -44,21 +44,21 @@ export class ShardActors {
     for (const tenants of this.#actors.values()) yield* tenants.values();
   }
 
-  /** Publishes what the shard has shown in `place`, since other workers answer for it as well. Returns its actor. */
-  join(shard: ShardKey, place: ShownPlace): ShardActor {
-    this.#shown.set(keyOf(shard), place);
+  /** Publishes what the shard has shown in `slot`, since other workers answer for it as well. Returns its actor. */
+  join(shard: ShardKey, slot: WatermarkSlot): ShardActor {
+    this.#watermarkSlots.set(keyOf(shard), slot);
     const actor = this.of(shard);
-    actor.shown = place;
-    actor.reportShown();
+    actor.watermarkSlot = slot;
+    actor.publishWatermark();
     return actor;
   }
 
   /** Its owner answers alone. A replica in use goes later, as the index used least recently. */
   leave(shard: ShardKey, isOwner: boolean): void {
-    this.#shown.delete(keyOf(shard));
-    const actor = this.find(shard);
+    this.#watermarkSlots.delete(keyOf(shard));
+    const actor = this.peek(shard);
     if (actor === undefined) return;
-    actor.shown = null;
+    actor.watermarkSlot = null;
     if (!isOwner && actor.isEvictable) actor.evict();
   }
 

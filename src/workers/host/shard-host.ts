@@ -7,8 +7,8 @@ import type {
   RequestBatch,
   ScopeEntry,
 } from '../../protocol/messages.ts';
+import { PublishedWatermarks } from '../../protocol/published-watermarks.ts';
 import { shardHash } from '../../protocol/shard-routing.ts';
-import { ShownRevisions } from '../../protocol/shown-revisions.ts';
 import { DecisionStats } from '../counts/decision-stats.ts';
 import { IndexBudget } from '../indexes/index-budget.ts';
 import { IndexFsck } from '../indexes/index-fsck.ts';
@@ -18,7 +18,7 @@ import { BatchBodies } from '../jobs/batch-bodies.ts';
 import { JobContext } from '../jobs/job-context.ts';
 import type { ActorHost, ShardActor } from '../shard/shard-actor.ts';
 import { textOfError } from '../shard/shard-errors.ts';
-import { LoadPlaces } from '../source/batched-loads.ts';
+import { LoadSlots } from '../source/batched-loads.ts';
 import { HeadPoll } from './head-poll.ts';
 import { HostModels } from './host-models.ts';
 import { HostStatistics } from './host-statistics.ts';
@@ -137,7 +137,7 @@ export class ShardHost {
   #actorHost(): ActorHost {
     const { source, settings, clock, pace, createIndex } = this.#options;
     // One connection stays free for catching up while snapshots are being read.
-    const loads = new LoadPlaces(source.loadPlaces ?? Math.max(1, settings.poolMax - 1));
+    const loads = new LoadSlots(source.loadSlots ?? Math.max(1, settings.poolMax - 1));
     return {
       clock,
       source,
@@ -149,7 +149,7 @@ export class ShardHost {
       },
       pace,
       failed: (error) => this.#turns.failed(error),
-      withLoadPlace: (load) => loads.run(load),
+      withLoadSlot: (load) => loads.run(load),
       runnable: (actor) => this.#shardTurns.addShort(actor),
       longRunnable: (actor) => this.#shardTurns.addLong(actor),
       waits: (actor) => void this.#waiting.add(actor),
@@ -175,7 +175,7 @@ export class ShardHost {
 
   /** One message of the gateway. Never awaits. The answers must be sent before anything else happens (see AnswerWriter). */
   handle(batch: RequestBatch): AnswerBatch {
-    this.#turns.begin();
+    this.#turns.enter();
     try {
       // The port hands over messages without a turn of the loop while there are more.
       if (this.#shardTurns.isLongOverdue) this.#shardTurns.runLong();
@@ -186,15 +186,15 @@ export class ShardHost {
       this.#shardTurns.runShort();
       bodies.leave();
     } finally {
-      this.#turns.end();
+      this.#turns.leave();
     }
     this.#turns.schedule();
-    return this.#writer.take();
+    return this.#writer.drain();
   }
 
   /** The loaded shard, for tests and statistics. */
   actor(shard: ShardKey): ShardActor | undefined {
-    return this.#actors.find(shard);
+    return this.#actors.peek(shard);
   }
 
   /** The context that all jobs of this host share. */
@@ -204,7 +204,7 @@ export class ShardHost {
 
   /** The model that a scope names, for a query that does not wait for it; undefined: it is asked for. */
   modelOf(scope: Pick<ScopeEntry, 'projectId' | 'modelVersion'>): NamespaceModel | undefined {
-    const model = this.#models.find(scope, null);
+    const model = this.#models.modelFor(scope, null);
     if (model === undefined) this.#turns.scheduleOutside();
     return model;
   }
@@ -227,7 +227,12 @@ export class ShardHost {
   #control(message: ControlMessage): void {
     switch (message.kind) {
       case 'setModel':
-        this.#models.set(message.ackId, message.projectId, message.modelVersion, message.modelJson);
+        this.#models.install(
+          message.ackId,
+          message.projectId,
+          message.modelVersion,
+          message.modelJson,
+        );
         break;
       case 'modelUnknown':
         this.#models.unknown(message.projectId, message.modelVersion);
@@ -245,8 +250,11 @@ export class ShardHost {
         this.#warm(this.#actors.of(message.shard), message.ackId);
         break;
       case 'join': {
-        const { ackId, shard, memory, place } = message;
-        const actor = this.#actors.join(shard, { revisions: new ShownRevisions(memory), place });
+        const { ackId, shard, memory, slot } = message;
+        const actor = this.#actors.join(shard, {
+          watermarks: new PublishedWatermarks(memory),
+          slot,
+        });
         this.#warm(actor, ackId);
         break;
       }
@@ -313,7 +321,7 @@ export class ShardHost {
   }
 
   #postStats(): void {
-    this.#writer.stats(this.#statistics.take());
+    this.#writer.stats(this.#statistics.drain());
     this.#turns.postAnswers();
   }
 

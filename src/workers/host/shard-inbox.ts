@@ -56,7 +56,7 @@ export class ShardInbox {
       this.#lastActor.submit(job);
       return;
     }
-    const model = this.#options.models.find(scope, job);
+    const model = this.#options.models.modelFor(scope, job);
     if (model === undefined) return;
     const actor = this.#options.actors.of(scope);
     this.#lastScope = scope;

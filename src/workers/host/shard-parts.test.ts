@@ -5,7 +5,7 @@ import { HeldChanges } from '../shard/held-changes.ts';
 import { ACTOR_TRANSITIONS, type ActorEvent, type ActorState } from '../shard/shard-actor-state.ts';
 import { nextActorState } from '../shard/shard-actor-state.ts';
 import { ShardJobs } from '../shard/shard-jobs.ts';
-import { LoadPlaces } from '../source/batched-loads.ts';
+import { LoadSlots } from '../source/batched-loads.ts';
 import { ModelRegistry } from './host-models.ts';
 
 describe('the states of an actor', () => {
@@ -55,35 +55,35 @@ describe('HeldChanges', () => {
 
   test('gives back by seq, once', () => {
     const held = new HeldChanges();
-    for (const revision of [3, 1, 2]) expect(held.add(change(revision))).toBe(true);
+    for (const revision of [3, 1, 2]) expect(held.tryAdd(change(revision))).toBe(true);
     expect(held.isEmpty).toBe(false);
-    expect(held.take().map(({ revision }) => revision)).toEqual([1, 2, 3]);
+    expect(held.drain().map(({ revision }) => revision)).toEqual([1, 2, 3]);
     expect(held.isEmpty).toBe(true);
-    expect(held.take()).toEqual([]);
+    expect(held.drain()).toEqual([]);
   });
 
   test('holds 256 changes and 4 MiB, again and again', () => {
     const held = new HeldChanges();
     for (let round = 0; round < 2; round++) {
       for (let revision = 0; revision < 256; revision++)
-        expect(held.add(change(revision))).toBe(true);
-      expect(held.add(change(256))).toBe(false);
-      expect(held.take()).toHaveLength(256);
+        expect(held.tryAdd(change(revision))).toBe(true);
+      expect(held.tryAdd(change(256))).toBe(false);
+      expect(held.drain()).toHaveLength(256);
     }
     const half = 2 * 1024 * 1024;
     for (let round = 0; round < 2; round++) {
-      expect([held.add(change(1, half)), held.add(change(2, half))]).toEqual([true, true]);
-      expect(held.add(change(3, 1))).toBe(false);
-      expect(held.take().map(({ revision }) => revision)).toEqual([1, 2]);
+      expect([held.tryAdd(change(1, half)), held.tryAdd(change(2, half))]).toEqual([true, true]);
+      expect(held.tryAdd(change(3, 1))).toBe(false);
+      expect(held.drain().map(({ revision }) => revision)).toEqual([1, 2]);
     }
-    expect(held.add(change(1, half * 2 + 1))).toBe(false);
+    expect(held.tryAdd(change(1, half * 2 + 1))).toBe(false);
     expect(held.isEmpty).toBe(true);
   });
 });
 
-describe('LoadPlaces', () => {
+describe('LoadSlots', () => {
   test('as many at once as there are places, the others in order, failures included', async () => {
-    const places = new LoadPlaces(2);
+    const places = new LoadSlots(2);
     const started: number[] = [];
     const ends: ((fail: boolean) => void)[] = [];
     const runs = [0, 1, 2, 3].map((n) =>

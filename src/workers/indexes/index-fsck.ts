@@ -6,7 +6,7 @@ import type { ShardActor } from '../shard/shard-actor.ts';
 import { checkShard } from './shard-fsck.ts';
 
 /** How often shards are checked for being due. */
-const LOOK_MS = 1_000;
+const POLL_MS = 1_000;
 /** A demand tries a shard again that could not be checked to the end. */
 const ATTEMPTS_MAX = 3;
 /** After a check that could not be finished the store is left alone for a while, and the shard for longer. */
@@ -112,7 +112,7 @@ export class IndexFsck {
     while (!this.#isStopped) {
       this.#settleDemands();
       const actor = this.#demanded() ?? this.#due();
-      if (actor === null) await this.#pause(LOOK_MS);
+      if (actor === null) await this.#pause(POLL_MS);
       else await this.#check(actor);
     }
   }

@@ -11,7 +11,7 @@ import { assert } from '../../shared/assert.ts';
 import type { IndexUser, ShardIndex } from '../shard/ports.ts';
 import { applyChanges, type RunningAudit } from './apply-changes.ts';
 import {
-  type Borrower,
+  type IndexHolder,
   PACKED_BYTES_MAX,
   INDEX_OBJECT_BYTES,
   type SmallShards,
@@ -34,7 +34,7 @@ export const SHARD_OBJECT_BYTES = 2_560;
  * I2 A packed shard holds exactly the tuples that the index held: packIndex and unpackRows are each
  *    other's inverse. [test/workers/packed-shards.test.ts]
  */
-export class PackingShardIndex implements ShardIndex, Borrower {
+export class PackingShardIndex implements ShardIndex, IndexHolder {
   usedAt = 0;
   readonly #shared: SmallShards;
   readonly #user: IndexUser;
@@ -94,7 +94,7 @@ export class PackingShardIndex implements ShardIndex, Borrower {
       this.#index.insertRows({ bytes, bounds, rows: 1, expiryFormat: 'binary' });
       return;
     }
-    this.#packer ??= this.#shared.takePacker();
+    this.#packer ??= this.#shared.acquirePacker();
     this.#packer.add(bytes, bounds);
     if (!this.#shared.isSmall(this.#packer)) this.#growUp(this.#packer);
   }
@@ -112,11 +112,11 @@ export class PackingShardIndex implements ShardIndex, Borrower {
 
   loaded(): void {
     if (this.#index !== null || this.#handle !== 0) return;
-    const packer = this.#packer ?? this.#shared.takePacker();
+    const packer = this.#packer ?? this.#shared.acquirePacker();
     this.#packer = null;
     this.#rows = packer.rows;
     this.#handle = this.#shared.blocks.add(packer.packed);
-    this.#shared.givePacker(packer);
+    this.#shared.releasePacker(packer);
   }
 
   apply(changes: string): void {
@@ -126,7 +126,7 @@ export class PackingShardIndex implements ShardIndex, Borrower {
     this.#evictPacked();
     applyChanges(index, changes, this.#audit);
     this.#isChanging = false;
-    if (!this.#isOwn && index.tupleCount > this.#shared.packedRowsMax) this.#keep(index);
+    if (!this.#isOwn && index.tupleCount > this.#shared.packedRowsMax) this.#detach(index);
   }
 
   startAudit(revisionOf: () => number): IndexAudit {
@@ -147,7 +147,7 @@ export class PackingShardIndex implements ShardIndex, Borrower {
     const index = this.#index;
     if (index === null || this.#isOwn || this.#isRead) return false;
     if (this.#handle === 0 && !this.#pack(index)) {
-      this.#keep(index);
+      this.#detach(index);
       return false;
     }
     this.#index = null;
@@ -158,14 +158,14 @@ export class PackingShardIndex implements ShardIndex, Borrower {
   drop(): void {
     const index = this.#index;
     this.#isDropped = true;
-    if (this.#packer !== null) this.#shared.givePacker(this.#packer);
+    if (this.#packer !== null) this.#shared.releasePacker(this.#packer);
     this.#packer = null;
     this.#evictPacked();
     this.#index = null;
     if (index === null || this.#isOwn) return;
     // A partly sent answer goes on over the tuples that it began with, and an audit checks once more whether it is
     // void.
-    if (this.#isRead || this.#isChanging) this.#shared.keep(index);
+    if (this.#isRead || this.#isChanging) this.#shared.detach(index);
     else this.#shared.release(index);
   }
 
@@ -178,12 +178,12 @@ export class PackingShardIndex implements ShardIndex, Borrower {
     if (this.#index !== null) return this.#index;
     if (this.#isDropped) throw new Error('the index of the shard was dropped');
     this.loaded();
-    const index = this.#shared.lend(this);
+    const index = this.#shared.acquire(this);
     try {
       this.#shared.unpack(this.#handle, this.#rows, index);
     } catch (error) {
       // Half of the tuples: nobody may read it.
-      this.#shared.keep(index);
+      this.#shared.detach(index);
       if (error instanceof AppError) throw error;
       throw new IndexDamage('tuples', error instanceof Error ? error.message : String(error));
     }
@@ -193,7 +193,7 @@ export class PackingShardIndex implements ShardIndex, Borrower {
 
   #pack(index: TupleIndex): boolean {
     if (index.tupleCount > this.#shared.packedRowsMax) return false;
-    const packer = this.#shared.takePacker();
+    const packer = this.#shared.acquirePacker();
     const isSmallEnough =
       packIndex(index, packer, PACKED_BYTES_MAX) && this.#shared.isSmall(packer);
     if (isSmallEnough) {
@@ -201,7 +201,7 @@ export class PackingShardIndex implements ShardIndex, Borrower {
       this.#rows = packer.rows;
       this.#handle = this.#shared.blocks.add(packer.packed);
     }
-    this.#shared.givePacker(packer);
+    this.#shared.releasePacker(packer);
     return isSmallEnough;
   }
 
@@ -210,8 +210,8 @@ export class PackingShardIndex implements ShardIndex, Borrower {
     this.#handle = 0;
   }
 
-  #keep(index: TupleIndex): void {
-    this.#shared.keep(index);
+  #detach(index: TupleIndex): void {
+    this.#shared.detach(index);
     this.#isOwn = true;
   }
 
@@ -223,6 +223,6 @@ export class PackingShardIndex implements ShardIndex, Borrower {
     this.#packer = null;
     this.#index = index;
     this.#isOwn = true;
-    this.#shared.givePacker(packer);
+    this.#shared.releasePacker(packer);
   }
 }

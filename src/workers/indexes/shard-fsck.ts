@@ -11,7 +11,7 @@ const PAGE_ROWS = 500;
 const SLICE_MS = 1;
 /** How long the index may take to reach the revision of a page, and a page to come. */
 const PATIENCE_MS = 10_000;
-const LOOK_AGAIN_MS = 5;
+const POLL_AGAIN_MS = 5;
 /** Cost of a page beside its rows, in rows; and nodes walked over for the cost of one row. */
 const PAGE_COST = 50;
 const WALKED_PER_ROW = 16;
@@ -110,7 +110,7 @@ async function reaches(
       throw new Error(`the index did not reach seq ${headRevision.revision} in ${PATIENCE_MS} ms`);
     }
     actor.changes.hint(headRevision.revision);
-    await sleep(LOOK_AGAIN_MS);
+    await sleep(POLL_AGAIN_MS);
   }
   if (!isSame()) return false;
   const { epoch, revision, forkId } = actor.position;

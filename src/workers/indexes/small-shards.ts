@@ -20,7 +20,7 @@ export const INDEX_OBJECT_BYTES = 24 * 1024;
 const PACKERS_KEPT = 64;
 
 /** Holder of the lease of an index. */
-export interface Borrower {
+export interface IndexHolder {
   /** When it was used last, on the store's own count. */
   readonly usedAt: number;
   /** Packs and releases the index, unless it is in use: then returns false. */
@@ -39,7 +39,7 @@ export type SmallShardsOptions = {
 };
 
 /** `usedAt`: when the holder had used the index last, as of its turn at the end of the line. */
-type Lent = { readonly borrower: Borrower; readonly bytes: number; readonly usedAt: number };
+type IndexLease = { readonly holder: IndexHolder; readonly bytes: number; readonly usedAt: number };
 
 /**
  * Memory that the small shards of one worker share: their packed tuples, and a few indexes into which those in use are
@@ -49,13 +49,13 @@ type Lent = { readonly borrower: Borrower; readonly bytes: number; readonly used
 export class SmallShards {
   readonly blocks = new BlockStore();
   readonly #options: SmallShardsOptions;
-  readonly #lent = new Map<TupleIndex, Lent>();
+  readonly #leases = new Map<TupleIndex, IndexLease>();
   readonly #free: { readonly index: TupleIndex; readonly bytes: number }[] = [];
   readonly #packers: RowPacker[] = [];
   readonly #bytes = new Uint8Array(PACKED_BYTES_MAX);
   readonly #bounds = new Int32Array(PACKED_ROWS_MAX * ROW_BOUNDS);
   #freeBytes = 0;
-  #lentBytes = 0;
+  #leasedBytes = 0;
   #clock = 0;
 
   constructor(options: SmallShardsOptions) {
@@ -74,12 +74,12 @@ export class SmallShards {
 
   /** Bytes that no shard counts as its own: indexes for leases, and free memory between blocks. */
   get bytes(): number {
-    return this.#lentBytes + this.#freeBytes + this.blocks.bytes - this.blocks.usedBytes;
+    return this.#leasedBytes + this.#freeBytes + this.blocks.bytes - this.blocks.usedBytes;
   }
 
   /** Shards that are hydrated now. */
   get hydrated(): number {
-    return this.#lent.size;
+    return this.#leases.size;
   }
 
   /** Grows at every use. */
@@ -92,26 +92,26 @@ export class SmallShards {
     return new TupleIndex({ bytesMax: this.#options.bytesMax });
   }
 
-  /** An empty index, until `release`, `keep` or `discard`. Packs whoever was used least recently if there are many. */
-  lend(borrower: Borrower): TupleIndex {
+  /** An empty index, until `release`, `detach` or `discard`. Packs whoever was used least recently if there are many. */
+  acquire(holder: IndexHolder): TupleIndex {
     const { hydratedMax = HYDRATED_MAX } = this.#options;
     const bytesMax = Math.min(HYDRATED_BYTES_MAX, this.#options.bytesMax * HYDRATED_SHARE_MAX);
     if (this.#free.length === 0) {
-      const isFull = this.#lent.size >= hydratedMax || this.#lentBytes >= bytesMax;
+      const isFull = this.#leases.size >= hydratedMax || this.#leasedBytes >= bytesMax;
       if (isFull) this.#packOldest();
     }
     const free = this.#free.pop();
     this.#freeBytes -= free?.bytes ?? 0;
     const index = free?.index ?? this.createIndex();
     const bytes = this.#bytesOf(index);
-    this.#lent.set(index, { borrower, bytes, usedAt: this.#clock });
-    this.#lentBytes += bytes;
+    this.#leases.set(index, { holder, bytes, usedAt: this.#clock });
+    this.#leasedBytes += bytes;
     return index;
   }
 
   /** Takes an index back that nobody reads any more. */
   release(index: TupleIndex): void {
-    this.keep(index);
+    this.detach(index);
     const bytes = this.#bytesOf(index);
     if (bytes > USED_AGAIN_BYTES_MAX || index.pinnedCount > USED_AGAIN_NAMES_MAX) return;
     index.reset();
@@ -120,29 +120,29 @@ export class SmallShards {
   }
 
   /** Ends the lease without reuse: the holder keeps the index for good, or a reader may still use what it holds. */
-  keep(index: TupleIndex): void {
-    const lent = this.#lent.get(index);
-    assert(lent !== undefined, 'an index that was lent');
-    this.#lent.delete(index);
-    this.#lentBytes -= lent.bytes;
+  detach(index: TupleIndex): void {
+    const lease = this.#leases.get(index);
+    assert(lease !== undefined, 'an index that was lent');
+    this.#leases.delete(index);
+    this.#leasedBytes -= lease.bytes;
   }
 
   /** Accounts the indexes again, which grow by changes and what evaluators remember. O(hydrated). */
   reaccount(): void {
-    this.#lentBytes = 0;
-    for (const [index, lent] of this.#lent) {
+    this.#leasedBytes = 0;
+    for (const [index, lease] of this.#leases) {
       const bytes = this.#bytesOf(index);
-      this.#lent.set(index, { ...lent, bytes });
-      this.#lentBytes += bytes;
+      this.#leases.set(index, { ...lease, bytes });
+      this.#leasedBytes += bytes;
     }
   }
 
-  /** An empty packer, until `givePacker`. */
-  takePacker(): RowPacker {
+  /** An empty packer, until `releasePacker`. */
+  acquirePacker(): RowPacker {
     return this.#packers.pop() ?? new RowPacker();
   }
 
-  givePacker(packer: RowPacker): void {
+  releasePacker(packer: RowPacker): void {
     packer.clear();
     if (this.#packers.length < PACKERS_KEPT) this.#packers.push(packer);
   }
@@ -156,14 +156,14 @@ export class SmallShards {
 
   /** Packs one that is not in use, about the least recently used: who was used since it came to its turn has another one. O(1) mostly. */
   #packOldest(): void {
-    let turns = this.#lent.size * 2;
-    for (const [index, lent] of this.#lent) {
+    let turns = this.#leases.size * 2;
+    for (const [index, lease] of this.#leases) {
       if (turns-- === 0) return;
-      const { borrower } = lent;
-      const isFresh = borrower.usedAt > lent.usedAt;
-      if (!isFresh && borrower.pack()) return;
+      const { holder } = lease;
+      const isFresh = holder.usedAt > lease.usedAt;
+      if (!isFresh && holder.pack()) return;
       // The holder may have made it its own.
-      if (this.#lent.delete(index)) this.#lent.set(index, { ...lent, usedAt: borrower.usedAt });
+      if (this.#leases.delete(index)) this.#leases.set(index, { ...lease, usedAt: holder.usedAt });
     }
   }
 

@@ -7,7 +7,7 @@ const NO_ERRORS = new Map<number, string>();
 
 /** Bodies of a batch that was sent as the port sends it. */
 function sent(writer: AnswerWriter): string[] {
-  const packed = packAnswers(1, writer.take());
+  const packed = packAnswers(1, writer.drain());
   if (packed === null) throw new Error('not packed');
   const { bodies, bodyEnds } = unpackAnswers(packed).content;
   return [...bodyEnds].map((end, i) =>
@@ -40,7 +40,7 @@ test('a large body has a buffer of its own; what else was taken is overwritten, 
   writer.space(2, 3).set([1, 2, 3]);
   const large = writer.space(3, 70_000);
   large.fill(9);
-  const taken = writer.take();
+  const taken = writer.drain();
   const own = ownAnswers(taken);
   expect(packAnswers(1, taken)).toBeNull();
   writer.kind(4, 8);

@@ -122,7 +122,7 @@ export class AnswerWriter {
    * Everything gathered. Empties the writer: the numbers and short bodies are views of its buffers, which the next
    * answers overwrite. (Buffers outside of the heap make the collector mark all of it long before it is full.)
    */
-  take(): AnswerBatch {
+  drain(): AnswerBatch {
     const taken: AnswerBatch = {
       ids: this.#ids.subarray(0, this.#count),
       kinds: this.#kinds.subarray(0, this.#count),
@@ -167,7 +167,7 @@ export class AnswerWriter {
   }
 }
 
-/** Copies the result of `take` into buffers of its own: a message that is not packed would carry whole buffers. */
+/** Copies the result of `drain` into buffers of its own: a message that is not packed would carry whole buffers. */
 export function ownAnswers(taken: AnswerBatch): AnswerBatch {
   return {
     ...taken,

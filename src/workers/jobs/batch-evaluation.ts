@@ -69,7 +69,7 @@ export class BatchEvaluation {
   readonly #bound: BoundEngine;
   #evaluator: Evaluator;
   /** Whether a suspended task has the evaluator for itself. */
-  #isLent = false;
+  #isDetached = false;
   readonly #stats: DecisionStats;
   /** Reads of the project in this slice. */
   #project: ProjectReads;
@@ -96,7 +96,7 @@ export class BatchEvaluation {
 
   /** Works until every item has an outcome or the slice has ended. */
   run(sliceEndMs: number): 'done' | 'more' {
-    if (!this.#isLent) this.#evaluator = this.#bound.evaluator;
+    if (!this.#isDetached) this.#evaluator = this.#bound.evaluator;
     this.#project = this.#stats.project;
     const task = this.#task;
     if (task !== null && this.#runTask(task, sliceEndMs) === 'more') return this.#suspend();
@@ -183,14 +183,14 @@ export class BatchEvaluation {
   }
 
   #suspend(): 'more' {
-    if (!this.#isLent) this.#bound.lend(this.#evaluator);
-    this.#isLent = true;
+    if (!this.#isDetached) this.#bound.detach(this.#evaluator);
+    this.#isDetached = true;
     return 'more';
   }
 
   #release(): void {
-    if (!this.#isLent) return;
-    this.#isLent = false;
+    if (!this.#isDetached) return;
+    this.#isDetached = false;
     this.#bound.release(this.#evaluator);
     this.#evaluator = this.#bound.evaluator;
   }

@@ -19,10 +19,10 @@ export class BatchWork implements JobWork {
   readonly isPartlySent = false;
   readonly #context: JobContext;
   readonly #request: ReceivedRequest;
-  #items: (ItemSource & { keep(): void }) | null = null;
+  #items: (ItemSource & { detach(): void }) | null = null;
   #evaluation: BatchEvaluation | null = null;
   #encoder: BatchEncoder | null = null;
-  #isKept = false;
+  #isDetached = false;
 
   constructor(context: JobContext, request: ReceivedRequest) {
     this.#context = context;
@@ -39,7 +39,7 @@ export class BatchWork implements JobWork {
     const items = this.#itemsOf(reader);
     this.#items = items;
     // A long batch has its positions for itself.
-    this.#isKept = this.isLong;
+    this.#isDetached = this.isLong;
     this.#encoder = null;
     const { clock, batchBudgetFactor } = this.#context;
     const { readBudget } = this.#request.scope;
@@ -50,7 +50,7 @@ export class BatchWork implements JobWork {
     });
   }
 
-  #itemsOf(reader: TupleReader): ItemSource & { keep(): void } {
+  #itemsOf(reader: TupleReader): ItemSource & { detach(): void } {
     const { decoded, source, fields } = this.#request;
     const { stats } = this.#context;
     if (decoded?.method === 'batchCheck') {
@@ -83,8 +83,8 @@ export class BatchWork implements JobWork {
   }
 
   #suspended(): 'more' {
-    if (!this.#isKept) this.#items?.keep();
-    this.#isKept = true;
+    if (!this.#isDetached) this.#items?.detach();
+    this.#isDetached = true;
     return 'more';
   }
 

@@ -19,7 +19,7 @@ const queryChunk = createItemChunk();
 
 /** A query about a user, as a batch of one. */
 type UserCheck = {
-  readonly items: ItemSource & { keep(): void };
+  readonly items: ItemSource & { detach(): void };
   readonly context: (LazyContext & { readonly json: string }) | null;
 };
 
@@ -91,7 +91,7 @@ export class CheckWork implements JobWork, Asked {
     const nowMs = this.#context.clock.nowMs();
     const quick = evaluator.checkUser(object, relation, userEntity, nowMs, readBudget, context);
     if (quick === CHECK_GENERAL) {
-      items.keep();
+      items.detach();
       const json = context === null ? '' : context.json;
       this.#task = evaluator.startCheckIds(object, relation, userEntity, nowMs, readBudget, json);
     } else {

@@ -6,7 +6,7 @@ import type { Revision } from '../../protocol/queries.ts';
 import type { RefusedQuery } from '../../protocol/read-figures.ts';
 import { AppError, errorToData } from '../../shared/app-error.ts';
 import type { CountedRequest, DecisionStats, EvaluatedRpc } from '../counts/decision-stats.ts';
-import { type BoundEngine, EvaluatorLoan, type JobContext } from './job-context.ts';
+import { type BoundEngine, EvaluatorLease, type JobContext } from './job-context.ts';
 import type { Job, JobShard } from './job.ts';
 
 /** Fields that every request has, however it arrived. */
@@ -56,7 +56,7 @@ export class EvaluationJob implements Job, CountedRequest {
   readonly #work: JobWork;
   #isStarted = false;
   #bound: BoundEngine | null = null;
-  #loan: EvaluatorLoan | null = null;
+  #lease: EvaluatorLease | null = null;
 
   constructor(context: JobContext, head: JobHead, waitUntilMsMax: number, work: JobWork) {
     this.requestId = head.requestId;
@@ -83,7 +83,7 @@ export class EvaluationJob implements Job, CountedRequest {
       const { model } = this;
       if (model === null) throw new Error('a job that was submitted without its model');
       const bound = this.#context.boundOf(shard.index, model);
-      this.#loan = null;
+      this.#lease = null;
       this.#bound = bound;
       work.start(bound, shard.index.reader, shard.position);
       this.#isStarted = true;
@@ -91,9 +91,9 @@ export class EvaluationJob implements Job, CountedRequest {
     const progress = work.advance(sliceEndMs);
     // The first suspension comes in the call that started, so this is the evaluator in use.
     if (progress === 'more' && work.keepsEvaluator && this.#bound !== null) {
-      this.#loan ??= new EvaluatorLoan(this.#bound);
+      this.#lease ??= new EvaluatorLease(this.#bound);
     }
-    this.#loan?.ran(progress);
+    this.#lease?.sliceEnded(progress);
     return progress === 'done' ? this.#ended() : 'more';
   }
 

@@ -5,14 +5,14 @@ const MIB = 1024 * 1024;
 
 test('takes 32 MiB together, and a longer body where there is no other', () => {
   const memory = new DecodingMemory();
-  memory.take(40 * MIB);
-  expect(() => memory.take(1)).toThrow('is exhausted');
+  memory.acquire(40 * MIB);
+  expect(() => memory.acquire(1)).toThrow('is exhausted');
   memory.release(40 * MIB);
-  memory.take(30 * MIB);
-  memory.take(2 * MIB);
-  expect(() => memory.take(1)).toThrow(
+  memory.acquire(30 * MIB);
+  memory.acquire(2 * MIB);
+  expect(() => memory.acquire(1)).toThrow(
     expect.objectContaining({ reason: 'BODY_MEMORY_EXHAUSTED' }),
   );
   memory.release(30 * MIB);
-  memory.take(30 * MIB);
+  memory.acquire(30 * MIB);
 });

@@ -28,7 +28,7 @@ export class DecodingMemory {
   #bytes = 0;
 
   /** Until `release`. One alone is taken however long it is. Errors: BODY_MEMORY_EXHAUSTED. */
-  take(bytes: number): void {
+  acquire(bytes: number): void {
     if (this.#bytes > 0 && this.#bytes + bytes > BYTES_MAX) {
       const problem =
         'the memory of a decision worker for requests that it must decode is exhausted';
@@ -85,7 +85,7 @@ export class BoundEngine {
   }
 
   /** A task of `evaluator` was suspended. */
-  lend(evaluator: Evaluator): void {
+  detach(evaluator: Evaluator): void {
     if (this.evaluator !== evaluator) return;
     this.evaluator = this.#free.pop() ?? this.#create(evaluator.hot);
   }
@@ -97,10 +97,10 @@ export class BoundEngine {
 }
 
 /** Which evaluator one job uses, and whether it keeps it between slices. */
-export class EvaluatorLoan {
+export class EvaluatorLease {
   readonly #bound: BoundEngine;
   readonly #evaluator: Evaluator;
-  #isLent = false;
+  #isDetached = false;
 
   constructor(bound: BoundEngine) {
     this.#bound = bound;
@@ -108,12 +108,12 @@ export class EvaluatorLoan {
   }
 
   /** Called after each slice of the job. */
-  ran(progress: 'done' | 'more'): void {
-    if (progress === 'more' && !this.#isLent) {
-      this.#isLent = true;
-      this.#bound.lend(this.#evaluator);
-    } else if (progress === 'done' && this.#isLent) {
-      this.#isLent = false;
+  sliceEnded(progress: 'done' | 'more'): void {
+    if (progress === 'more' && !this.#isDetached) {
+      this.#isDetached = true;
+      this.#bound.detach(this.#evaluator);
+    } else if (progress === 'done' && this.#isDetached) {
+      this.#isDetached = false;
       this.#bound.release(this.#evaluator);
     }
   }
@@ -163,13 +163,13 @@ export class JobContext {
     this.#evaluatorOptions = options.evaluator;
   }
 
-  /** Acquires scanners for one batch, until `giveScan`. */
+  /** Acquires scanners for one batch, until `releaseScan`. */
   takeScan(): BatchScan {
     return this.#freeScans.pop() ?? new BatchScan(this.batchItemsMax);
   }
 
   /** Nobody reads what `scan` found any more. */
-  giveScan(scan: BatchScan): void {
+  releaseScan(scan: BatchScan): void {
     if (this.#freeScans.length < FREE_SCANS_MAX) this.#freeScans.push(scan);
   }
 

@@ -33,7 +33,7 @@ export class RawItems implements ItemSource {
   }
 
   /** Copies the positions, which belong to the scanner: its next scan overwrites them. */
-  keep(): void {
+  detach(): void {
     this.#positions = this.#positions.slice(0, this.count * POSITIONS_PER_ITEM);
   }
 

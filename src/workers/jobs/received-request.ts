@@ -124,7 +124,7 @@ export class ReceivedRequest implements JobHead {
   }
 
   #releaseScan(): void {
-    if (this.#scan !== null) this.#context.giveScan(this.#scan);
+    if (this.#scan !== null) this.#context.releaseScan(this.#scan);
     this.#scan = null;
   }
 
@@ -161,7 +161,7 @@ export class ReceivedRequest implements JobHead {
   *#decode(): Generator<void, DecodedRequest> {
     const { decoder, decodingMemory, batchItemsMax } = this.#context;
     const length = this.#end - this.#start;
-    decodingMemory.take(length);
+    decodingMemory.acquire(length);
     this.#decodingBytes = length;
     const bytes = this.#ownBytes();
     const format = this.isJson ? 'json' : 'proto';

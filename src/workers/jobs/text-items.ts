@@ -28,7 +28,7 @@ export class TextItems implements ItemSource {
     }
   }
 
-  keep(): void {
+  detach(): void {
     // The items are its own.
   }
 

@@ -2,11 +2,11 @@ import type { ShardQueue } from '../queues/shard-queue.ts';
 
 /** Samples in a row with enough Checks before a shard is busy. */
 const SAMPLES_MIN = 3;
-const PUT_OFF_FIRST_SAMPLES = 300;
-const PUT_OFF_MAX_SAMPLES = 6_000;
+const POSTPONED_SAMPLES_FIRST = 300;
+const POSTPONED_SAMPLES_MAX = 6_000;
 
 type Streak = { sample: number; length: number };
-type PutOff = { untilSample: number; samples: number };
+type Postponement = { untilSample: number; samples: number };
 
 /** Which shards are asked single Checks all the time. What is not costs an addition a Check, and nothing a sample. */
 export class BusyChecks {
@@ -14,7 +14,7 @@ export class BusyChecks {
   /** Shards with enough Checks in this sample. */
   #reached: ShardQueue[] = [];
   readonly #streaks = new Map<ShardQueue, Streak>();
-  readonly #putOff = new WeakMap<ShardQueue, PutOff>();
+  readonly #postponed = new WeakMap<ShardQueue, Postponement>();
   #sample = 1;
 
   /** `checksMin`: of one sample. */
@@ -51,16 +51,16 @@ export class BusyChecks {
     return reached.filter(
       (owner) =>
         (this.#streaks.get(owner)?.length ?? 0) >= SAMPLES_MIN &&
-        (this.#putOff.get(owner)?.untilSample ?? 0) <= now,
+        (this.#postponed.get(owner)?.untilSample ?? 0) <= now,
     );
   }
 
   /** The shard is not to be taken for busy for a while: longer each time. */
-  putOff(owner: ShardQueue): void {
+  postpone(owner: ShardQueue): void {
     const samples = Math.min(
-      PUT_OFF_MAX_SAMPLES,
-      (this.#putOff.get(owner)?.samples ?? PUT_OFF_FIRST_SAMPLES / 2) * 2,
+      POSTPONED_SAMPLES_MAX,
+      (this.#postponed.get(owner)?.samples ?? POSTPONED_SAMPLES_FIRST / 2) * 2,
     );
-    this.#putOff.set(owner, { untilSample: this.#sample + samples, samples });
+    this.#postponed.set(owner, { untilSample: this.#sample + samples, samples });
   }
 }

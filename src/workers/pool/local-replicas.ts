@@ -24,8 +24,8 @@ export type LocalReplicaFigures = {
 export type LocalReplicasOptions = {
   /** Behind the slots of the workers. */
   readonly slotIndex: number;
-  readonly createLocalReplicas: (onTooMuch: (shard: ShardKey) => void) => LocalReplicaTransport;
-  readonly onTooMuch: (shard: ShardKey) => void;
+  readonly createLocalReplicas: (onOverload: (shard: ShardKey) => void) => LocalReplicaTransport;
+  readonly onOverload: (shard: ShardKey) => void;
   readonly limits: SlotLimits;
   readonly reports: SlotReports;
   readonly clock: Clock;
@@ -49,9 +49,9 @@ export class LocalReplicas {
 
   constructor(options: LocalReplicasOptions) {
     this.#options = options;
-    const { createLocalReplicas, onTooMuch, slotIndex, limits, reports, clock } = options;
+    const { createLocalReplicas, onOverload, slotIndex, limits, reports, clock } = options;
     const createTransport = (): LocalReplicaTransport => {
-      this.#transport = createLocalReplicas(onTooMuch);
+      this.#transport = createLocalReplicas(onOverload);
       return this.#transport;
     };
     const modelJson = (projectId: string, version: number): string | undefined => {

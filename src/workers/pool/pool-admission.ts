@@ -54,7 +54,7 @@ export class PoolAdmission {
 
   #boundBefore(key: ShardKey | undefined, bytes: number, deadlineMs: number): QueueBound | null {
     const { slots, queues, shardQueueDepthMax } = this.#options;
-    const shard = key && queues.find(key);
+    const shard = key && queues.peek(key);
     if (shard !== undefined) {
       if (shard.pendingCount >= shardQueueDepthMax) return 'tenant_requests';
       const slot = slots[shard.slot] as WorkerSlot; // by slotOfShard

@@ -23,7 +23,7 @@ export class RefusedRequests {
   }
 
   /** Remembers one request: `label` names method, format and shard, `body` is what was evaluated. */
-  add(label: string, body: Uint8Array): void {
+  remember(label: string, body: Uint8Array): void {
     const key = fingerprint(label, body);
     if (!this.#untilMs.has(key)) {
       this.#lengths.set(body.length, (this.#lengths.get(body.length) ?? 0) + 1);

@@ -1,6 +1,10 @@
 import type { ShardKey } from '../../model/relation-tuple.ts';
+import {
+  createWatermarksMemory,
+  WATERMARK_VOID,
+  PublishedWatermarks,
+} from '../../protocol/published-watermarks.ts';
 import type { ReadScope } from '../../protocol/shard-client.ts';
-import { createShownMemory, SHOWN_VOID, ShownRevisions } from '../../protocol/shown-revisions.ts';
 import { ShardQueue } from '../queues/shard-queue.ts';
 
 /**
@@ -16,7 +20,7 @@ export type ReplicationState = 'joining' | 'open' | 'ending' | 'over';
 export class ReplicatedShard {
   readonly key: ShardKey;
   /** By slot. */
-  readonly shown: ShownRevisions;
+  readonly watermarks: PublishedWatermarks;
   readonly epoch: number;
   readonly queues: readonly ShardQueue[];
   state: ReplicationState = 'joining';
@@ -30,7 +34,7 @@ export class ReplicatedShard {
   /** Whether its owner is being asked to load it. */
   isOwnerAsked = false;
   /** Samples in a row in which this thread answered few of them. */
-  vainSamples = 0;
+  lowHitSamples = 0;
   /** A read named another history than the one that was shown: there is nothing to compare any more. */
   #isOther = false;
 
@@ -45,7 +49,7 @@ export class ReplicatedShard {
     this.localReplicas = localReplicas;
     this.key = { projectId, tenantId };
     this.epoch = epoch;
-    this.shown = new ShownRevisions(createShownMemory(slotCount));
+    this.watermarks = new PublishedWatermarks(createWatermarksMemory(slotCount));
     this.queues = [owner, ...slots.map((slot) => new ShardQueue(projectId, tenantId, slot))];
   }
 
@@ -65,8 +69,10 @@ export class ReplicatedShard {
 
   /** Whether the owner answers for all that was shown: then nobody needs to know that there were others. */
   get isOwnerNewest(): boolean {
-    const { newest } = this.shown;
-    return this.#isOther || newest === SHOWN_VOID || this.shown.at(this.owner.slot) >= newest;
+    const { newest } = this.watermarks;
+    return (
+      this.#isOther || newest === WATERMARK_VOID || this.watermarks.at(this.owner.slot) >= newest
+    );
   }
 
   /**
@@ -74,9 +80,9 @@ export class ReplicatedShard {
    * have met one: then there is nothing to compare, and the replication is over. Hot.
    */
   raised(scope: ReadScope): ReadScope | null {
-    const { newest } = this.shown;
+    const { newest } = this.watermarks;
     if (scope.epoch !== this.epoch) this.#isOther = true;
-    if (this.#isOther || newest === SHOWN_VOID) return null;
+    if (this.#isOther || newest === WATERMARK_VOID) return null;
     // The fork id is that of the revision that it came with.
     return newest > scope.minRevision ? { ...scope, minRevision: newest, forkId: '' } : scope;
   }

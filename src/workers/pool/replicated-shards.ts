@@ -14,7 +14,7 @@ export type ReplicationEvent = {
 };
 
 /** A request's way: the queue of a worker, and what it must show. */
-type Way = { readonly queue: ShardQueue; readonly scope: ReadScope };
+type ReadRoute = { readonly queue: ShardQueue; readonly scope: ReadScope };
 
 /** The shards that several workers answer for, from their first load to when nobody remembers: who answers a read, and who must hear of changes. */
 export class ReplicatedShards {
@@ -42,7 +42,7 @@ export class ReplicatedShards {
     return this.#shards.values();
   }
 
-  find(owner: ShardQueue): ReplicatedShard | undefined {
+  replicatedShardOf(owner: ShardQueue): ReplicatedShard | undefined {
     return this.#shards.get(owner);
   }
 
@@ -73,13 +73,13 @@ export class ReplicatedShards {
   }
 
   /** The way of a read; null: as if no shard was replicated. Hot. */
-  wayOf(owner: ShardQueue, scope: ReadScope): Way | null {
+  routeOf(owner: ShardQueue, scope: ReadScope): ReadRoute | null {
     if (this.#shards.size === 0) return null;
     const replicated = this.#shards.get(owner);
     if (replicated === undefined) return null;
     const raised = replicated.raised(scope);
     if (raised === null) {
-      this.end(replicated);
+      this.stopReplicating(replicated);
       return null;
     }
     return {
@@ -99,28 +99,28 @@ export class ReplicatedShards {
     if (replicated.localReplicas === null) return null;
     replicated.checks += 1;
     // A message that it has not got yet may name another history.
-    return replicated.state === 'open' && this.#localReplicas.isReported ? replicated : null;
+    return replicated.state === 'open' && this.#localReplicas.isInSync ? replicated : null;
   }
 
   /** This thread cannot keep up with the changes of a shard. */
-  tooMuch(owner: ShardQueue): void {
+  dropLocalReplica(owner: ShardQueue): void {
     const replicated = this.#shards.get(owner);
     if (replicated === undefined || replicated.localReplicas === null) return;
-    this.#busyChecks.putOff(owner);
-    this.end(replicated);
+    this.#busyChecks.postpone(owner);
+    this.stopReplicating(replicated);
   }
 
   /** Has replicas loaded; they answer once all have. */
-  start(replicated: ReplicatedShard): void {
+  startReplicating(replicated: ReplicatedShard): void {
     this.#shards.set(replicated.owner, replicated);
     Promise.all(replicated.slots.map((slot) => this.#join(replicated, slot))).then(
       () => this.#joined(replicated),
-      () => this.end(replicated),
+      () => this.stopReplicating(replicated),
     );
   }
 
   /** From now on the owner alone is asked. */
-  end(replicated: ReplicatedShard): void {
+  stopReplicating(replicated: ReplicatedShard): void {
     if (replicated.state === 'over') return;
     if (replicated.state === 'open') this.#report('shard_gathered', replicated);
     replicated.state = 'ending';
@@ -134,7 +134,7 @@ export class ReplicatedShards {
     const [owner, ...others] = replicated.queues;
     if (owner === undefined || others.some(({ pendingCount }) => pendingCount > 0)) return;
     if (!replicated.isOwnerNewest) {
-      this.#slots[owner.slot]?.control?.hint(replicated.key, replicated.shown.newest);
+      this.#slots[owner.slot]?.control?.hint(replicated.key, replicated.watermarks.newest);
       // Where nobody asked the owner it may have dropped its index: then it loads what it is to catch up with.
       if (!replicated.isOwnerAsked) {
         replicated.isOwnerAsked = true;
@@ -153,8 +153,8 @@ export class ReplicatedShards {
   /** The worker of a slot has gone: what it had of requests fails, and owners answer alone. */
   lost(slot: number): void {
     for (const replicated of this.#shards.values()) {
-      if (slot === replicated.localReplicas) this.#busyChecks.putOff(replicated.owner);
-      if (replicated.slots.includes(slot)) this.end(replicated);
+      if (slot === replicated.localReplicas) this.#busyChecks.postpone(replicated.owner);
+      if (replicated.slots.includes(slot)) this.stopReplicating(replicated);
     }
   }
 
@@ -170,16 +170,16 @@ export class ReplicatedShards {
   }
 
   #join(replicated: ReplicatedShard, slot: number): Promise<void> {
-    const { key, shown } = replicated;
-    return (this.#slots[slot] as WorkerSlot).join(key, shown.memory); // of the pool
+    const { key, watermarks } = replicated;
+    return (this.#slots[slot] as WorkerSlot).join(key, watermarks.memory); // of the pool
   }
 
   #joined(replicated: ReplicatedShard): void {
     if (replicated.state !== 'joining') return;
     // One that could not load it has shown nothing.
-    if (replicated.slots.some((slot) => replicated.shown.at(slot) <= 0)) {
-      if (replicated.localReplicas !== null) this.#busyChecks.putOff(replicated.owner);
-      this.end(replicated);
+    if (replicated.slots.some((slot) => replicated.watermarks.at(slot) <= 0)) {
+      if (replicated.localReplicas !== null) this.#busyChecks.postpone(replicated.owner);
+      this.stopReplicating(replicated);
     } else {
       replicated.state = 'open';
       this.#report('shard_spread', replicated);

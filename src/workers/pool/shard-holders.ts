@@ -33,7 +33,7 @@ export class ShardHolders {
   of(shard: ShardKey): readonly WorkerSlot[] {
     const owner = this.ownerOf(shard);
     if (this.#replicated.isEmpty) return [owner];
-    const queue = this.#queues.find(shard);
+    const queue = this.#queues.peek(shard);
     const slots = queue && this.#replicated.slotsOf(queue);
     if (slots === null || slots === undefined) return [owner];
     return this.all.filter(({ index }) => slots.includes(index));

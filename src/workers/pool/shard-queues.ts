@@ -20,7 +20,7 @@ export class ShardQueues {
   }
 
   /** The queue of a shard, where it was asked of late. Two lookups instead of a hash and a joined key per request. Hot. */
-  find(key: ShardKey): ShardQueue | undefined {
+  peek(key: ShardKey): ShardQueue | undefined {
     return this.#queues.get(key.projectId)?.get(key.tenantId);
   }
 

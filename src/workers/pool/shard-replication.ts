@@ -19,7 +19,7 @@ const IDLE_MAX = 0.6;
 const IDLE_SAMPLES = 300;
 const LOCAL_REPLICA_IDLE_SAMPLES = 100;
 /** So many samples in a row in which most Checks were left to the owner all the same. */
-const VAIN_SAMPLES = 10;
+const LOW_HIT_SAMPLES_MAX = 10;
 
 export type ReplicationOptions = {
   /** Workers that may answer for one shard; 1: its owner alone. */
@@ -131,7 +131,9 @@ export class ShardReplication {
     if (localReplicas === null || bytes === undefined) return;
     const spaceBytes = indexBytesMax - (this.#indexBytes[localReplicas.index] ?? indexBytesMax);
     if (bytes * CAPACITY_FACTOR > spaceBytes) return;
-    this.shards.start(new ReplicatedShard(owner, [], this.#slots.length, localReplicas.index));
+    this.shards.startReplicating(
+      new ReplicatedShard(owner, [], this.#slots.length, localReplicas.index),
+    );
   }
 
   #sampleSlot(slot: number, used: readonly number[]): void {
@@ -153,7 +155,7 @@ export class ShardReplication {
     for (const queue of this.#queues()) {
       const isMost = queue.slot === slot && queue.pendingCount * 2 >= pending;
       // One with a replica on this thread is to lose it for those of other workers.
-      if (isMost && this.shards.find(queue)?.localReplicas !== null) {
+      if (isMost && this.shards.replicatedShardOf(queue)?.localReplicas !== null) {
         return queue;
       }
     }
@@ -161,7 +163,7 @@ export class ShardReplication {
   }
 
   #begin(owner: ShardQueue, used: readonly number[]): void {
-    if (this.shards.isReplicated(owner)) return this.shards.tooMuch(owner);
+    if (this.shards.isReplicated(owner)) return this.shards.dropLocalReplica(owner);
     const bytes = this.#bytesOf(owner);
     if (bytes === undefined) return;
     const slots = this.#slots
@@ -172,7 +174,7 @@ export class ShardReplication {
       .toSorted((a, b) => (used[a] ?? 0) - (used[b] ?? 0))
       .slice(0, this.#options.workersMax - 1);
     if (slots.length === 0) return;
-    this.shards.start(new ReplicatedShard(owner, slots, this.#slots.length));
+    this.shards.startReplicating(new ReplicatedShard(owner, slots, this.#slots.length));
   }
 
   #bytesOf({ projectId, tenantId, slot }: ShardQueue): number | undefined {
@@ -198,7 +200,7 @@ export class ShardReplication {
         share += part * (used[queue.slot] ?? 0);
       }
       replicated.idleSamples = share < IDLE_MAX ? replicated.idleSamples + 1 : 0;
-      if (replicated.idleSamples >= idleSamples) this.shards.end(replicated);
+      if (replicated.idleSamples >= idleSamples) this.shards.stopReplicating(replicated);
     }
     if (replicated.state === 'ending') this.shards.forget(replicated);
   }
@@ -211,10 +213,10 @@ export class ShardReplication {
       const checksMin = this.#checksMin;
       const { idleSamples = LOCAL_REPLICA_IDLE_SAMPLES } = this.#options;
       replicated.idleSamples = checks * 4 < checksMin ? replicated.idleSamples + 1 : 0;
-      const isVain = checks >= checksMin && answered * 2 < checks;
-      replicated.vainSamples = isVain ? replicated.vainSamples + 1 : 0;
-      if (replicated.idleSamples >= idleSamples) this.shards.end(replicated);
-      else if (replicated.vainSamples >= VAIN_SAMPLES) this.shards.tooMuch(owner);
+      const isLowHit = checks >= checksMin && answered * 2 < checks;
+      replicated.lowHitSamples = isLowHit ? replicated.lowHitSamples + 1 : 0;
+      if (replicated.idleSamples >= idleSamples) this.shards.stopReplicating(replicated);
+      else if (replicated.lowHitSamples >= LOW_HIT_SAMPLES_MAX) this.shards.dropLocalReplica(owner);
     }
     if (replicated.state === 'ending') this.shards.forget(replicated);
   }

@@ -48,7 +48,7 @@ export type WorkerPoolOptions = {
   readonly clock?: Clock | undefined;
   /** Makes each life of the replicas on this thread; absent: there are none. */
   readonly createLocalReplicas?:
-    | ((onTooMuch: (shard: ShardKey) => void) => LocalReplicaTransport)
+    | ((onOverload: (shard: ShardKey) => void) => LocalReplicaTransport)
     | undefined;
   /** How far shards are replicated that one worker cannot answer for; absent: not at all. */
   readonly replication?: ReplicationOptions | undefined;

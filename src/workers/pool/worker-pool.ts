@@ -102,7 +102,7 @@ class SlotPool implements WorkerPool {
       this.#replicas = new LocalReplicas({
         slotIndex: options.workerCount,
         createLocalReplicas,
-        onTooMuch: (shard) => this.#tooMuch(shard),
+        onOverload: (shard) => this.#dropLocalReplica(shard),
         limits,
         reports,
         clock,
@@ -143,7 +143,7 @@ class SlotPool implements WorkerPool {
       },
       onLost: (slot: number, cause: unknown, killer: PendingRequest | null) => {
         this.#replicated.lost(slot);
-        if (killer !== null) refused.add(killer.label(), killer.bodyBytes());
+        if (killer !== null) refused.remember(killer.label(), killer.bodyBytes());
         options.onEvent({ kind: 'workerLost', slot, cause, requestRemembered: killer !== null });
       },
       onFatal: (slot: number, cause: unknown) => {
@@ -207,11 +207,11 @@ class SlotPool implements WorkerPool {
       }
     }
     this.#requestId += 1;
-    const way = this.#replicated.wayOf(owner, scope);
+    const route = this.#replicated.routeOf(owner, scope);
     const request = new RawRequest(
       this.#requestId,
-      way?.queue ?? owner,
-      way?.scope ?? scope,
+      route?.queue ?? owner,
+      route?.scope ?? scope,
       opcode,
       body,
       expected,
@@ -224,7 +224,7 @@ class SlotPool implements WorkerPool {
     return this.#admission.refusalBefore(shard, bytes, deadlineMs);
   }
 
-  async ask<K extends QueryKind>(
+  async query<K extends QueryKind>(
     scope: ReadScope,
     kind: K,
     args: QueryArgs[K],
@@ -291,11 +291,11 @@ class SlotPool implements WorkerPool {
     if (signal?.aborted === true) return Promise.reject(cancelled());
     this.#requestId += 1;
     const owner = this.#queues.of(scope);
-    const way = this.#replicated.wayOf(owner, scope);
+    const route = this.#replicated.routeOf(owner, scope);
     const call = {
       requestId: this.#requestId,
-      queue: way?.queue ?? owner,
-      scope: way?.scope ?? scope,
+      queue: route?.queue ?? owner,
+      scope: route?.scope ?? scope,
       query,
       signal,
       onPart,
@@ -319,8 +319,8 @@ class SlotPool implements WorkerPool {
     return { cancel: () => slot.cancel(request) };
   }
 
-  #tooMuch(shard: ShardKey): void {
-    const owner = this.#queues.find(shard);
-    if (owner !== undefined) this.#replicated.tooMuch(owner);
+  #dropLocalReplica(shard: ShardKey): void {
+    const owner = this.#queues.peek(shard);
+    if (owner !== undefined) this.#replicated.dropLocalReplica(owner);
   }
 }

@@ -12,7 +12,7 @@ export interface DecisionSource<Decision> {
 }
 
 /** Decisions between two clock reads, where none of them takes long. */
-const DECISIONS_PER_CLOCK_LOOK = 16;
+const DECISIONS_PER_CLOCK_READ = 16;
 
 /**
  * Decides query after query, each within the read budget and all within that of a BatchCheck. A list is complete or
@@ -56,7 +56,7 @@ export class DecideEach<Decision, T> implements EvaluationTask<T> {
       this.#task = undefined;
       this.#source.decided(task.result());
       this.#decisions++;
-      if (this.#decisions % DECISIONS_PER_CLOCK_LOOK !== 0) continue;
+      if (this.#decisions % DECISIONS_PER_CLOCK_READ !== 0) continue;
       if (this.#ground.context.clock.monotonicMs() >= sliceEndMs) return 'more';
     }
   }

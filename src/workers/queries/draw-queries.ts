@@ -206,8 +206,8 @@ class DrawnSample {
       this.entities.push(entity);
       return;
     }
-    const place = this.#random.below(this.#offered);
-    if (place < POOL_MAX) this.entities[place] = entity;
+    const slot = this.#random.below(this.#offered);
+    if (slot < POOL_MAX) this.entities[slot] = entity;
   }
 }
 

@@ -8,7 +8,7 @@ import { isUnknown } from './known-relation.ts';
 import type { Decider, QueryGround } from './query-spec.ts';
 
 /** Items between two clock reads: each reads it itself where it takes long. */
-const ITEMS_PER_CLOCK_LOOK = 8;
+const ITEMS_PER_CLOCK_READ = 8;
 
 /** Queries that are decided together. */
 export type ManyQueries = {
@@ -67,7 +67,7 @@ export class ManyDecisions implements EvaluationTask<readonly ItemDecision[]> {
       if (item === undefined) return 'done';
       if (this.#task === null && this.#reads >= this.#readsMax) this.#notReached(item);
       else if (!this.#step(item, sliceEndMs)) return 'more';
-      if (steps % ITEMS_PER_CLOCK_LOOK === 0 && clock.monotonicMs() >= sliceEndMs) return 'more';
+      if (steps % ITEMS_PER_CLOCK_READ === 0 && clock.monotonicMs() >= sliceEndMs) return 'more';
     }
   }
 

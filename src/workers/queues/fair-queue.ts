@@ -1,6 +1,6 @@
 import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
 import { FairRound } from './fair-round.ts';
-import type { PendingRequest, ShardLine } from './shard-queue.ts';
+import type { PendingRequest, RequestFifo } from './shard-queue.ts';
 
 const BATCH_REQUESTS_MAX = 512;
 /** Bytes of the small requests of a message, and of its large ones. */
@@ -20,19 +20,19 @@ export class FairQueue {
   readonly #small = new FairRound();
   readonly #large = new FairRound();
   /** Lines with something waiting of which the worker has enough. */
-  readonly #held = new Set<ShardLine>();
+  readonly #held = new Set<RequestFifo>();
 
   /** Takes one of state `queued` to the end of its line. */
-  push(request: PendingRequest, nowMs: () => number): void {
+  enqueue(request: PendingRequest, nowMs: () => number): void {
     const { shard } = request;
-    const line = shard.lineOf(request.bytes);
-    line.push(request, shard.pendingBytes, nowMs);
-    if (line === shard.small) this.#small.enter(line);
-    else if (!this.#held.has(line)) this.#large.enter(line);
+    const fifo = shard.fifoFor(request.bytes);
+    fifo.append(request, shard.pendingBytes, nowMs);
+    if (fifo === shard.small) this.#small.enter(fifo);
+    else if (!this.#held.has(fifo)) this.#large.enter(fifo);
   }
 
   /** The next message, marked as sent: at most 512 requests, and 1 MiB of small and of large ones. */
-  take(): PendingRequest[] {
+  takeBatch(): PendingRequest[] {
     const taken: PendingRequest[] = [];
     this.#takeFrom(this.#small, taken);
     this.#takeFrom(this.#large, taken);
@@ -42,27 +42,27 @@ export class FairQueue {
   #takeFrom(round: FairRound, taken: PendingRequest[]): void {
     let bytes = 0;
     while (taken.length < BATCH_REQUESTS_MAX) {
-      const line = round.first;
-      if (line === undefined) return;
-      const request = line.front();
+      const fifo = round.first;
+      if (fifo === undefined) return;
+      const request = fifo.front();
       if (request === null) {
         round.leave();
         continue;
       }
-      if (isHeld(line, request)) {
+      if (isHeld(fifo, request)) {
         round.leave();
-        this.#held.add(line);
+        this.#held.add(fifo);
         continue;
       }
       if (bytes > 0 && bytes + request.bytes > BATCH_BYTES_MAX) return;
-      if (request.bytes > line.credit) {
+      if (request.bytes > fifo.credit) {
         round.turn(request.bytes);
         continue;
       }
       if (DEBUG_ASSERTIONS) assert(request.state === 'queued', 'a request is sent once');
-      line.shift();
-      line.credit -= request.bytes;
-      line.sentBytes += request.bytes;
+      fifo.shift();
+      fifo.credit -= request.bytes;
+      fifo.sentBytes += request.bytes;
       bytes += request.bytes;
       request.state = 'sent';
       taken.push(request);
@@ -71,27 +71,27 @@ export class FairQueue {
 
   /** The worker has answered `request`, or was sent its cancel; returns true if more may be sent for that. */
   answered(request: PendingRequest): boolean {
-    const line = request.shard.lineOf(request.bytes);
-    line.sentBytes -= request.bytes;
-    if (!this.#held.has(line)) return false;
-    const next = line.front();
-    if (next !== null && isHeld(line, next)) return false;
-    this.#held.delete(line);
-    if (next !== null) this.#large.enter(line);
+    const fifo = request.shard.fifoFor(request.bytes);
+    fifo.sentBytes -= request.bytes;
+    if (!this.#held.has(fifo)) return false;
+    const next = fifo.front();
+    if (next !== null && isHeld(fifo, next)) return false;
+    this.#held.delete(fifo);
+    if (next !== null) this.#large.enter(fifo);
     return next !== null;
   }
 
   /** All that wait. O(waiting). */
   waiting(): PendingRequest[] {
-    const lines = [...this.#small.lines(), ...this.#large.lines(), ...this.#held];
-    return lines.flatMap((line) => line.waiting());
+    const lines = [...this.#small.fifos(), ...this.#large.fifos(), ...this.#held];
+    return lines.flatMap((fifo) => fifo.waiting());
   }
 }
 
-function isHeld(line: ShardLine, request: PendingRequest): boolean {
+function isHeld(fifo: RequestFifo, request: PendingRequest): boolean {
   return (
-    line === request.shard.large &&
-    line.sentBytes > 0 &&
-    line.sentBytes + request.bytes > LARGE_SENT_BYTES_MAX
+    fifo === request.shard.large &&
+    fifo.sentBytes > 0 &&
+    fifo.sentBytes + request.bytes > LARGE_SENT_BYTES_MAX
   );
 }

@@ -1,4 +1,4 @@
-import type { ShardLine } from './shard-queue.ts';
+import type { RequestFifo } from './shard-queue.ts';
 
 /** Bytes that a line may send in its turn: some 180 Checks, or a part of the credit for a large batch. */
 const TURN_BYTES = 64 * 1024;
@@ -8,54 +8,54 @@ const TURN_BYTES = 64 * 1024;
  * larger than its credit goes to the end with more of it. O(1) a turn.
  */
 export class FairRound {
-  #lines: ShardLine[] = [];
+  #fifos: RequestFifo[] = [];
   #head = 0;
 
   /** The line whose turn it is. */
-  get first(): ShardLine | undefined {
-    return this.#lines[this.#head];
+  get first(): RequestFifo | undefined {
+    return this.#fifos[this.#head];
   }
 
   /** Lets a line in, unless it is. */
-  enter(line: ShardLine): void {
-    if (line.isInRound) return;
-    line.isInRound = true;
-    line.credit = TURN_BYTES;
-    this.#lines.push(line);
+  enter(fifo: RequestFifo): void {
+    if (fifo.isInRound) return;
+    fifo.isInRound = true;
+    fifo.credit = TURN_BYTES;
+    this.#fifos.push(fifo);
   }
 
   /** The first one has nothing to send any more. */
   leave(): void {
-    const line = this.first;
-    if (line === undefined) return;
-    line.isInRound = false;
+    const fifo = this.first;
+    if (fifo === undefined) return;
+    fifo.isInRound = false;
     this.#next();
   }
 
   /** The turn of the first one ends, which wants to send `bytes`. The only one need not come round again. */
   turn(bytes: number): void {
-    const line = this.first;
-    if (line === undefined) return;
-    if (this.#lines.length - this.#head === 1) {
-      line.credit = Math.max(bytes, TURN_BYTES);
+    const fifo = this.first;
+    if (fifo === undefined) return;
+    if (this.#fifos.length - this.#head === 1) {
+      fifo.credit = Math.max(bytes, TURN_BYTES);
       return;
     }
-    line.credit += TURN_BYTES;
+    fifo.credit += TURN_BYTES;
     this.#next();
-    this.#lines.push(line);
+    this.#fifos.push(fifo);
   }
 
-  lines(): readonly ShardLine[] {
-    return this.#lines.slice(this.#head);
+  fifos(): readonly RequestFifo[] {
+    return this.#fifos.slice(this.#head);
   }
 
   #next(): void {
     this.#head += 1;
-    if (this.#head === this.#lines.length) {
-      this.#lines = [];
+    if (this.#head === this.#fifos.length) {
+      this.#fifos = [];
       this.#head = 0;
     } else if (this.#head > 4_096) {
-      this.#lines = this.#lines.slice(this.#head);
+      this.#fifos = this.#fifos.slice(this.#head);
       this.#head = 0;
     }
   }

@@ -10,7 +10,7 @@ const FIRST_CAPACITY = 1_024;
  * least twice what it holds, and is not released: 8 bytes a slot. O(1), ids being mostly consecutive.
  */
 export class SentRequests {
-  #places: (PendingRequest | null)[] = emptyPlaces(FIRST_CAPACITY);
+  #slots: (PendingRequest | null)[] = emptySlots(FIRST_CAPACITY);
   #mask = FIRST_CAPACITY - 1;
   #size = 0;
 
@@ -20,64 +20,64 @@ export class SentRequests {
 
   /** Adds one whose id is not there. */
   add(request: PendingRequest): void {
-    if (this.#size * 2 >= this.#places.length) this.#grow();
-    this.#place(request);
+    if (this.#size * 2 >= this.#slots.length) this.#grow();
+    this.#insert(request);
     this.#size += 1;
   }
 
   get(id: number): PendingRequest | undefined {
-    return this.#places[this.#find(id)] ?? undefined;
+    return this.#slots[this.#slotOf(id)] ?? undefined;
   }
 
   /** Whether it was there. */
   delete(id: number): boolean {
-    const places = this.#places;
+    const slots = this.#slots;
     const mask = this.#mask;
-    let hole = this.#find(id);
-    if (places[hole] === null) return false;
+    let hole = this.#slotOf(id);
+    if (slots[hole] === null) return false;
     this.#size -= 1;
     // Those behind it that stood further from home than the hole move up, so that no search ends at a hole.
     for (let at = (hole + 1) & mask; ; at = (at + 1) & mask) {
-      const request = places[at] as PendingRequest | null; // below the mask
+      const request = slots[at] as PendingRequest | null; // below the mask
       if (request === null) break;
       const fromHome = (at - request.id) & mask;
       if (fromHome < ((at - hole) & mask)) continue;
-      places[hole] = request;
+      slots[hole] = request;
       hole = at;
     }
-    places[hole] = null;
+    slots[hole] = null;
     return true;
   }
 
   /** All, in no order. O(capacity). */
   values(): PendingRequest[] {
-    return this.#places.filter((request) => request !== null);
+    return this.#slots.filter((request) => request !== null);
   }
 
   /** The slot of `id`, or the free one where it would be put. */
-  #find(id: number): number {
-    const places = this.#places;
+  #slotOf(id: number): number {
+    const slots = this.#slots;
     const mask = this.#mask;
     // `&` takes the low 32 bits also of an id beyond them.
     for (let at = id & mask; ; at = (at + 1) & mask) {
-      const request = places[at] as PendingRequest | null; // below the mask
+      const request = slots[at] as PendingRequest | null; // below the mask
       if (request === null || request.id === id) return at;
     }
   }
 
-  #place(request: PendingRequest): void {
-    this.#places[this.#find(request.id)] = request;
+  #insert(request: PendingRequest): void {
+    this.#slots[this.#slotOf(request.id)] = request;
   }
 
   #grow(): void {
-    const old = this.#places;
-    this.#places = emptyPlaces(old.length * 2);
-    this.#mask = this.#places.length - 1;
-    for (const request of old) if (request !== null) this.#place(request);
+    const old = this.#slots;
+    this.#slots = emptySlots(old.length * 2);
+    this.#mask = this.#slots.length - 1;
+    for (const request of old) if (request !== null) this.#insert(request);
     old.fill(null);
   }
 }
 
-function emptyPlaces(capacity: number): (PendingRequest | null)[] {
+function emptySlots(capacity: number): (PendingRequest | null)[] {
   return Array.from({ length: capacity }, () => null);
 }

@@ -35,8 +35,8 @@ export class ShardQueue {
   /** Single Checks of one sample, and of which: kept by BusyChecks. */
   checks = 0;
   checksSample = 0;
-  readonly small = new ShardLine();
-  readonly large = new ShardLine();
+  readonly small = new RequestFifo();
+  readonly large = new RequestFifo();
 
   constructor(projectId: string, tenantId: string, slot: number) {
     this.projectId = projectId;
@@ -45,13 +45,13 @@ export class ShardQueue {
   }
 
   /** The line in which a request of `bytes` waits. */
-  lineOf(bytes: number): ShardLine {
+  fifoFor(bytes: number): RequestFifo {
     return bytes > LARGE_REQUEST_BYTES ? this.large : this.small;
   }
 }
 
 /** Requests of one shard that wait for the worker, in the order of their arrival. */
-export class ShardLine {
+export class RequestFifo {
   /** Bytes that it may still send in its present turn. */
   credit = 0;
   /** Whether it is in the round of turns. */
@@ -70,7 +70,7 @@ export class ShardLine {
   #lastWaitMs = 0;
 
   /** `pendingBytes`: those that its shard had before it. */
-  push(request: PendingRequest, pendingBytes: number, nowMs: () => number): void {
+  append(request: PendingRequest, pendingBytes: number, nowMs: () => number): void {
     this.#waiting.push(request);
     if (this.#probe === null && pendingBytes >= PROBE_AHEAD_BYTES_MIN) {
       this.#probe = request;

@@ -47,28 +47,28 @@ export class SlotRequests {
     // What one tenant may have is what is left for all others (Choudhury and Hahne 1998): half of it all for the
     // only one, a third each of two. A first request is always let in.
     if (shard.pendingBytes > 0 && shard.pendingBytes + bytes > freeBytes) return 'tenant_bytes';
-    const line = shard.lineOf(bytes);
-    if (line.isWaitKnown(shard.pendingBytes)) {
+    const fifo = shard.fifoFor(bytes);
+    if (fifo.isWaitKnown(shard.pendingBytes)) {
       const nowMs = this.#clock.monotonicMs();
       const timeLeftMs = deadlineMs - performance.timeOrigin - nowMs;
-      if (line.isTooLong(shard.pendingBytes, timeLeftMs * WAIT_SHARE_MAX, nowMs)) return 'deadline';
+      if (fifo.isTooLong(shard.pendingBytes, timeLeftMs * WAIT_SHARE_MAX, nowMs)) return 'deadline';
     }
     return null;
   }
 
   /** Adds a request of state `queued` that is within the bounds. Hot. */
-  add(request: PendingRequest): void {
+  enqueue(request: PendingRequest): void {
     const { shard, bytes } = request;
     this.#count += 1;
-    this.#queue.push(request, this.#nowMs);
+    this.#queue.enqueue(request, this.#nowMs);
     this.#bytes += bytes;
     shard.pendingCount += 1;
     shard.pendingBytes += bytes;
   }
 
   /** The requests of the next batch, sent from now on. */
-  take(): PendingRequest[] {
-    const requests = this.#queue.take();
+  takeBatch(): PendingRequest[] {
+    const requests = this.#queue.takeBatch();
     for (const request of requests) this.sent.add(request);
     return requests;
   }
@@ -77,21 +77,21 @@ export class SlotRequests {
   finish(request: PendingRequest): boolean {
     if (DEBUG_ASSERTIONS) assert(request.state !== 'done', 'a request ends once');
     const { shard, bytes } = request;
-    const line = shard.lineOf(request.bytes);
+    const fifo = shard.fifoFor(request.bytes);
     const wasSent = request.state === 'sent';
     request.state = 'done';
     this.#count -= 1;
     this.#bytes -= bytes;
     shard.pendingCount -= 1;
     shard.pendingBytes -= bytes;
-    line.finished(request, this.#nowMs);
+    fifo.finished(request, this.#nowMs);
     let isMoreAllowed = false;
     if (wasSent) {
       this.sent.delete(request.id);
       isMoreAllowed = this.#queue.answered(request);
-    } else line.gone(request);
+    } else fifo.gone(request);
     if (DEBUG_ASSERTIONS) {
-      const ofShard = Math.min(shard.pendingCount, shard.pendingBytes, line.sentBytes);
+      const ofShard = Math.min(shard.pendingCount, shard.pendingBytes, fifo.sentBytes);
       const least = Math.min(this.#count, this.#bytes, ofShard);
       assert(least >= 0 && this.sent.size <= this.#count, 'what is pending is counted');
     }

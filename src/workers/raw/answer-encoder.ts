@@ -17,7 +17,7 @@ const OUTCOME_ALLOWED = 1;
 const OUTCOME_ERROR = 2;
 
 /** Items between two clock reads. */
-const ITEMS_PER_CLOCK_LOOK = 256;
+const ITEMS_PER_CLOCK_READ = 256;
 const TAG_FIRST_MESSAGE = 0x0a; // field 1, length-delimited
 const TAG_ALLOWED = 0x08; // field 1, varint
 const TAG_ERROR = 0x12; // field 2, length-delimited
@@ -55,14 +55,14 @@ export class BatchEncoder {
   run(sliceEndMs: number): 'done' | 'more' {
     const count = this.#outcomes.length;
     while (this.#measured < count) {
-      const to = Math.min(count, this.#measured + ITEMS_PER_CLOCK_LOOK);
+      const to = Math.min(count, this.#measured + ITEMS_PER_CLOCK_READ);
       if (this.#isJson) this.#measureJson(to);
       else this.#measureProto(to);
       if (to < count && performance.now() >= sliceEndMs) return 'more';
     }
     this.#body ??= this.#begin();
     while (this.#written < count) {
-      const to = Math.min(count, this.#written + ITEMS_PER_CLOCK_LOOK);
+      const to = Math.min(count, this.#written + ITEMS_PER_CLOCK_READ);
       if (this.#isJson) this.#writeJson(this.#body, to);
       else this.#writeProto(this.#body, to);
       if (to < count && performance.now() >= sliceEndMs) return 'more';
@@ -191,7 +191,7 @@ export function protoOfBatch(
 
 const JSON_LIST_START = utf8.encode('{"object_ids":[');
 const JSON_LIST_END = utf8.encode(']}');
-const IDS_PER_CLOCK_LOOK = 256;
+const IDS_PER_CLOCK_READ = 256;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 /** Bytes of an id in either form at most: each byte escaped, two quotes and a comma; tag and length take less. */
@@ -233,7 +233,7 @@ export class ListEncoder {
   run(sliceEndMs: number): 'done' | 'more' {
     const { length } = this.#entities;
     while (this.#next < length) {
-      const end = Math.min(length, this.#next + IDS_PER_CLOCK_LOOK);
+      const end = Math.min(length, this.#next + IDS_PER_CLOCK_READ);
       for (; this.#next < end; this.#next++) {
         if (this.#at + ID_CAPACITY > this.#bytes.length) this.#grow();
         const entity = this.#entities[this.#next] as number; // below length

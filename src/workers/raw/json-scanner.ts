@@ -34,7 +34,7 @@ const { QUOTE, COMMA, OPENING_BRACE, CLOSING_BRACE, OPENING_BRACKET, CLOSING_BRA
 const VALUES = 4;
 const SHAPE_STRIDE = 3;
 /** One less than the items between two clock reads: cold, they take some tenths of a millisecond. */
-const ITEMS_BETWEEN_LOOKS = 255;
+const ITEMS_PER_CLOCK_READ = 255;
 
 const NAMES = fieldNames([
   ['namespace', FIELD_NAMESPACE],
@@ -182,7 +182,7 @@ export class JsonScanner {
     const fields = this.#fields;
     let count = first;
     for (;;) {
-      if ((count & ITEMS_BETWEEN_LOOKS) === ITEMS_BETWEEN_LOOKS && count !== first) {
+      if ((count & ITEMS_PER_CLOCK_READ) === ITEMS_PER_CLOCK_READ && count !== first) {
         if (performance.now() >= this.#sliceEndMs) {
           fields.itemCount = count;
           this.#isPaused = true;

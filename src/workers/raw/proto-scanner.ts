@@ -35,7 +35,7 @@ const ONE_BYTE_TAG = 0x87;
 /** Bytes of a length at most. */
 const LENGTH_BYTES_MAX = 4;
 /** The same as in JsonScanner. */
-const ITEMS_BETWEEN_LOOKS = 255;
+const ITEMS_PER_CLOCK_READ = 255;
 /** Replaces the fields of a message that is read on later. */
 const PAUSED = -1;
 
@@ -112,7 +112,7 @@ export class ProtoScanner {
       if (valueEnd < 0) return 0;
       if (field === FIELD_ITEMS) {
         if (!this.#item(valueEnd)) return 0;
-        const isLook = (this.#fields.itemCount & ITEMS_BETWEEN_LOOKS) === ITEMS_BETWEEN_LOOKS;
+        const isLook = (this.#fields.itemCount & ITEMS_PER_CLOCK_READ) === ITEMS_PER_CLOCK_READ;
         if (isLook && valueEnd < end && performance.now() >= this.#sliceEndMs) {
           this.#seen = seen;
           return PAUSED;

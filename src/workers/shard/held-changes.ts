@@ -17,7 +17,7 @@ export class HeldChanges {
   }
 
   /** Adds a change; returns whether it fits. */
-  add(change: CommittedChange): boolean {
+  tryAdd(change: CommittedChange): boolean {
     if (
       (this.#changes?.length ?? 0) >= HELD_CHANGES_MAX ||
       this.#bytes + change.changes.length > HELD_BYTES_MAX
@@ -31,11 +31,11 @@ export class HeldChanges {
   }
 
   /** Everything held, by revision. Empties it. */
-  take(): readonly CommittedChange[] {
-    const taken = this.#changes ?? [];
+  drain(): readonly CommittedChange[] {
+    const drained = this.#changes ?? [];
     this.#changes = null;
     this.#bytes = 0;
-    if (taken.length > 1) taken.sort((a, b) => a.revision - b.revision);
-    return taken;
+    if (drained.length > 1) drained.sort((a, b) => a.revision - b.revision);
+    return drained;
   }
 }

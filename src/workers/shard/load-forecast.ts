@@ -32,6 +32,6 @@ export class LoadForecast {
 }
 
 /** Whether who can wait for `patienceMs` waits in vain for what takes `leftMs` by a forecast. */
-export function isInVain(leftMs: number, patienceMs: number): boolean {
+export function isFutile(leftMs: number, patienceMs: number): boolean {
   return leftMs > WORTH_WAITING_MS && patienceMs < leftMs * CERTAIN_SHARE;
 }

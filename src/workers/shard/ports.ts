@@ -46,7 +46,7 @@ export type LoadPace = Pick<SnapshotSink, 'sliceMs' | 'ready'>;
 /** The truth about shards: Postgres, or memory in tests. */
 export interface ShardSource {
   /** Loads at once that it takes, where it shares connections among them by itself. */
-  readonly loadPlaces?: number;
+  readonly loadSlots?: number;
   /** Streams the shard into `sink` in slices; rows that came before `sink.begin` are void. Resolves with the position that it is the state of. */
   loadSnapshot(shard: ShardKey, sink: SnapshotSink, signal: AbortSignal): Promise<HeadRevision>;
   /** About how many rows the shard has; absent, or an error: not known. */

@@ -1,5 +1,5 @@
 import type { ShardKey } from '../../model/relation-tuple.ts';
-import type { ShownPlace } from '../../protocol/shown-revisions.ts';
+import type { WatermarkSlot } from '../../protocol/published-watermarks.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
 import type { HeadRevision, ShardPosition } from '../../store/feed/changes.ts';
@@ -42,7 +42,7 @@ export interface ActorHost extends LoadHost {
 export class ShardActor implements IndexUser, MailboxShard, ChangedShard {
   readonly key: ShardKey;
   /** Slot for the revision that it has shown, if others answer for the shard as well; kept by the host. */
-  shown: ShownPlace | null = null;
+  watermarkSlot: WatermarkSlot | null = null;
   readonly #host: ActorHost;
   #state: ActorState = 'unloaded';
   #generation = 0;
@@ -160,9 +160,9 @@ export class ShardActor implements IndexUser, MailboxShard, ChangedShard {
   }
 
   /** Publishes the watermark before anything is answered at it, and once where the slot is given. */
-  reportShown(): void {
-    if (this.shown !== null && this.isLoaded)
-      this.shown.revisions.raise(this.shown.place, this.watermark);
+  publishWatermark(): void {
+    if (this.watermarkSlot !== null && this.isLoaded)
+      this.watermarkSlot.watermarks.raise(this.watermarkSlot.slot, this.watermark);
   }
 
   /** Drops the index. Only when `isEvictable`. */
@@ -232,7 +232,7 @@ export class ShardActor implements IndexUser, MailboxShard, ChangedShard {
 
   #startLoad(event: 'wanted' | 'diverged'): void {
     if (event === 'diverged') {
-      this.shown?.revisions.void(this.shown.place);
+      this.watermarkSlot?.watermarks.void(this.watermarkSlot.slot);
       this.#drop(event);
       this.#jobs.waitAgain();
       this.waits();
@@ -260,7 +260,7 @@ export class ShardActor implements IndexUser, MailboxShard, ChangedShard {
     assert(!this.#jobs.hasBegun, 'nothing is begun before there is an index');
     this.#host.counted('load');
     this.#revision.begin(index, headRevision);
-    this.reportShown();
+    this.publishWatermark();
     this.changes.known(headRevision.revision);
     this.#jobs.failWaiting(
       () => unavailable('the epoch of the shard has changed'),

@@ -25,7 +25,7 @@ export interface ChangedShard {
   readonly generation: number;
   moved(event: ActorEvent): void;
   /** The watermark has moved, and nothing was answered at it yet. */
-  reportShown(): void;
+  publishWatermark(): void;
   /** State or size changed. */
   settled(): void;
   /** The index is of another history than what is stored: it is loaded anew. */
@@ -85,7 +85,7 @@ export class ShardChanges implements CatchUpShard {
     this.known(change.revision);
     if (!this.#shard.isLoaded && this.#shard.state !== 'loading') return;
     if (this.#shard.state !== 'ready' || this.#jobs.hasBegun) {
-      this.#held.add(change); // dropped when full: the revision is known, and caught up
+      this.#held.tryAdd(change); // dropped when full: the revision is known, and caught up
       return;
     }
     this.#applyCommitted(change);
@@ -124,7 +124,7 @@ export class ShardChanges implements CatchUpShard {
   /** Applies what came while the index could not take it. */
   applyHeld(): void {
     if (this.#shard.state !== 'ready' || this.#jobs.hasBegun) return;
-    const held = this.#held.take();
+    const held = this.#held.drain();
     if (held.length === 0) return;
     for (const change of held) {
       if (this.#shard.state !== 'ready') return;
@@ -220,7 +220,7 @@ export class ShardChanges implements CatchUpShard {
     try {
       assert(!this.#jobs.hasBegun, 'the revision stands still while an evaluation is begun');
       this.#revision.apply(change);
-      this.#shard.reportShown();
+      this.#shard.publishWatermark();
     } catch (error) {
       this.#shard.damaged(error);
     }

@@ -13,7 +13,7 @@ export interface LoadHost {
   /** How loads leave time to others; absent: as in a worker, whose thread does nothing else. */
   readonly pace?: LoadPace | undefined;
   /** Runs `load` when one of the few load slots is free. */
-  withLoadPlace<T>(load: () => Promise<T>): Promise<T>;
+  withLoadSlot<T>(load: () => Promise<T>): Promise<T>;
 }
 
 /** One load of a shard into an index of its own, and how long it will still take. */
@@ -39,7 +39,7 @@ export class ShardLoad {
   /** Errors: those of the source, after which nothing of it is left. */
   run(): Promise<{ readonly index: ShardIndex; readonly headRevision: HeadRevision }> {
     const host = this.#host;
-    return host.withLoadPlace(async () => {
+    return host.withLoadSlot(async () => {
       const index = host.createIndex(this.#user);
       const forecast = new LoadForecast(host.clock.monotonicMs());
       this.#underWay = { forecast, index };

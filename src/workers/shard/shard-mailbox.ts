@@ -4,7 +4,7 @@ import { AppError, errorToData } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
 import type { Clock } from '../../shared/time/clock.ts';
 import type { Job, JobShard } from '../jobs/job.ts';
-import { isInVain } from './load-forecast.ts';
+import { isFutile } from './load-forecast.ts';
 import {
   behind,
   deadlineExceeded,
@@ -83,7 +83,7 @@ export class ShardMailbox {
     } finally {
       mark(0);
     }
-    this.#place(job, this.#revision.judge(job));
+    this.#dispatch(job, this.#revision.judge(job));
   }
 
   #readLater(job: Job): void {
@@ -91,7 +91,7 @@ export class ShardMailbox {
     this.#shard.longWork();
   }
 
-  #place(job: Job, verdict: Verdict): void {
+  #dispatch(job: Job, verdict: Verdict): void {
     if (verdict === 'serve') this.#admit(job);
     else if (job.scope.isHeldOnly && verdict !== 'settingsOld') job.fail(behind());
     else if (verdict === 'wait') {
@@ -120,7 +120,7 @@ export class ShardMailbox {
     if (leftMs === undefined) return;
     this.#jobs.failWaiting(
       () => loadsLong(leftMs),
-      (job) => isInVain(leftMs, job.waitUntilMs - nowMs),
+      (job) => isFutile(leftMs, job.waitUntilMs - nowMs),
     );
   }
 

@@ -117,7 +117,7 @@ export class BatchDispatcher {
     this.acks.arrived(answers.acks);
     for (const { projectId, modelVersion } of answers.modelsWanted) {
       const modelJson = this.#reports.modelJson(projectId, modelVersion);
-      this.control.push(
+      this.control.enqueue(
         modelJson === undefined
           ? { kind: 'modelUnknown', projectId, modelVersion }
           : { kind: 'setModel', ackId: 0, projectId, modelVersion, modelJson },
@@ -133,13 +133,13 @@ export class BatchDispatcher {
     const stages = this.#stages;
     while (this.#life.isReady && this.#batchesInFlight < BATCHES_IN_FLIGHT_MAX) {
       const sinceMs = stages === undefined ? 0 : performance.now();
-      const requests = this.#requests.take();
+      const requests = this.#requests.takeBatch();
       if (requests.length === 0 && this.#cancelled.length === 0 && this.control.isEmpty) return;
       const { transport } = this.#life;
       if (transport === null) return;
       const cancelled = this.#cancelled;
       this.#cancelled = [];
-      const batch = batchOfRequests(requests, cancelled, this.control.take(), transport);
+      const batch = batchOfRequests(requests, cancelled, this.control.drain(), transport);
       if (this.#batchesInFlight === 0) this.#heardAtMs = this.#clock.monotonicMs();
       this.#batchesInFlight += 1;
       const sent = transport.send(batch);

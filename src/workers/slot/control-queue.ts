@@ -23,7 +23,7 @@ export class ControlQueue {
   }
 
   /** Models and their refusals; few, and never dropped. */
-  push(message: ControlMessage): void {
+  enqueue(message: ControlMessage): void {
     this.#messages.push(message);
   }
 
@@ -78,13 +78,13 @@ export class ControlQueue {
   }
 
   /** Everything that waits, in order; hints last. Empties the queue. */
-  take(): readonly ControlMessage[] {
-    const taken = this.#messages;
+  drain(): readonly ControlMessage[] {
+    const drained = this.#messages;
     for (const { shard, revision } of this.#hints.values())
-      taken.push({ kind: 'hint', shard, revision });
-    if (this.#hintAll) taken.push({ kind: 'hint', shard: null, revision: 0 });
+      drained.push({ kind: 'hint', shard, revision });
+    if (this.#hintAll) drained.push({ kind: 'hint', shard: null, revision: 0 });
     this.clear();
-    return taken;
+    return drained;
   }
 
   clear(): void {

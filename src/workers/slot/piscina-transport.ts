@@ -108,7 +108,7 @@ class PiscinaTransport implements SlotTransport {
       this.#times?.returned(batch);
       const waiter = this.#takeWaiter(batch);
       if (waiter === undefined) return;
-      if (waiter.memory >= 0) this.#memory.give(waiter.memory);
+      if (waiter.memory >= 0) this.#memory.release(waiter.memory);
       waiter.resolve(content);
     });
     const settings = await this.#options.settings(this.#slot);
@@ -130,7 +130,7 @@ class PiscinaTransport implements SlotTransport {
 
   space(requests: number, bodyBytes: number): BatchSpace {
     const isShared = bodyBytes <= requests * SHARED_BODY_BYTES_MAX;
-    const shared = isShared ? this.#memory.take(requests, bodyBytes) : null;
+    const shared = isShared ? this.#memory.acquire(requests, bodyBytes) : null;
     return shared ?? handedSpace(requests, bodyBytes);
   }
 
@@ -145,7 +145,7 @@ class PiscinaTransport implements SlotTransport {
     let memory = this.#memory.indexOf(content);
     if (memory >= 0 && !this.#packer.packInPlace(batch, content, this.#memory.buffer(memory))) {
       this.#postCopy(port, batch, content);
-      this.#memory.give(memory);
+      this.#memory.release(memory);
       memory = -1;
     } else if (memory >= 0) this.#postMemory(port, memory);
     else this.#postCopy(port, batch, content);

@@ -77,7 +77,7 @@ export class WorkerLife {
   }
 
   /** No worker is started any more. Returns what is to be stopped; null: nothing. */
-  end(): SlotTransport | null {
+  retire(): SlotTransport | null {
     const transport = this.#transport;
     this.#transport = null;
     this.#state = 'stopped';

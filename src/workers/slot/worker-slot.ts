@@ -72,7 +72,7 @@ export class WorkerSlot {
   }
 
   /** Whether no message waits to be sent to the worker, and it is there. */
-  get isReported(): boolean {
+  get isInSync(): boolean {
     return this.#life.isReady && this.#batches.control.isEmpty;
   }
 
@@ -95,7 +95,7 @@ export class WorkerSlot {
       this.#reports.onRefused(bound);
       return refusalOf(bound);
     }
-    this.requests.add(request);
+    this.requests.enqueue(request);
     this.#batches.schedule();
     return null;
   }
@@ -130,8 +130,8 @@ export class WorkerSlot {
 
   /** Makes the worker one of those that answer for `shard`; resolves when it holds it, or could not load it. At once if there is no worker. */
   join(shard: ShardKey, memory: SharedArrayBuffer): Promise<void> {
-    const { index: place } = this;
-    return this.#acknowledged((ackId) => ({ kind: 'join', ackId, shard, memory, place }));
+    const { index: slot } = this;
+    return this.#acknowledged((ackId) => ({ kind: 'join', ackId, shard, memory, slot }));
   }
 
   /** The part of the time since the last call that the worker was busy. */
@@ -142,7 +142,7 @@ export class WorkerSlot {
   #acknowledged(messageOf: (ackId: number) => ControlMessage): Promise<void> {
     if (!this.#life.isReady) return Promise.resolve();
     const { ackId, done } = this.#batches.acks.next();
-    this.#batches.control.push(messageOf(ackId));
+    this.#batches.control.enqueue(messageOf(ackId));
     this.#batches.schedule();
     return done;
   }
@@ -157,7 +157,7 @@ export class WorkerSlot {
   /** Fails everything that waits with SHUTTING_DOWN and ends the worker. Idempotent. */
   async stop(): Promise<void> {
     if (this.#life.state === 'stopped') return;
-    const transport = this.#life.end();
+    const transport = this.#life.retire();
     if (this.#sweeper !== null) clearInterval(this.#sweeper);
     this.#batches.acks.settleAll();
     this.#failAll(stopping());

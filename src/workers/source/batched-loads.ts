@@ -5,12 +5,12 @@ import { SNAPSHOTS_MAX, type SmallSnapshotSink } from '../../store/feed/snapshot
 import { withTimeout } from '../shard/shard-load.ts';
 
 /** At most `places` loads at once; the others wait in order. */
-export class LoadPlaces {
+export class LoadSlots {
   #free: number;
   readonly #waiting: (() => void)[] = [];
 
-  constructor(places: number) {
-    this.#free = places;
+  constructor(slots: number) {
+    this.#free = slots;
   }
 
   /** Runs `load` when a slot is free. Errors: whatever it throws. */
@@ -61,7 +61,7 @@ type WaitingLoad = PromiseWithResolvers<HeadRevision> & {
 export class BatchedLoads {
   readonly #reader: SnapshotsReader;
   readonly #options: BatchedLoadsOptions;
-  readonly #alone: LoadPlaces;
+  readonly #alone: LoadSlots;
   #waiting: WaitingLoad[] = [];
   #running = 0;
   #isScheduled = false;
@@ -69,7 +69,7 @@ export class BatchedLoads {
   constructor(reader: SnapshotsReader, options: BatchedLoadsOptions) {
     this.#reader = reader;
     this.#options = options;
-    this.#alone = new LoadPlaces(options.aloneMax);
+    this.#alone = new LoadSlots(options.aloneMax);
   }
 
   /** Loads like `loadSnapshot`; rows that came before `sink.begin` are void. */

@@ -16,7 +16,7 @@ const PAGE_BYTES_MAX = 16 * 1024;
  * shares, and small pages of changes.
  */
 export class PacedShardSource implements ShardSource {
-  readonly loadPlaces = 1;
+  readonly loadSlots = 1;
   readonly #pool: Promise<Pool>;
 
   constructor(pool: Promise<Pool>) {

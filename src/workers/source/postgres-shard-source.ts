@@ -17,7 +17,7 @@ const LOADS_MAX = 4_096;
 /** Shards as Postgres holds them, over the worker's own pool. */
 export class PostgresShardSource implements ShardSource {
   readonly #pool: Pool;
-  readonly loadPlaces = LOADS_MAX;
+  readonly loadSlots = LOADS_MAX;
   readonly #changes: BatchedChanges;
   readonly #loads: BatchedLoads;
 

@@ -69,11 +69,11 @@ async function capture(
   const onAbort = (): void => stop('abort');
   signal?.addEventListener('abort', onAbort, { once: true });
   const timer = setTimeout(() => stop('timeout'), timeoutMs);
-  const onTooMuch = (): void => stop('output');
+  const onOverload = (): void => stop('output');
   const [exitCode, stdout, stderr] = await Promise.all([
     exit,
-    readAll(stdoutFd, outputBytesMax, onTooMuch),
-    readAll(stderrFd, outputBytesMax, onTooMuch),
+    readAll(stdoutFd, outputBytesMax, onOverload),
+    readAll(stderrFd, outputBytesMax, onOverload),
   ]);
   clearTimeout(timer);
   signal?.removeEventListener('abort', onAbort);
@@ -81,7 +81,7 @@ async function capture(
 }
 
 /** What comes until the end of the pipe; beyond `bytesMax` it is thrown away and reported once. */
-function readAll(fd: number, bytesMax: number, onTooMuch: () => void): Promise<Buffer> {
+function readAll(fd: number, bytesMax: number, onOverload: () => void): Promise<Buffer> {
   const socket = new Socket({ fd, readable: true, writable: false });
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -90,7 +90,7 @@ function readAll(fd: number, bytesMax: number, onTooMuch: () => void): Promise<B
       const wasFine = bytes <= bytesMax;
       bytes += chunk.byteLength;
       if (bytes <= bytesMax) chunks.push(chunk);
-      else if (wasFine) onTooMuch();
+      else if (wasFine) onOverload();
     });
     // A read error of a pipe is its end.
     socket.once('error', () => socket.destroy());
