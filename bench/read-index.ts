@@ -6,7 +6,7 @@ import { Client } from 'pg';
 import { startEmbeddedPostgres } from '../src/store/embedded/embedded-postgres.ts';
 import { migrate } from '../src/store/migrations/migrate.ts';
 import { clientConfig } from '../src/store/postgres/pool.ts';
-import { INDEX_SESSION, type IndexAsk, readIndex } from '../src/store/sql/reads/read-index.ts';
+import { INDEX_SESSION, type IndexParams, readIndex } from '../src/store/sql/reads/read-index.ts';
 import { atEnd, withCleanup } from './harness/cleanup.ts';
 import { quantile, report } from './harness/options.ts';
 
@@ -49,7 +49,7 @@ await withCleanup(async () => {
 });
 
 /** The last `moved` of the shards are known as they were one revision ago. */
-function asks(count: number, moved: number, round: number): IndexAsk[] {
+function asks(count: number, moved: number, round: number): IndexParams[] {
   return Array.from({ length: count }, (_, i) => {
     const n = 1 + ((round * count + i) % SHARDS);
     const isBehind = i >= count - moved;

@@ -79,7 +79,7 @@ export const LIMITS: readonly LimitRow[] = [
   },
   {
     what: 'long lists of rows at once',
-    limit: 'a quarter of `GATEWAY_PG_POOL_SIZE`, {places.WAITING_MAX} more waiting',
+    limit: 'a quarter of `GATEWAY_PG_POOL_SIZE`, {read-slots.WAITING_MAX} more waiting',
     beyond: EXHAUSTED,
   },
   {
@@ -220,7 +220,7 @@ export const LIMITS: readonly LimitRow[] = [
   {
     what: 'shards in one query of it, changes beside them',
     limit:
-      '{sql/reads/read-index.INDEX_ASKS_MAX}; {sql/reads/read-index.CARRIED_BYTES_MAX}, {sql/reads/read-index.CARRIED_ROWS_PER_SHARD} a shard',
+      '{sql/reads/read-index.INDEX_SHARDS_MAX}; {sql/reads/read-index.CARRIED_BYTES_MAX}, {sql/reads/read-index.CARRIED_ROWS_PER_SHARD} a shard',
     beyond: 'the next query; read by the worker',
   },
 ];

@@ -9,7 +9,7 @@ import { TupleDelete } from '../services/bulk/tuple-delete.ts';
 import { TupleExport } from '../services/bulk/tuple-export.ts';
 import { TupleImport } from '../services/bulk/tuple-import.ts';
 import type { AuditSink } from '../services/ports.ts';
-import { HeadPlaces } from '../services/reads/places.ts';
+import { ReadSlots } from '../services/reads/read-slots.ts';
 import type { IdSource } from '../shared/ids.ts';
 import type { Clock } from '../shared/time/clock.ts';
 import { errorFields } from '../store/postgres/pg-errors.ts';
@@ -30,7 +30,7 @@ const UPKEEP_INTERVAL_MS = 60_000;
 /** Wires them. `tokenKey` is the deployment's. */
 export function createBulk(
   config: Pick<Config, 'maxWriteUpdates' | 'changeRetentionSeconds' | 'requestTimeoutMs'>,
-  parts: Omit<BulkParts, 'places'> & {
+  parts: Omit<BulkParts, 'slots'> & {
     readonly clock: Clock;
     readonly ids: IdSource;
     readonly audit: AuditSink | undefined;
@@ -45,8 +45,8 @@ export function createBulk(
     log('warn', 'import_not_cleaned', errorFields(error));
   };
   // Each keeps a connection for as long as it takes, and some need a second one meanwhile.
-  const places = new HeadPlaces('bulk calls', Math.max(1, Math.floor(pool.options.max / 4)));
-  const bulk = { ...parts, places };
+  const slots = new ReadSlots('bulk calls', Math.max(1, Math.floor(pool.options.max / 4)));
+  const bulk = { ...parts, slots: slots };
   return {
     guardedWrites: new GuardedWrites(bulk, config.maxWriteUpdates),
     tupleExport: new TupleExport(bulk, new StreamCursors(parts.tokenKey)),

@@ -39,7 +39,7 @@ import { createWorkers } from './workers/workers.ts';
 /** How often the state of PostgreSQL and the workers is polled. */
 const WATCH_MS = 250;
 /** Shards that a start loads at once for each worker; it can load one more for whoever asks. */
-const WARM_UP_PLACES = 2;
+const WARM_UP_CONCURRENCY = 2;
 
 export type ServiceOptions = {
   readonly config: Config;
@@ -257,7 +257,7 @@ async function warmParts(
   const { shards, seconds } = await warmUp({
     pool: database.pool,
     workers,
-    places: config.workers * WARM_UP_PLACES,
+    concurrency: config.workers * WARM_UP_CONCURRENCY,
     timeMaxMs: config.warmUpSeconds * 1_000,
     bytesMax: config.warmUpBytes ?? indexShare(config.indexBytes),
     log,

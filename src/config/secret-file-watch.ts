@@ -67,7 +67,7 @@ export class SecretFileWatch {
   start(): void {
     if (this.#files.length === 0) return;
     this.#timer ??= setInterval(() => {
-      for (const file of this.#files) file.look();
+      for (const file of this.#files) file.refresh();
     }, INTERVAL_MS).unref();
   }
 
@@ -95,7 +95,7 @@ class WatchedFile {
     this.#values = secret.values;
   }
 
-  look(): void {
+  refresh(): void {
     if (this.#reading !== undefined) {
       const isLate = performance.now() - this.#readingSinceMs > ANSWER_MS_MAX;
       if (isLate) this.#report(`the file that it names was not read within ${ANSWER_MS_MAX} ms`);
@@ -122,11 +122,11 @@ class WatchedFile {
     } else if (text !== this.#candidate) {
       this.#candidate = text;
     } else {
-      this.#take(text);
+      this.#accept(text);
     }
   }
 
-  #take(text: string): void {
+  #accept(text: string): void {
     let values: readonly string[];
     try {
       values = this.#secret.parse(text);

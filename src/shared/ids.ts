@@ -21,7 +21,7 @@ export class IdSource {
 
   /** A UUIDv7 (RFC 9562): 48 bits of milliseconds, 74 random ones. Cost: about 0.3 us. */
   uuid(): string {
-    const at = this.#take(10);
+    const at = this.#reserve(10);
     const pool = this.#pool;
     const time = Math.floor(this.#clock.nowMs()).toString(16).padStart(12, '0');
     const hex = (i: number): string => HEX[pool[at + i] as number] as string;
@@ -32,12 +32,12 @@ export class IdSource {
 
   /** Decimal text of a random signed 64-bit number. */
   forkId(): string {
-    return this.#pool.readBigInt64LE(this.#take(8)).toString();
+    return this.#pool.readBigInt64LE(this.#reserve(8)).toString();
   }
 
   /** 256 random bits as base64url: 43 characters. */
   secret(): string {
-    const at = this.#take(32);
+    const at = this.#reserve(32);
     const bytes = this.#pool.subarray(at, at + 32);
     const text = bytes.toString('base64url');
     // What was given out as a secret is not kept.
@@ -46,7 +46,7 @@ export class IdSource {
   }
 
   /** Offset of `count` unused random bytes in the pool. */
-  #take(count: number): number {
+  #reserve(count: number): number {
     if (this.#at + count > POOL_BYTES) {
       this.#fill(this.#pool);
       this.#at = 0;

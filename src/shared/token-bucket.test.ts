@@ -3,7 +3,7 @@ import { TokenBucket } from './token-bucket.ts';
 
 /** How many of `count` can be taken at `nowMs`. */
 function takenAt(bucket: TokenBucket, nowMs: number, count: number): number {
-  return Array.from({ length: count }, () => bucket.take(nowMs)).filter(Boolean).length;
+  return Array.from({ length: count }, () => bucket.tryAcquire(nowMs)).filter(Boolean).length;
 }
 
 test('gives a burst at once, then what time brings, and never more than a burst', () => {
@@ -17,7 +17,11 @@ test('gives a burst at once, then what time brings, and never more than a burst'
 
 test('shows what may be taken without counting it', () => {
   const bucket = new TokenBucket({ burst: 1, perSecond: 1 }, 0);
-  expect([bucket.canAcquire(0), bucket.canAcquire(0), bucket.take(0)]).toEqual([true, true, true]);
+  expect([bucket.canAcquire(0), bucket.canAcquire(0), bucket.tryAcquire(0)]).toEqual([
+    true,
+    true,
+    true,
+  ]);
   expect([bucket.canAcquire(0), bucket.canAcquire(999), bucket.canAcquire(1_000)]).toEqual([
     false,
     false,

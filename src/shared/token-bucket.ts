@@ -31,7 +31,7 @@ export class TokenBucket {
   }
 
   /** Hot. Whether one more may be taken at `nowMs`, of a clock that never goes back; it is counted then. */
-  take(nowMs: number): boolean {
+  tryAcquire(nowMs: number): boolean {
     const { perSecond, burst } = this.#limit;
     this.#left = Math.min(burst, this.#left + ((nowMs - this.#countedMs) / 1_000) * perSecond);
     this.#countedMs = nowMs;

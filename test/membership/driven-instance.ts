@@ -1,7 +1,7 @@
 import type { Client, Pool } from 'pg';
 import {
   HeadRevisions,
-  type HeadRevisionLook,
+  type HeadRevisionRead,
   put,
 } from '../../src/services/reads/head-revisions.ts';
 import { TupleWriter } from '../../src/services/writes/tuple-writer.ts';
@@ -130,8 +130,8 @@ export class DrivenInstance {
 
   /** A read that asks: looks now, and is answered when the returned function is called. */
   async look(): Promise<() => number> {
-    const look: HeadRevisionLook = { shard: SHARD, raised: undefined, isForgotten: false };
-    const looks = new Map<string, Map<string, HeadRevisionLook>>();
+    const look: HeadRevisionRead = { shard: SHARD, raised: undefined, isForgotten: false };
+    const looks = new Map<string, Map<string, HeadRevisionRead>>();
     put(looks, SHARD.projectId, SHARD.tenantId, look);
     this.heads.sent(looks);
     const [row] = await selectHeadRevisions(this.#database.pool, [SHARD]);

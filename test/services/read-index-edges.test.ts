@@ -9,7 +9,7 @@ import {
 } from '../../src/services/reads/read-index.ts';
 import { STALL_MS } from '../../src/services/reads/stall-threshold.ts';
 import type { AppError } from '../../src/shared/app-error.ts';
-import type { IndexAsk, IndexRow } from '../../src/store/sql/reads/read-index.ts';
+import type { IndexParams, IndexRow } from '../../src/store/sql/reads/read-index.ts';
 import { rowAt } from '../support/read-index.ts';
 
 /*
@@ -18,7 +18,7 @@ import { rowAt } from '../support/read-index.ts';
 
 type Sent = {
   readonly on: number;
-  readonly asks: readonly IndexAsk[];
+  readonly asks: readonly IndexParams[];
   readonly resolve: (rows: readonly IndexRow[]) => void;
   readonly reject: () => void;
 };
@@ -66,7 +66,7 @@ class Desk {
         get isUp() {
           return up[on] === true;
         },
-        ask: (asks: readonly IndexAsk[]) => {
+        query: (asks: readonly IndexParams[]) => {
           const { promise, resolve, reject } = Promise.withResolvers<readonly IndexRow[]>();
           sent.push({ on, asks, resolve, reject: () => reject(new Error('connection lost')) });
           return promise;
@@ -82,7 +82,7 @@ class Desk {
 
   /** A read; `told` says how it ended: `a found 3` or `a DEADLINE_EXCEEDED`. */
   ask(tenant: string, withinMs = Number.POSITIVE_INFINITY): { cancel(): void } {
-    return this.index.ask('p', tenant, {
+    return this.index.request('p', tenant, {
       deadlineMs: performance.timeOrigin + Date.now() + withinMs,
       found: (head, version) =>
         void this.told.push(`${tenant} found ${head.minRevision} ${version}`),

@@ -10,7 +10,7 @@ import {
 } from '../../src/services/reads/read-index.ts';
 import { STALL_MS } from '../../src/services/reads/stall-threshold.ts';
 import type { AppError } from '../../src/shared/app-error.ts';
-import type { IndexAsk, IndexRow } from '../../src/store/sql/reads/read-index.ts';
+import type { IndexParams, IndexRow } from '../../src/store/sql/reads/read-index.ts';
 import { UNCOUNTED } from '../support/read-index.ts';
 
 /*
@@ -52,7 +52,7 @@ class Truth {
   }
 
   /** As readIndex answers now. */
-  answer(asks: readonly IndexAsk[]): IndexRow[] {
+  answer(asks: readonly IndexParams[]): IndexRow[] {
     return asks.flatMap((ask, at) => {
       const stamps = this.of(ask.tenantId);
       const revision = stamps.length - 1;
@@ -85,7 +85,7 @@ class Truth {
 }
 
 type Pending = {
-  readonly asks: readonly IndexAsk[];
+  readonly asks: readonly IndexParams[];
   readonly atSend: readonly IndexRow[];
   readonly sentMs: number;
   readonly resolve: (rows: readonly IndexRow[]) => void;
@@ -102,7 +102,7 @@ class Hand {
     this.#world = world;
   }
 
-  ask(asks: readonly IndexAsk[]): Promise<readonly IndexRow[]> {
+  query(params: readonly IndexParams[]): Promise<readonly IndexRow[]> {
     const { promise, resolve, reject } = Promise.withResolvers<readonly IndexRow[]>();
     expect(this.isUp).toBe(true);
     expect(this.pending).toBeNull();
@@ -111,10 +111,10 @@ class Hand {
       if (other.pending === null) continue;
       expect(this.#world.nowMs - other.pending.sentMs).toBeGreaterThanOrEqual(STALL_MS);
     }
-    const keys = asks.map((one) => one.tenantId);
+    const keys = params.map((one) => one.tenantId);
     expect(new Set(keys).size).toBe(keys.length);
-    const atSend = this.#world.truth.answer(asks);
-    this.pending = { asks, atSend, sentMs: this.#world.nowMs, resolve, reject };
+    const atSend = this.#world.truth.answer(params);
+    this.pending = { asks: params, atSend, sentMs: this.#world.nowMs, resolve, reject };
     return promise;
   }
 
@@ -201,7 +201,7 @@ class World {
         this.faults.push(error);
       }
     };
-    const handle = this.index.ask('p', tenant, {
+    const handle = this.index.request('p', tenant, {
       deadlineMs,
       found: (head, version) => {
         end('found', () => this.#check(asked, head.minRevision, head.forkId, version));
@@ -539,12 +539,12 @@ test('more readers than may wait are refused', async () => {
     found: () => void reasons.push('found'),
     failed: (error: AppError) => void reasons.push(error.reason),
   };
-  for (let i = 0; i < 3; i++) world.index.ask('p', 'a', waiter);
+  for (let i = 0; i < 3; i++) world.index.request('p', 'a', waiter);
   await tick();
   expect(reasons).toEqual(['QUEUE_FULL']);
   world.index.stop();
   expect(reasons).toEqual(['QUEUE_FULL', 'SHUTTING_DOWN', 'SHUTTING_DOWN']);
-  world.index.ask('p', 'a', waiter);
+  world.index.request('p', 'a', waiter);
   await tick();
   expect(reasons).toHaveLength(4);
 });

@@ -8,7 +8,7 @@ import { Client } from 'pg';
 import {
   chooseServerUser,
   findPostgresBinaries,
-  giveTo,
+  chownTo,
 } from '../../src/store/embedded/embedded-postgres-binaries.ts';
 import {
   DATABASE,
@@ -188,7 +188,7 @@ class Cluster implements TestReplica {
 
   async start(): Promise<void> {
     mkdirSync(this.target.host, { recursive: true, mode: 0o700 });
-    giveTo(this.programs, this.target.host);
+    chownTo(this.programs, this.target.host);
     const child = spawnServer(this.programs, this.data, {
       ...serverSettings(this.target.host, 150),
       shared_buffers: '32MB',
@@ -300,7 +300,7 @@ class Cluster implements TestReplica {
       else mkdirSync(join(log, 'archive_status'), { recursive: true, mode: 0o700 });
       for (const path of isWithLog ? [data] : [data, log, join(log, 'archive_status')]) {
         chmodSync(path, 0o700);
-        giveTo(this.programs, path);
+        chownTo(this.programs, path);
       }
     });
     return root;
@@ -308,7 +308,7 @@ class Cluster implements TestReplica {
 
   #write(path: string, text: string): void {
     writeFileSync(path, text, { mode: 0o600 });
-    giveTo(this.programs, path);
+    chownTo(this.programs, path);
   }
 }
 

@@ -2,7 +2,11 @@ import type { Pool } from 'pg';
 import { HeadRevisions } from '../../src/services/reads/head-revisions.ts';
 import { ReadIndex, type ReadIndexOptions } from '../../src/services/reads/read-index.ts';
 import { systemClock } from '../../src/shared/time/clock.ts';
-import { type IndexAsk, type IndexRow, readIndex } from '../../src/store/sql/reads/read-index.ts';
+import {
+  type IndexParams,
+  type IndexRow,
+  readIndex,
+} from '../../src/store/sql/reads/read-index.ts';
 
 const silent = (): void => undefined;
 
@@ -17,7 +21,7 @@ export const UNCOUNTED: ReadIndexOptions['metrics'] = {
 
 /** Heads and an index that asks by `ask`, over as many connections as there are. */
 export function indexOver(
-  asks: readonly ((asks: readonly IndexAsk[]) => Promise<readonly IndexRow[]>)[],
+  asks: readonly ((asks: readonly IndexParams[]) => Promise<readonly IndexRow[]>)[],
   options: Partial<ReadIndexOptions> & { readonly entriesMax?: number } = {},
 ): { readonly headRevisions: HeadRevisions; readonly index: ReadIndex } {
   const headRevisions =
@@ -25,7 +29,7 @@ export function indexOver(
   const index = new ReadIndex({
     clock: systemClock,
     headRevisions,
-    connections: asks.map((ask) => ({ isUp: true, ask })),
+    connections: asks.map((ask) => ({ isUp: true, query: ask })),
     settingsVersionOf: () => 0,
     carry: silent,
     waitersMax: 100_000,
@@ -40,7 +44,7 @@ export function indexOverPool(
   pool: Pool,
   options: Parameters<typeof indexOver>[1] = {},
 ): ReturnType<typeof indexOver> {
-  const ask = async (asks: readonly IndexAsk[]): Promise<readonly IndexRow[]> => {
+  const ask = async (asks: readonly IndexParams[]): Promise<readonly IndexRow[]> => {
     const client = await pool.connect();
     try {
       return await readIndex(client, asks, 5_000);

@@ -48,6 +48,6 @@ function connectionOver(link: QueryLink): IndexConnection {
     get roundTripMs() {
       return link.roundTripMs;
     },
-    ask: (asks) => link.run((client, timeoutMs) => readIndex(client, asks, timeoutMs)),
+    query: (asks) => link.run((client, timeoutMs) => readIndex(client, asks, timeoutMs)),
   };
 }

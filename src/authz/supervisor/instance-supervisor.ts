@@ -24,7 +24,7 @@ const RESTART_MS_MAX = 10_000;
 /** One that lived longer starts again at once. */
 const STABLE_MS = 30_000;
 
-type InstancePlace = {
+type InstanceSlot = {
   readonly index: number;
   readonly socket: HeldSocket;
   readonly metrics: HeldSocket;
@@ -41,7 +41,7 @@ type InstancePlace = {
 export class InstanceSupervisor {
   readonly #options: SupervisorOptions;
   readonly #database: SharedDatabase;
-  readonly #places: InstancePlace[] = [];
+  readonly #slots: InstanceSlot[] = [];
   readonly #sockets: readonly HeldSocket[];
   #isStopping = false;
   #replacing: Promise<void> = Promise.resolve();
@@ -57,8 +57,8 @@ export class InstanceSupervisor {
     this.#sockets = sockets;
     for (const [index, socket] of sockets.entries()) {
       const metricsSocket = metrics[index] as HeldSocket; // as many
-      const place = { index, socket, metrics: metricsSocket };
-      this.#places.push({ ...place, ...this.#launch(place), pauseMs: 0 });
+      const slot = { index, socket, metrics: metricsSocket };
+      this.#slots.push({ ...slot, ...this.#launch(slot), pauseMs: 0 });
     }
   }
 
@@ -92,25 +92,25 @@ export class InstanceSupervisor {
   }
 
   get port(): number {
-    return this.#places[0]?.socket.port ?? 0;
+    return this.#slots[0]?.socket.port ?? 0;
   }
 
   get metricsPorts(): readonly number[] {
-    return this.#places.map(({ metrics }) => metrics.port);
+    return this.#slots.map(({ metrics }) => metrics.port);
   }
 
   get pids(): readonly number[] {
-    return this.#places.map((place) => place.process.pid);
+    return this.#slots.map((slot) => slot.process.pid);
   }
 
   /** Replaces the instances one by one: the next one goes when the one before it is ready. */
   replaceAll(): Promise<void> {
     this.#replacing = this.#replacing.then(async () => {
-      for (const place of this.#places) {
+      for (const slot of this.#slots) {
         if (this.#isStopping) return;
-        await this.#replace(place);
+        await this.#replace(slot);
       }
-      this.#options.log('info', 'instances_replaced', { count: this.#places.length });
+      this.#options.log('info', 'instances_replaced', { count: this.#slots.length });
     });
     return this.#replacing;
   }
@@ -119,15 +119,15 @@ export class InstanceSupervisor {
   async stop(): Promise<void> {
     this.#isStopping = true;
     // The instances cease to accept at these first.
-    for (const { metrics } of this.#places) metrics.letNobodyIn();
-    for (const { process } of this.#places) process.signal('SIGTERM');
+    for (const { metrics } of this.#slots) metrics.letNobodyIn();
+    for (const { process } of this.#slots) process.signal('SIGTERM');
     // When they cease to accept: who came later would wait for nobody, and be reset in the end.
     const closing = setTimeout(() => {
-      for (const { socket } of this.#places) socket.letNobodyIn();
+      for (const { socket } of this.#slots) socket.letNobodyIn();
     }, this.#options.config.drainMs);
-    await Promise.all(this.#places.map(({ process }) => process.ended));
+    await Promise.all(this.#slots.map(({ process }) => process.ended));
     clearTimeout(closing);
-    for (const { socket, metrics } of this.#places) {
+    for (const { socket, metrics } of this.#slots) {
       socket.close();
       metrics.close();
     }
@@ -136,16 +136,16 @@ export class InstanceSupervisor {
 
   /** Somebody insists. */
   force(): void {
-    for (const { process } of this.#places) process.signal('SIGKILL');
+    for (const { process } of this.#slots) process.signal('SIGKILL');
   }
 
   async #allReady(): Promise<void> {
     try {
-      await Promise.all(this.#places.map(({ process }) => process.ready));
+      await Promise.all(this.#slots.map(({ process }) => process.ready));
     } catch (error) {
       this.#isStopping = true;
-      for (const { process } of this.#places) process.signal('SIGTERM');
-      await Promise.all(this.#places.map(({ process }) => process.ended));
+      for (const { process } of this.#slots) process.signal('SIGTERM');
+      await Promise.all(this.#slots.map(({ process }) => process.ended));
       throw new AppError<AuthzReason>(
         'STORE_UNAVAILABLE',
         `${(error as Error).message} before it was ready; its own last line says why. All were stopped`,
@@ -153,46 +153,46 @@ export class InstanceSupervisor {
         error,
       );
     }
-    for (const place of this.#places) this.#watch(place);
+    for (const slot of this.#slots) this.#watch(slot);
   }
 
   #launch(
-    place: Pick<InstancePlace, 'index' | 'socket' | 'metrics'>,
-  ): Pick<InstancePlace, 'process' | 'startedMs'> {
-    const others = this.#sockets.filter(({ fd }) => fd !== place.socket.fd).map(({ fd }) => fd);
+    slot: Pick<InstanceSlot, 'index' | 'socket' | 'metrics'>,
+  ): Pick<InstanceSlot, 'process' | 'startedMs'> {
+    const others = this.#sockets.filter(({ fd }) => fd !== slot.socket.fd).map(({ fd }) => fd);
     const process = new SupervisedProcess({
-      name: String(place.index + 1),
+      name: String(slot.index + 1),
       env: { ...this.#options.env, ...this.#database.env },
-      sockets: [place.socket.fd, ...others],
-      metricsSocket: place.metrics.fd,
+      sockets: [slot.socket.fd, ...others],
+      metricsSocket: slot.metrics.fd,
     });
     return { process, startedMs: performance.now() };
   }
 
   /** Starts the process of a slot again when it ends without a request to stop. */
-  #watch(place: InstancePlace): void {
-    const { process, startedMs } = place;
+  #watch(slot: InstanceSlot): void {
+    const { process, startedMs } = slot;
     void process.ended.then(async (how) => {
-      if (this.#isStopping || place.process !== process) return;
+      if (this.#isStopping || slot.process !== process) return;
       const wasStable = performance.now() - startedMs > STABLE_MS;
-      const pauseMs = wasStable ? 0 : Math.max(RESTART_MS_FIRST, place.pauseMs * 2);
-      place.pauseMs = Math.min(RESTART_MS_MAX, pauseMs);
+      const pauseMs = wasStable ? 0 : Math.max(RESTART_MS_FIRST, slot.pauseMs * 2);
+      slot.pauseMs = Math.min(RESTART_MS_MAX, pauseMs);
       this.#options.log('error', 'instance_ended', {
         process: process.name,
         ended_with: how,
-        restart_ms: place.pauseMs,
+        restart_ms: slot.pauseMs,
       });
-      await delay(place.pauseMs);
+      await delay(slot.pauseMs);
       if (this.#isStopping) return;
-      Object.assign(place, this.#launch(place));
-      this.#watch(place);
+      Object.assign(slot, this.#launch(slot));
+      this.#watch(slot);
     });
   }
 
   /** Keeps the old process where the new one does not become ready. */
-  async #replace(place: InstancePlace): Promise<void> {
-    const old = place.process;
-    const next = this.#launch(place);
+  async #replace(slot: InstanceSlot): Promise<void> {
+    const old = slot.process;
+    const next = this.#launch(slot);
     try {
       await next.process.ready;
     } catch (error) {
@@ -208,8 +208,8 @@ export class InstanceSupervisor {
       await next.process.ended;
       return;
     }
-    Object.assign(place, next, { pauseMs: 0 });
-    this.#watch(place);
+    Object.assign(slot, next, { pauseMs: 0 });
+    this.#watch(slot);
     old.signal('SIGTERM');
     await old.ended;
     this.#options.log('info', 'instance_replaced', { process: old.name });

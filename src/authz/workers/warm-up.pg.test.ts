@@ -28,7 +28,7 @@ async function warmed(
         await warm(tenantId);
       },
     },
-    places: options.places ?? 1,
+    concurrency: options.places ?? 1,
     timeMaxMs: options.timeMaxMs ?? 10_000,
     bytesMax: options.bytesMax ?? 10_000,
     log,

@@ -9,7 +9,7 @@ export type WarmUpOptions = {
   readonly pool: Pool;
   readonly workers: Pick<WorkerPool, 'warm'>;
   /** Shards that are loaded at once. */
-  readonly places: number;
+  readonly concurrency: number;
   readonly timeMaxMs: number;
   readonly bytesMax: number;
   readonly log: EventLog;
@@ -24,7 +24,7 @@ export type WarmUpResult = { readonly shards: number; readonly seconds: number }
  * are used up, or `signal` is aborted. Never rejects: an instance without warmth is slow at first, and not wrong.
  */
 export async function warmUp(options: WarmUpOptions): Promise<WarmUpResult> {
-  const { pool, workers, places, timeMaxMs, bytesMax, log, signal } = options;
+  const { pool, workers, concurrency, timeMaxMs, bytesMax, log, signal } = options;
   const startMs = performance.now();
   let shards = 0;
   const result = (): WarmUpResult => ({ shards, seconds: (performance.now() - startMs) / 1_000 });
@@ -42,7 +42,7 @@ export async function warmUp(options: WarmUpOptions): Promise<WarmUpResult> {
         shards += 1;
       }
     };
-    await Promise.all(Array.from({ length: places }, one));
+    await Promise.all(Array.from({ length: concurrency }, one));
   };
   const loaded = load().catch((error: unknown) => {
     // After its time nobody asks any more.

@@ -122,8 +122,8 @@ function logEvent(event: WorkerPoolEvent, metrics: Metrics, log: EventLog): void
       return log('info', 'worker_ready', { slot });
     case 'shardSpread': {
       const { event: what, shardHash, slots, isLocalReplica } = event.replicated;
-      const places = isLocalReplica ? [...slots.slice(0, -1), 'gateway'] : slots;
-      const fields = { shard: shardHash.toString(16).padStart(8, '0'), slots: places.join(',') };
+      const names = isLocalReplica ? [...slots.slice(0, -1), 'gateway'] : slots;
+      const fields = { shard: shardHash.toString(16).padStart(8, '0'), slots: names.join(',') };
       if (what === 'shard_spread') return log('info', 'shard_spread', fields);
       return log('info', 'shard_gathered', fields);
     }

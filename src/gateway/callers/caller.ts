@@ -35,7 +35,7 @@ export class Caller {
 
   /** Hot. Counts a call, and returns whether it is within the rate. */
   admits(): boolean {
-    if (this.bucket !== undefined && !this.bucket.take(performance.now())) {
+    if (this.bucket !== undefined && !this.bucket.tryAcquire(performance.now())) {
       this.counts.rateLimited += 1;
       return false;
     }

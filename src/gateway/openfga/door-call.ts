@@ -59,7 +59,7 @@ export function ulidAt(field: string, value: string): string {
 
 /** The store of an id in a path. Errors: `store_id_not_found`. */
 export async function mustStore({ parts }: DoorCall, id: string): Promise<OpenFgaStore> {
-  const store = await parts.stores.find(ulidAt('StoreId', id));
+  const store = await parts.stores.store(ulidAt('StoreId', id));
   if (store === undefined) throw storeNotFound();
   return store;
 }

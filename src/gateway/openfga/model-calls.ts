@@ -42,7 +42,7 @@ export async function writeAuthorizationModel(
   const peer = withOwnNames(boundedModel(peerModelOfText(document)));
   const { document: own, problems } = importPeerModel(peer, { userType: 'none' });
   if (own === undefined) throw invalidModel(problems);
-  const kept = await parts.stores.keep(store, document);
+  const kept = await parts.stores.recordModel(store, document);
   const write = mustHandler(parts.model.writeModel);
   const stateAfter = async (how: {
     readonly dryRun?: boolean;

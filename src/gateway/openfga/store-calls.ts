@@ -64,7 +64,7 @@ async function ownStore(
   { parts, credential }: DoorCall,
   storeId: string,
 ): Promise<OpenFgaStore | undefined> {
-  const store = await parts.stores.find(ulidAt('StoreId', storeId));
+  const store = await parts.stores.store(ulidAt('StoreId', storeId));
   return store?.createdBy === credential.caller.name ? store : undefined;
 }
 

@@ -65,7 +65,7 @@ export function listObjectsHandlers(
       try {
         for (let part = await parts.take(); part !== undefined; part = await parts.take()) {
           served ??= servedProject(options, request.scope, call.signal);
-          await served.look();
+          await served.refresh();
           const { texts, isUndecided: undecided } = part.result;
           const objectIds = texts.flatMap((text) => text.split('\n'));
           yield { objectIds, consistencyToken: part.consistencyToken, undecided };

@@ -3,7 +3,7 @@ import type { ShardKey } from '../../model/relation-tuple.ts';
 import type { Revision } from '../../protocol/queries.ts';
 import type { CallOrigin, Cancellable, ReadScope } from '../../protocol/shard-client.ts';
 import type { ProjectSettings } from '../../services/projects/project-settings.ts';
-import { lookAt } from '../../services/projects/settings-look.ts';
+import { readSettings } from '../../services/projects/settings-read.ts';
 import type { SettingsSource } from '../../services/projects/settings-source.ts';
 import type { HeadRevision } from '../../services/reads/head-revisions.ts';
 import type { ReadIndex } from '../../services/reads/read-index.ts';
@@ -35,7 +35,7 @@ export type ReadScopesOptions = {
     | 'isKnownLost'
     | 'checkToken'
   >;
-  readonly index: Pick<ReadIndex, 'ask' | 'load'>;
+  readonly index: Pick<ReadIndex, 'request' | 'load'>;
   /**
    * Whether no other instance can have written meanwhile. While it is false what this process knows
    * of heads is not enough: every read asks PostgreSQL for its shard's head first, but for those whose
@@ -156,7 +156,7 @@ export class ReadScopes {
         .atLeast(shard.projectId, version ?? 0)
         .then((newer) => scopeFor(newer, headRevision));
     });
-    read.waits = index.ask(shard.projectId, tenantId, read);
+    read.waits = index.request(shard.projectId, tenantId, read);
     return read;
   }
 
@@ -170,7 +170,7 @@ export class ReadScopes {
     const read = new ParkedRead(call, deadlineMs, (headRevision) =>
       scopeOf(settings, tenantId, headRevision, '', deadlineMs, isDeadlineStated, origin),
     );
-    read.waits = index.ask(settings.projectId, tenantId, read);
+    read.waits = index.request(settings.projectId, tenantId, read);
     return read;
   }
 
@@ -239,7 +239,13 @@ export class ReadScopes {
         ? undefined
         : this.peek(projectId, tenantId, token, deadlineMs, isDeadlineStated, origin);
     if (scope !== undefined) return scope;
-    const look = await lookAt({ settingsSource, index }, projectId, tenantId, deadlineMs, signal);
+    const look = await readSettings(
+      { settingsSource, index },
+      projectId,
+      tenantId,
+      deadlineMs,
+      signal,
+    );
     const { settings, headRevision } = look;
     settingsSource.guard(settings, 'data');
     positions.checkToken({ projectId: settings.projectId, tenantId }, token, headRevision);

@@ -227,7 +227,7 @@ export class OpenStreams implements StreamCarrier {
 
   #countReset(): void {
     this.#turns.countReset();
-    if (!this.#resets.take(performance.now()))
+    if (!this.#resets.tryAcquire(performance.now()))
       this.#owner.fail(h2.ENHANCE_YOUR_CALM, 'too many streams were reset');
   }
 

@@ -4,8 +4,8 @@ import type { TokenCodec } from '../../model/consistency-token.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import type { ShardOpening } from '../projects/management-call.ts';
 import type { HeadRevisions } from '../reads/head-revisions.ts';
-import type { HeadPlaces } from '../reads/places.ts';
 import type { ReadPositions } from '../reads/read-positions.ts';
+import type { ReadSlots } from '../reads/read-slots.ts';
 import type { TupleWrites } from '../writes/tuple-writes.ts';
 import type { WriteRules } from '../writes/write-rules.ts';
 
@@ -33,7 +33,7 @@ export type BulkParts = ShardOpening & {
   /** Counts tuples that were written although no request can decide their condition. */
   readonly onUndecidable: (field: ConditionProblem['field']) => void;
   /** Slots for work that keeps a connection for long. */
-  readonly places: HeadPlaces;
+  readonly slots: ReadSlots;
   readonly metrics: BulkMetrics;
 };
 

@@ -6,12 +6,12 @@ import type { Clock } from '../../shared/time/clock.ts';
 import { violatedConstraint } from '../../store/postgres/pg-errors.ts';
 import {
   applyImportChunk,
-  type EmptyLook,
+  type EmptyCheck,
   finishWhole,
   type ImportPart,
   insertWhole,
   isWaitedFor,
-  lookWhetherEmpty,
+  checkEmpty,
   selectImportedChanges,
   selectStaged,
   touchImport,
@@ -104,8 +104,8 @@ export class ImportApply {
   async #applyBy(staged: StagedImport, progress: Progress): Promise<AppliedImport> {
     const { pool } = this.#parts;
     if (staged.applied === 0 && staged.total > 0) {
-      const look = await lookWhetherEmpty(pool, staged.shard);
-      let whole = look.isEmpty ? await this.#whole(staged, true) : undefined;
+      const read = await checkEmpty(pool, staged.shard);
+      let whole = read.isEmpty ? await this.#whole(staged, true) : undefined;
       if (whole === 'twice') whole = await this.#whole(staged, false);
       if (whole !== undefined && whole !== 'twice') return whole;
     }
@@ -141,11 +141,11 @@ export class ImportApply {
   ): Promise<AppliedImport | 'twice' | undefined> {
     const { pool, writer, metrics } = this.#parts;
     const { shard, importNo, attempt, total, meta, signal } = staged;
-    let found: EmptyLook | undefined;
+    let found: EmptyCheck | undefined;
     let written = 0;
     const checkQuiet = async (client: ClientBase): Promise<void> => {
       if (signal.aborted) throw cancelled();
-      const now = await lookWhetherEmpty(client, shard);
+      const now = await checkEmpty(client, shard);
       const isAsFound = now.epoch === found?.epoch && now.revision === found.revision;
       if (!isAsFound || (await isWaitedFor(client))) throw new ShardDisturbedError();
     };
@@ -153,7 +153,7 @@ export class ImportApply {
       await client.query(`set local work_mem = '32MB'; set local enable_seqscan = off`);
       this.#checkRules(staged);
       written = 0;
-      found = await lookWhetherEmpty(client, shard);
+      found = await checkEmpty(client, shard);
       if (!found.isEmpty) throw new ShardDisturbedError();
       for (let from = 0; from < total; from += WHOLE_ROWS) {
         const to = Math.min(total, from + WHOLE_ROWS);
@@ -179,7 +179,7 @@ export class ImportApply {
         this.#checkRules(staged);
         return transaction.change(shard, meta, async (commit) => {
           const { client } = transaction;
-          const { epoch, revision } = found as EmptyLook;
+          const { epoch, revision } = found as EmptyCheck;
           const { rules } = staged;
           const whole = { importNo, attempt, rules, total, written, epoch, revision: revision + 2 };
           const version = await finishWhole(client, shard, whole, { ...meta, ...commit });

@@ -60,7 +60,7 @@ export class TupleDelete {
    * deleted), those of the project and of TupleWrites: then some chunks may have been deleted, and the same call goes on.
    */
   async delete(request: DeleteTuplesRequest): Promise<DeleteTuplesResult> {
-    const { pool, codec, places, headRevisions, metrics, settingsSource } = this.#parts;
+    const { pool, codec, slots, headRevisions, metrics, settingsSource } = this.#parts;
     const { tenantId, unchangedSince } = request;
     checkTenantId('tenant_id', tenantId);
     const match = checkRequest(request);
@@ -68,7 +68,7 @@ export class TupleDelete {
     const field = 'unchanged_since';
     const since = unchangedSince === '' ? undefined : codec.decode(address, unchangedSince, field);
     const shard = await openShard(this.#parts, request);
-    await places.take(request.signal);
+    await slots.acquire(request.signal);
     try {
       const done = await inTransaction(
         pool,
@@ -92,7 +92,7 @@ export class TupleDelete {
     } catch (error) {
       throw storeError(error);
     } finally {
-      places.release();
+      slots.release();
     }
   }
 

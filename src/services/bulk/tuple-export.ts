@@ -60,7 +60,7 @@ export class TupleExport {
     request: ExportTuplesRequest,
     signal: AbortSignal,
   ): AsyncGenerator<ExportedPart, void, undefined> {
-    const { positions, places, pool } = this.#parts;
+    const { positions, slots, pool } = this.#parts;
     const { allTenants, tenantId, token } = request;
     checkTenantId('tenant_id', tenantId);
     if (allTenants && tenantId !== '') throw fieldError('tenant_id', 'excludes all_tenants');
@@ -78,11 +78,11 @@ export class TupleExport {
     // The database has every commit, so a token that is valid needs no waiting.
     if (token !== '') positions.decode({ projectId, tenantId }, token);
     if (!allTenants) {
-      await places.take(signal);
+      await slots.acquire(signal);
       try {
         yield* this.#shard({ projectId, tenantId }, scope, from, served, signal, token);
       } finally {
-        places.release();
+        slots.release();
       }
       return;
     }
@@ -97,9 +97,9 @@ export class TupleExport {
         TENANTS_PAGE,
       ).catch(rethrowStoreError);
       for (const id of tenantIds) {
-        await places.take(signal);
+        await slots.acquire(signal);
         try {
-          await served.look();
+          await served.refresh();
           const position = from?.tenantId === id ? from : undefined;
           for await (const part of this.#shard(
             { projectId, tenantId: id },
@@ -111,7 +111,7 @@ export class TupleExport {
             if (part.page.rows > 0) yield part;
           }
         } finally {
-          places.release();
+          slots.release();
         }
       }
       after = tenantIds.at(-1) ?? null;
@@ -144,7 +144,7 @@ export class TupleExport {
     let isFirst = true;
     try {
       for await (const page of pages) {
-        await served.look();
+        await served.refresh();
         const { epoch, revision } = page.headRevision;
         if (isFirst) {
           headRevisions.raise(shard.projectId, shard.tenantId, epoch, revision);

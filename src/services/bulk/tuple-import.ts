@@ -35,7 +35,7 @@ export class LeftOutSeats {
   readonly #examples: string[] = [];
 
   /** Whether a tuple is one, and thereby left out. */
-  take({ namespace, objectId, relation, subject }: RawTuple): boolean {
+  countIfSeat({ namespace, objectId, relation, subject }: RawTuple): boolean {
     if (namespace !== SEAT_NAMESPACE) return false;
     this.#count += 1;
     if (this.#examples.length < EXAMPLES_MAX) {
@@ -81,7 +81,7 @@ export type TupleImportOptions = BulkParts &
 
 /** Checking stops for other work after this long, in ms. */
 const SLICE_MS = 2;
-const CHECKS_PER_LOOK = 64;
+const CHECKS_PER_GUARD = 64;
 const CLEAN_ROWS = 20_000;
 
 /** Takes streams of tuples of any length. */
@@ -139,7 +139,7 @@ export class TupleImport {
     request: ImportTuplesRequest,
     batches: AsyncIterable<readonly ImportedTuple[]>,
   ): Promise<ImportTuplesResult> {
-    const { pool, ids, places } = this.#options;
+    const { pool, ids, slots } = this.#options;
     const { importId, meta, signal } = request;
     const attempt = ids.uuid();
     const state = await beginImport(pool, shard, importId === '' ? null : importId, attempt);
@@ -155,10 +155,10 @@ export class TupleImport {
       const rules = admission.version;
       const staged = { shard, importNo, attempt, parts, total, rules, meta, signal };
       // Only now: whoever sends slowly keeps nobody from writing.
-      await places.take(signal);
+      await slots.acquire(signal);
       const { written, position } = await this.#apply
         .apply({ ...state, ...staged })
-        .finally(() => places.release());
+        .finally(() => slots.release());
       isDone = true;
       const resumedAt = state.parts.reduce((sum, part) => sum + part.rowCount, 0);
       const token = await tokenAt(this.#options, shard, position);
@@ -272,7 +272,7 @@ async function* partsOf(
   for await (const batch of batches) {
     for (const raw of batch) {
       const name = `tuples[${at}]`;
-      if (seats.take(raw)) {
+      if (seats.countIfSeat(raw)) {
         at += 1;
         continue;
       }
@@ -285,7 +285,7 @@ async function* partsOf(
       );
       at += 1;
       if (part !== undefined) yield part;
-      if (at % CHECKS_PER_LOOK !== 0 || performance.now() < sliceEndMs) continue;
+      if (at % CHECKS_PER_GUARD !== 0 || performance.now() < sliceEndMs) continue;
       await nextTurn();
       sliceEndMs = performance.now() + SLICE_MS;
     }

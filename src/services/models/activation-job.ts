@@ -127,7 +127,7 @@ export class ActivationJob {
     const { pool, rowsMax, metrics } = this.#options;
     let pending = await selectPendingActivation(pool, projectId);
     if (pending === undefined) return;
-    if (pending.modelJson === '') return await this.#end(pending, 'cancelled');
+    if (pending.modelJson === '') return await this.#finish(pending, 'cancelled');
     const model = parseModel(pending.modelJson);
     const inForce = parseModel(pending.inForceJson);
     if (!pending.isAwaited) {
@@ -143,7 +143,7 @@ export class ActivationJob {
       pending = { ...pending, ...found };
       if (rows.length < rowsMax) break;
     }
-    await this.#end(pending, pending.refused > 0 && !pending.isForced ? 'refused' : 'active');
+    await this.#finish(pending, pending.refused > 0 && !pending.isForced ? 'refused' : 'active');
   }
 
   /** Whether all have ended; false: it is to stop. */
@@ -159,7 +159,7 @@ export class ActivationJob {
   }
 
   /** Ends it, unless that has been done. */
-  async #end(
+  async #finish(
     pending: PendingActivation,
     outcome: 'active' | 'refused' | 'cancelled',
   ): Promise<void> {

@@ -102,7 +102,7 @@ export class ModelHistory {
   async get(projectId: string, version: number): Promise<StoredModel> {
     checkVersion('version', version);
     const id = await this.#known(projectId);
-    const row = await this.#ask(selectModelVersion(this.#options.pool, id, version));
+    const row = await this.#run(selectModelVersion(this.#options.pool, id, version));
     if (row !== undefined) return storedModelFromRow(row);
     if (version === 0) return { version: undefined, modelJson: '', modelGate: '' };
     throw versionUnknown(id, version, `project ${id} has no version ${version} of its model`);
@@ -120,7 +120,7 @@ export class ModelHistory {
     const before = versionOfPageToken(this.#options.settingsSource.resolveId(projectId), pageToken);
     const id = await this.#known(projectId);
     const size = pageSize === 0 ? PAGE_SIZE : pageSize;
-    const rows = await this.#ask(selectModelVersions(this.#options.pool, id, before, size + 1));
+    const rows = await this.#run(selectModelVersions(this.#options.pool, id, before, size + 1));
     const versions = rows.slice(0, size).map(modelVersionFromRow);
     const last = versions.at(-1);
     const hasMore = rows.length > size && last !== undefined;
@@ -130,7 +130,7 @@ export class ModelHistory {
   /** The number of the newest version, whether it decides or not; 0 where there is none. */
   async newest(projectId: string): Promise<number> {
     const id = await this.#known(projectId);
-    return await this.#ask(selectNewestModelVersion(this.#options.pool, id));
+    return await this.#run(selectNewestModelVersion(this.#options.pool, id));
   }
 
   /** Refuses what `write` would refuse before it reads the model. Errors: MODEL_VERSION_CHANGED. */
@@ -167,7 +167,7 @@ export class ModelHistory {
   }
 
   async #versionBefore(id: string): Promise<number> {
-    const version = await this.#ask(selectVersionBefore(this.#options.pool, id));
+    const version = await this.#run(selectVersionBefore(this.#options.pool, id));
     if (version > 0) return version;
     const built = 'the built-in model comes back by writing {"namespaces":{}}';
     throw versionUnknown(id, 0, `no version decided before the one in force; ${built}`);
@@ -208,7 +208,7 @@ export class ModelHistory {
     return id;
   }
 
-  async #ask<T>(query: Promise<T>): Promise<T> {
+  async #run<T>(query: Promise<T>): Promise<T> {
     return await query.catch((error: unknown) => {
       throw storeError(error);
     });

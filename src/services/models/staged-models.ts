@@ -55,8 +55,8 @@ export type StagedModelsOptions = {
 /** Stored tuples that are parsed in one turn of the event loop. */
 export const ACTIVATION_ROWS = 1_000;
 /** The first poll of the state of a version, and the longest wait between two. */
-const LOOK_MS = 5;
-const LOOK_MS_MAX = 250;
+const POLL_MS = 5;
+const POLL_MS_MAX = 250;
 /** Part of a deadline that is left for the answer. */
 const ANSWER_MS = 250;
 
@@ -83,7 +83,7 @@ export class StagedModels implements ModelWrites {
   async put(client: ClientBase, before: LockedProject, write: ModelWrite): Promise<PutModel> {
     const { id } = before;
     const model = parseModel(write.modelJson);
-    const state = needsLook(parseModel(before.model_json), model) ? MODEL_PENDING : MODEL_ACTIVE;
+    const state = needsPoll(parseModel(before.model_json), model) ? MODEL_PENDING : MODEL_ACTIVE;
     await cancelActivations(client, id);
     const version = await insertModelVersion(client, id, write, state);
     if (state === MODEL_ACTIVE) {
@@ -103,7 +103,7 @@ export class StagedModels implements ModelWrites {
   ): Promise<ModelActivation> {
     const { settingsSource, onPending, waitMaxMs } = this.#options;
     const untilMs = Math.min(deadlineMs - ANSWER_MS, nowMs() + waitMaxMs);
-    for (let pauseMs = LOOK_MS; ; pauseMs = Math.min(pauseMs * 2, LOOK_MS_MAX)) {
+    for (let pauseMs = POLL_MS; ; pauseMs = Math.min(pauseMs * 2, POLL_MS_MAX)) {
       const activation = await this.#activation(projectId, version);
       if (activation.state !== 'pending') {
         // Wherever it was ended: the answer must not come before it is in force here.
@@ -143,7 +143,7 @@ export class StagedModels implements ModelWrites {
         examples: finding.examples,
         dropped_namespaces: finding.droppedNamespaces,
       });
-    if (!needsLook(inForce, model)) return row(NOTHING_FOUND, MODEL_ACTIVE);
+    if (!needsPoll(inForce, model)) return row(NOTHING_FOUND, MODEL_ACTIVE);
     if (!settings.regionServed) return row(NOTHING_FOUND, MODEL_PENDING);
     for (let finding = NOTHING_FOUND; ;) {
       if (nowMs() >= untilMs || signal.aborted) return row(finding, MODEL_PENDING);
@@ -217,7 +217,7 @@ export class StagedModels implements ModelWrites {
 }
 
 /** Whether stored tuples may keep a model from following on the one in force. */
-function needsLook(inForce: NamespaceModel, model: NamespaceModel): boolean {
+function needsPoll(inForce: NamespaceModel, model: NamespaceModel): boolean {
   return isTyped(model) || dropsRules(inForce, model);
 }
 

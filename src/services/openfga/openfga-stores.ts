@@ -116,14 +116,14 @@ export class OpenFgaStores {
     await projects.create({ id: projectId, name, ...settings }, requestId, caller, caller);
     const store = { id, projectId, name, createdBy: caller };
     await this.#write((instanceId) => insertOpenFgaStore(this.#options.pool, instanceId, store));
-    const made = await this.find(id);
+    const made = await this.store(id);
     if (made === undefined) throw new Error('a store that was made is there');
     return made;
   }
 
   /** The store, or undefined. */
-  async find(id: string): Promise<OpenFgaStore | undefined> {
-    const row = await this.#ask(selectOpenFgaStore(this.#options.pool, id));
+  async store(id: string): Promise<OpenFgaStore | undefined> {
+    const row = await this.#run(selectOpenFgaStore(this.#options.pool, id));
     return row === undefined ? undefined : storeFromRow(row);
   }
 
@@ -135,7 +135,7 @@ export class OpenFgaStores {
     countMax: number,
   ): Promise<readonly OpenFgaStore[]> {
     const rows = selectOpenFgaStores(this.#options.pool, caller, name, after, countMax);
-    return (await this.#ask(rows)).map(storeFromRow);
+    return (await this.#run(rows)).map(storeFromRow);
   }
 
   /** Suspends the store's project, and has it not be found any more. Idempotent. */
@@ -150,7 +150,10 @@ export class OpenFgaStores {
    * Keeps the document of a model, and gives the model's id with the comment that the version must have that the
    * model becomes (O1).
    */
-  async keep(store: OpenFgaStore, document: string): Promise<{ id: string; comment: string }> {
+  async recordModel(
+    store: OpenFgaStore,
+    document: string,
+  ): Promise<{ id: string; comment: string }> {
     const { pool, clock } = this.#options;
     const id = ulidOf(clock.nowMs());
     const model = { storeId: store.id, id, document };
@@ -165,12 +168,12 @@ export class OpenFgaStores {
     countMax: number,
   ): Promise<readonly OpenFgaModel[]> {
     const rows = selectOpenFgaModels(this.#options.pool, store, '', below, countMax);
-    return (await this.#ask(rows)).map(modelFromRow);
+    return (await this.#run(rows)).map(modelFromRow);
   }
 
   /** One model of a store, or undefined. */
   async model(store: OpenFgaStore, id: string): Promise<OpenFgaModel | undefined> {
-    const rows = await this.#ask(selectOpenFgaModels(this.#options.pool, store, id, 0, 1));
+    const rows = await this.#run(selectOpenFgaModels(this.#options.pool, store, id, 0, 1));
     return rows.map(modelFromRow)[0];
   }
 
@@ -182,7 +185,7 @@ export class OpenFgaStores {
   ): Promise<readonly OpenFgaTupleRow[]> {
     const { settingsSource, pool } = this.#options;
     settingsSource.guard(await settingsSource.settings(filter.projectId), 'data');
-    return await this.#ask(selectOpenFgaTuples(pool, filter, after, countMax));
+    return await this.#run(selectOpenFgaTuples(pool, filter, after, countMax));
   }
 
   /** Sends a statement once this instance may write. */
@@ -204,7 +207,7 @@ export class OpenFgaStores {
     }
   }
 
-  async #ask<T>(query: Promise<T>): Promise<T> {
+  async #run<T>(query: Promise<T>): Promise<T> {
     return await query.catch((error: unknown) => {
       throw storeError(error);
     });

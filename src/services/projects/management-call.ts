@@ -3,7 +3,7 @@ import type { ShardKey } from '../../model/relation-tuple.ts';
 import type { WriteMeta } from '../ports.ts';
 import type { ReadIndex } from '../reads/read-index.ts';
 import type { ProjectSettings } from './project-settings.ts';
-import { lookAt } from './settings-look.ts';
+import { readSettings } from './settings-read.ts';
 import type { SettingsSource } from './settings-source.ts';
 
 /** Fields of every request of WorkspaceService and GroupService, and the caller. */
@@ -50,5 +50,5 @@ async function settingsFor(
   { projectId, tenantId }: ShardKey,
 ): Promise<ProjectSettings> {
   if (isAlone()) return await settingsSource.settings(projectId);
-  return (await lookAt({ settingsSource, index }, projectId, tenantId)).settings;
+  return (await readSettings({ settingsSource, index }, projectId, tenantId)).settings;
 }

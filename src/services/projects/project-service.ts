@@ -88,7 +88,7 @@ export class ProjectService {
   /** Errors: FIELD_*, PROJECT_UNKNOWN, STORE_UNAVAILABLE. */
   async get(id: string): Promise<Project> {
     checkProjectId('id', id);
-    const row = await this.#ask(selectProject(this.#options.pool, id));
+    const row = await this.#run(selectProject(this.#options.pool, id));
     if (row === undefined) throw projectUnknown(id);
     return projectFromRow(row);
   }
@@ -97,7 +97,7 @@ export class ProjectService {
   async some(ids: readonly string[]): Promise<readonly Project[]> {
     const found: Project[] = [];
     for (const id of ids.toSorted()) {
-      const row = await this.#ask(selectProject(this.#options.pool, id));
+      const row = await this.#run(selectProject(this.#options.pool, id));
       if (row !== undefined) found.push(projectFromRow(row));
     }
     return found;
@@ -106,7 +106,7 @@ export class ProjectService {
   /** All projects by id. Errors: RESULT_TOO_LARGE beyond `listMax`, STORE_UNAVAILABLE. */
   async list(): Promise<readonly Project[]> {
     const { pool, listMax } = this.#options;
-    const rows = await this.#ask(selectProjects(pool, listMax + 1));
+    const rows = await this.#run(selectProjects(pool, listMax + 1));
     if (rows.length > listMax) {
       const problem = `there are more than ${listMax} projects`;
       throw new AppError<AuthzReason>('RESULT_TOO_LARGE', problem, { limit: String(listMax) });
@@ -183,7 +183,7 @@ export class ProjectService {
     const settings = { modelJson: '', dataRegion: '', maxCheckReads: 0, hasRules: false };
     const fresh = { id, name: id, ...settings };
     // Where it is there, a start does not wait until it may write.
-    if ((await this.#ask(selectProject(this.#options.pool, id))) === undefined) {
+    if ((await this.#run(selectProject(this.#options.pool, id))) === undefined) {
       const author = { createdBy: '', rpc: '', requestId: '' };
       await this.#write((pool, instanceId) => insertProject(pool, instanceId, fresh, author));
     }
@@ -215,7 +215,7 @@ export class ProjectService {
       }
       const sentMs = clock.monotonicMs();
       try {
-        return [await this.#ask(statement(pool, writeId)), sentMs];
+        return [await this.#run(statement(pool, writeId)), sentMs];
       } catch (error) {
         if (!isFenced(error)) throw error;
         admission.refused(writeId);
@@ -223,7 +223,7 @@ export class ProjectService {
     }
   }
 
-  async #ask<T>(query: Promise<T>): Promise<T> {
+  async #run<T>(query: Promise<T>): Promise<T> {
     return await query.catch((error: unknown) => {
       throw storeError(error);
     });

@@ -12,18 +12,18 @@ test('asks once a second at most, and tells what it is told', async () => {
       return failure === undefined ? Promise.resolve() : Promise.reject(failure);
     },
   );
-  await served.look();
+  await served.refresh();
   now += 999;
-  await served.look();
+  await served.refresh();
   expect(asked).toBe(0);
   now += 1;
-  await served.look();
-  await served.look();
+  await served.refresh();
+  await served.refresh();
   expect(asked).toBe(1);
   now += 1_000;
   failure = new Error('suspended');
-  await expect(served.look()).rejects.toThrow('suspended');
+  await expect(served.refresh()).rejects.toThrow('suspended');
   // Whoever goes on nevertheless is asked again.
-  await expect(served.look()).rejects.toThrow('suspended');
+  await expect(served.refresh()).rejects.toThrow('suspended');
   expect(asked).toBe(3);
 });

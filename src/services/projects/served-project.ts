@@ -18,7 +18,7 @@ export class ServedProject {
   }
 
   /** Asks if the last time is a second ago. Errors: those of `open`. */
-  async look(): Promise<void> {
+  async refresh(): Promise<void> {
     const now = this.#nowMs();
     if (now - this.#guardedMs < GUARD_MS) return;
     await this.#open();

@@ -152,7 +152,9 @@ export class SettingsSource {
     if (known !== undefined) return known;
     if (this.inDoubt.has(this.resolveId(projectId))) return await this.#loadAnew(projectId, 0);
     const settings = this.#cache.whileAway(this.resolveId(projectId));
-    const loading = this.load(projectId).catch((error: unknown) => this.#keep(projectId, error));
+    const loading = this.load(projectId).catch((error: unknown) =>
+      this.#reuseLast(projectId, error),
+    );
     if (settings === undefined || !this.#options.isAlone()) return loading;
     // The database was away just now: nobody waits to see whether it still is.
     loading.catch(ignoreLoadError);
@@ -163,7 +165,7 @@ export class SettingsSource {
    * Keeps the last known settings for a moment. Errors: `error`, where another answer came or
    * nothing is known.
    */
-  #keep(projectId: string, error: unknown): ProjectSettings {
+  #reuseLast(projectId: string, error: unknown): ProjectSettings {
     if (!(error instanceof AppError) || error.reason !== 'STORE_UNAVAILABLE') throw error;
     const settings = this.#options.isAlone()
       ? this.#cache.extend(this.resolveId(projectId))

@@ -37,11 +37,11 @@ test('reads of a shard share a load until it is taken, later ones have another',
   expect(first.load).toBe(second.load);
   expect(other.load).not.toBe(first.load);
   expect([loads.waitingCount, first.load.waitingCount]).toEqual([3, 2]);
-  expect(tenants(loads.take([], MAX))).toEqual(['a', 'b']);
+  expect(tenants(loads.takeBatch([], MAX))).toEqual(['a', 'b']);
   const late = add(loads, 'a');
   expect(late.load).not.toBe(first.load);
-  expect(tenants(loads.take([], MAX))).toEqual(['a']);
-  expect(loads.take([], MAX)).toEqual([]);
+  expect(tenants(loads.takeBatch([], MAX))).toEqual(['a']);
+  expect(loads.takeBatch([], MAX)).toEqual([]);
 });
 
 describe('leaving', () => {
@@ -49,10 +49,10 @@ describe('leaving', () => {
     const loads = new HeadRevisionLoads();
     const waiter = reader();
     const [first, second] = [add(loads, 'a', waiter), add(loads, 'a')];
-    expect(loads.leave(first)).toBe(waiter);
+    expect(loads.remove(first)).toBe(waiter);
     expect([loads.waitingCount, first.load.waitingCount, first.waiter]).toEqual([1, 1, null]);
-    expect(() => loads.leave(first)).toThrow('told once');
-    const [load] = loads.take([], MAX);
+    expect(() => loads.remove(first)).toThrow('told once');
+    const [load] = loads.takeBatch([], MAX);
     expect(load).toBe(second.load);
     expect(tellAll(loads, load as Load)).toBe(1);
     expect(waiter.notified).toEqual([]);
@@ -61,18 +61,18 @@ describe('leaving', () => {
   test('of the last one of what was not sent: nobody asks, and who comes has another load', () => {
     const loads = new HeadRevisionLoads();
     const first = add(loads, 'a');
-    loads.leave(first);
+    loads.remove(first);
     expect(first.load).toMatchObject({ isSettled: true, waiters: [] });
-    expect(loads.take([], MAX)).toEqual([]);
+    expect(loads.takeBatch([], MAX)).toEqual([]);
     expect(add(loads, 'a').load).not.toBe(first.load);
-    expect(tenants(loads.take([], MAX))).toEqual(['a']);
+    expect(tenants(loads.takeBatch([], MAX))).toEqual(['a']);
   });
 
   test('of the last one of what was sent: it still tells the head, and keeps no reader', () => {
     const loads = new HeadRevisionLoads();
     const first = add(loads, 'a');
-    loads.take([], MAX);
-    loads.leave(first);
+    loads.takeBatch([], MAX);
+    loads.remove(first);
     expect(first.load).toMatchObject({ isSettled: false, waiters: [] });
     expect(loads.waitingCount).toBe(0);
   });
@@ -80,11 +80,11 @@ describe('leaving', () => {
   test('of what was sent takes nothing from who came later', () => {
     const loads = new HeadRevisionLoads();
     const first = add(loads, 'a');
-    loads.take([], MAX);
+    loads.takeBatch([], MAX);
     const late = add(loads, 'a');
-    loads.leave(first);
+    loads.remove(first);
     expect(add(loads, 'a').load).toBe(late.load);
-    expect(loads.take([], MAX)).toEqual([late.load]);
+    expect(loads.takeBatch([], MAX)).toEqual([late.load]);
   });
 });
 
@@ -93,24 +93,24 @@ describe('what is taken', () => {
     const loads = new HeadRevisionLoads();
     add(loads, 'a');
     add(loads, 'b');
-    const stalled = loads.take([], MAX);
+    const stalled = loads.takeBatch([], MAX);
     for (const tenant of ['b', 'c', 'd']) add(loads, tenant);
-    const taken = loads.take(stalled, 3);
+    const taken = loads.takeBatch(stalled, 3);
     expect(tenants(taken)).toEqual(['a', 'b', 'c']);
     expect(taken.slice(0, 2)).toEqual(stalled);
     expect(tenants(loads.unsent)).toEqual(['b', 'd']);
     // What stays back has its place: who comes shares it.
     expect(add(loads, 'b').load).toBe(loads.unsent[0]);
-    expect(tenants(loads.take([], MAX))).toEqual(['b', 'd']);
+    expect(tenants(loads.takeBatch([], MAX))).toEqual(['b', 'd']);
   });
 
   test('is nothing of what nobody waits for any more, or was told', () => {
     const loads = new HeadRevisionLoads();
     const [left, notified] = [add(loads, 'left'), add(loads, 'told')];
-    const stalled = loads.take([], MAX);
-    loads.leave(left);
+    const stalled = loads.takeBatch([], MAX);
+    loads.remove(left);
     tellAll(loads, notified.load);
-    expect(loads.take(stalled, MAX)).toEqual([]);
+    expect(loads.takeBatch(stalled, MAX)).toEqual([]);
   });
 });
 
@@ -118,7 +118,7 @@ describe('what is given back', () => {
   test('is sent again, before what came later, and others share it', () => {
     const loads = new HeadRevisionLoads();
     const first = add(loads, 'a');
-    loads.take([], MAX);
+    loads.takeBatch([], MAX);
     add(loads, 'b');
     const { load } = first;
     load.raised = { epoch: 1, minRevision: 4, forkId: '' };
@@ -126,7 +126,7 @@ describe('what is given back', () => {
     loads.release(load);
     expect(load).toMatchObject({ raised: undefined, isForgotten: false, isSettled: false });
     expect(add(loads, 'a').load).toBe(load);
-    expect(tenants(loads.take([], MAX))).toEqual(['a', 'b']);
+    expect(tenants(loads.takeBatch([], MAX))).toEqual(['a', 'b']);
     expect(load.waitingCount).toBe(2);
   });
 
@@ -134,15 +134,15 @@ describe('what is given back', () => {
     const loads = new HeadRevisionLoads();
     const waiters = [reader(), reader(), reader()] as const;
     const [gone, stays] = [add(loads, 'a', waiters[0]), add(loads, 'a', waiters[1])];
-    loads.take([], MAX);
+    loads.takeBatch([], MAX);
     const late = add(loads, 'a', waiters[2]);
-    loads.leave(gone);
+    loads.remove(gone);
     const { load } = stays;
     loads.release(load);
     expect(load).toMatchObject({ isSettled: true, waiters: [], waitingCount: 0 });
     expect(stays.load).toBe(late.load);
     expect([late.load.waitingCount, loads.waitingCount]).toEqual([2, 2]);
-    expect(loads.take([], MAX)).toEqual([late.load]);
+    expect(loads.takeBatch([], MAX)).toEqual([late.load]);
     expect(tellAll(loads, late.load)).toBe(2);
     expect(waiters.map(({ notified }) => notified)).toEqual([[], ['found'], ['found']]);
     expect(loads.waitingCount).toBe(0);
@@ -151,8 +151,8 @@ describe('what is given back', () => {
   test('is settled where nobody waits for it', () => {
     const loads = new HeadRevisionLoads();
     const { load } = add(loads, 'a');
-    loads.take([], MAX);
-    loads.leave(load.waiters[0] as Waiting);
+    loads.takeBatch([], MAX);
+    loads.remove(load.waiters[0] as Waiting);
     loads.release(load);
     expect(load.isSettled).toBe(true);
     expect(loads.unsent).toEqual([]);
@@ -162,7 +162,7 @@ describe('what is given back', () => {
   test('stays where it is once it was told', () => {
     const loads = new HeadRevisionLoads();
     const { load } = add(loads, 'a');
-    loads.take([], MAX);
+    loads.takeBatch([], MAX);
     tellAll(loads, load);
     load.raised = { epoch: 1, minRevision: 4, forkId: '' };
     loads.release(load);
@@ -175,16 +175,16 @@ test('all of a load are told once, and it is settled, also where all of them lef
   const waiters = [reader(), reader(), reader()];
   const [gone] = waiters.map((waiter) => add(loads, 'a', waiter)) as [Waiting];
   const { load } = gone;
-  loads.take([], MAX);
-  loads.leave(gone);
+  loads.takeBatch([], MAX);
+  loads.remove(gone);
   expect(tellAll(loads, load)).toBe(2);
   expect(waiters.map(({ notified }) => notified)).toEqual([[], ['found'], ['found']]);
   expect([load.isSettled, loads.waitingCount]).toEqual([true, 0]);
   expect(tellAll(loads, load)).toBe(0);
 
   const alone = add(loads, 'b');
-  loads.take([], MAX);
-  loads.leave(alone);
+  loads.takeBatch([], MAX);
+  loads.remove(alone);
   expect([tellAll(loads, alone.load), alone.load.isSettled]).toEqual([0, true]);
 });
 
@@ -192,7 +192,7 @@ test('those fail for whom there is an error, once', () => {
   const loads = new HeadRevisionLoads();
   const waiters = [reader(), reader(), reader()];
   const [gone, late] = waiters.map((waiter) => add(loads, 'a', waiter)) as [Waiting, Waiting];
-  loads.leave(gone);
+  loads.remove(gone);
   const asked: Waiting[] = [];
   loads.fail(late.load, (waiting) => {
     asked.push(waiting);
@@ -207,43 +207,43 @@ test('those fail for whom there is an error, once', () => {
     ['SHUTTING_DOWN'],
     ['SHUTTING_DOWN'],
   ]);
-  expect(loads.take([], MAX)).toEqual([]);
+  expect(loads.takeBatch([], MAX)).toEqual([]);
 });
 
 describe('loads that nobody waits for', () => {
   test('take no memory while nothing is sent', () => {
     const loads = new HeadRevisionLoads();
     const kept = Array.from({ length: 40 }, (_, i) => add(loads, `kept${i}`));
-    for (let i = 0; i < 1_000; i++) loads.leave(add(loads, `gone${i}`));
+    for (let i = 0; i < 1_000; i++) loads.remove(add(loads, `gone${i}`));
     // Settled ones are at most as many as those that wait, or few.
     expect(loads.unsent.length).toBeLessThanOrEqual(81);
-    expect(loads.take([], MAX)).toEqual(kept.map(({ load }) => load));
+    expect(loads.takeBatch([], MAX)).toEqual(kept.map(({ load }) => load));
   });
 
   test('are looked for only where they are many: each look costs as much as there are', () => {
     const loads = new HeadRevisionLoads();
     const few = Array.from({ length: 63 }, (_, i) => add(loads, `t${i}`));
-    for (const one of few) loads.leave(one);
+    for (const one of few) loads.remove(one);
     expect(loads.unsent).toHaveLength(63);
-    loads.leave(add(loads, 'one more'));
+    loads.remove(add(loads, 'one more'));
     expect(loads.unsent).toEqual([]);
 
     const many = Array.from({ length: 200 }, (_, i) => add(loads, `t${i}`));
-    for (const one of many.slice(0, 99)) loads.leave(one);
+    for (const one of many.slice(0, 99)) loads.remove(one);
     expect(loads.unsent).toHaveLength(200);
-    loads.leave(many[99] as Waiting);
+    loads.remove(many[99] as Waiting);
     expect(loads.unsent).toEqual(many.slice(100).map(({ load }) => load));
   });
 
   test('are counted also where loads were taken and given back', () => {
     const loads = new HeadRevisionLoads();
     for (let i = 0; i < 100; i++) add(loads, `t${i}`);
-    const sent = loads.take([], MAX);
+    const sent = loads.takeBatch([], MAX);
     for (const load of sent) loads.release(load);
     expect(loads.unsent).toHaveLength(100);
-    for (const load of sent.slice(0, 49)) loads.leave(load.waiters[0] as Waiting);
+    for (const load of sent.slice(0, 49)) loads.remove(load.waiters[0] as Waiting);
     expect(loads.unsent).toHaveLength(100);
-    loads.leave(sent[49]?.waiters[0] as Waiting);
+    loads.remove(sent[49]?.waiters[0] as Waiting);
     expect(loads.unsent).toHaveLength(50);
   });
 });

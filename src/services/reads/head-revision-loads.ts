@@ -3,7 +3,7 @@ import type { AppError } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
 import {
   find,
-  type HeadRevisionLook,
+  type HeadRevisionRead,
   put,
   remove,
   type HeadRevision,
@@ -24,7 +24,7 @@ export interface HeadRevisionWaiter {
 }
 
 /** All reads of a shard that share one query for its head revision. */
-export type Load = HeadRevisionLook & {
+export type Load = HeadRevisionRead & {
   waiters: Waiting[];
   /** Number of `waiters` that were neither answered nor cancelled. */
   waitingCount: number;
@@ -82,7 +82,7 @@ export class HeadRevisionLoads {
   }
 
   /** Removes a read that was not answered yet. */
-  leave(waiting: Waiting): HeadRevisionWaiter {
+  remove(waiting: Waiting): HeadRevisionWaiter {
     const { waiter, load } = waiting;
     assert(waiter !== null, 'who waits is told once');
     waiting.waiter = null;
@@ -105,7 +105,7 @@ export class HeadRevisionLoads {
    * Takes what is to be sent: those of `again` that somebody waits for, then those that were not sent,
    * at most `max`, each shard once. O(loads).
    */
-  take(again: readonly Load[], max: number): Load[] {
+  takeBatch(again: readonly Load[], max: number): Load[] {
     const loads: Load[] = [];
     const taken: Tenants<Load> = new Map();
     const takeOne = (load: Load): boolean => {
@@ -160,7 +160,7 @@ export class HeadRevisionLoads {
     let notified = 0;
     for (const waiting of load.waiters) {
       if (waiting.waiter === null) continue;
-      notifyOne(this.leave(waiting));
+      notifyOne(this.remove(waiting));
       notified += 1;
     }
     return notified;
@@ -171,7 +171,7 @@ export class HeadRevisionLoads {
     for (const waiting of load.waiters) {
       if (waiting.waiter === null) continue;
       const error = errorOf(waiting);
-      if (error !== null) this.leave(waiting).failed(error);
+      if (error !== null) this.remove(waiting).failed(error);
     }
   }
 

@@ -13,7 +13,7 @@ type HeadEntry = { epoch: number; minRevision: number; forkId: string };
 export type Tenants<T> = Map<string, Map<string, T>>;
 
 /** A query for the head revision of one shard that is under way. */
-export type HeadRevisionLook = {
+export type HeadRevisionRead = {
   readonly shard: ShardKey;
   /** Highest position raised meanwhile. */
   raised: HeadEntry | undefined;
@@ -55,7 +55,7 @@ export class HeadRevisions {
   #old: Tenants<HeadEntry> = new Map();
   #youngCount = 0;
   /** Queries under way: the shards of each. */
-  readonly #underWay = new Set<Tenants<HeadRevisionLook>>();
+  readonly #underWay = new Set<Tenants<HeadRevisionRead>>();
   readonly #unknown: Tenants<number> = new Map();
   readonly #generationMax: number;
 
@@ -86,11 +86,11 @@ export class HeadRevisions {
   raise(projectId: string, tenantId: string, epoch: number, revision: number, forkId = ''): void {
     const entry = find(this.#young, projectId, tenantId) ?? find(this.#old, projectId, tenantId);
     if (entry !== undefined) advance(entry, epoch, revision, forkId);
-    for (const looks of this.#underWay) {
-      const look = find(looks, projectId, tenantId);
-      if (look === undefined) continue;
-      if (look.raised === undefined) look.raised = { epoch, minRevision: revision, forkId };
-      else advance(look.raised, epoch, revision, forkId);
+    for (const reads of this.#underWay) {
+      const read = find(reads, projectId, tenantId);
+      if (read === undefined) continue;
+      if (read.raised === undefined) read.raised = { epoch, minRevision: revision, forkId };
+      else advance(read.raised, epoch, revision, forkId);
     }
   }
 
@@ -102,9 +102,9 @@ export class HeadRevisions {
     this.#young = new Map();
     this.#old = new Map();
     this.#youngCount = 0;
-    for (const looks of this.#underWay) {
-      for (const tenants of looks.values()) {
-        for (const look of tenants.values()) look.isForgotten = true;
+    for (const reads of this.#underWay) {
+      for (const tenants of reads.values()) {
+        for (const read of tenants.values()) read.isForgotten = true;
       }
     }
   }
@@ -121,18 +121,18 @@ export class HeadRevisions {
   }
 
   /** Registers a query for these shards as sent: positions raised from now on count for them. */
-  sent(looks: Tenants<HeadRevisionLook>): void {
-    this.#underWay.add(looks);
+  sent(reads: Tenants<HeadRevisionRead>): void {
+    this.#underWay.add(reads);
   }
 
   /** That query has ended, and what it found is installed. */
-  ended(looks: Tenants<HeadRevisionLook>): void {
-    this.#underWay.delete(looks);
+  ended(reads: Tenants<HeadRevisionRead>): void {
+    this.#underWay.delete(reads);
   }
 
   /** Adopts the result of a query, before it has `ended`; returns the position that reads must see. */
-  install(look: HeadRevisionLook, found: FoundPosition): HeadRevision {
-    const { projectId, tenantId } = look.shard;
+  install(read: HeadRevisionRead, found: FoundPosition): HeadRevision {
+    const { projectId, tenantId } = read.shard;
     const { epoch, revision, forkId, lost } = found;
     let entry = find(this.#young, projectId, tenantId) ?? find(this.#old, projectId, tenantId);
     if (entry === undefined) {
@@ -147,9 +147,9 @@ export class HeadRevisions {
       entry.minRevision = revision;
       entry.forkId = forkId;
     } else advance(entry, epoch, revision, forkId);
-    const { raised } = look;
+    const { raised } = read;
     if (raised !== undefined) advance(entry, raised.epoch, raised.minRevision, raised.forkId);
-    if (!look.isForgotten && find(this.#young, projectId, tenantId) === undefined) {
+    if (!read.isForgotten && find(this.#young, projectId, tenantId) === undefined) {
       this.#remember(projectId, tenantId, entry);
     }
     return entry;

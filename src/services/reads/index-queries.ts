@@ -1,23 +1,23 @@
 import type { Clock } from '../../shared/time/clock.ts';
-import type { IndexAsk, IndexRow } from '../../store/sql/reads/read-index.ts';
+import type { IndexParams, IndexRow } from '../../store/sql/reads/read-index.ts';
 import type { Load } from './head-revision-loads.ts';
-import type { HeadRevisionLook, Tenants } from './head-revisions.ts';
+import type { HeadRevisionRead, Tenants } from './head-revisions.ts';
 import { StallThreshold } from './stall-threshold.ts';
 
-/** One of the two connections. `ask` rejects when the connection is given up. */
+/** One of the two connections. `query` rejects when the connection is given up. */
 export interface IndexConnection {
   readonly isUp: boolean;
   /** Duration of a round trip when it was opened, in ms; absent: not known. */
   readonly roundTripMs?: number | undefined;
-  ask(asks: readonly IndexAsk[]): Promise<readonly IndexRow[]>;
+  query(params: readonly IndexParams[]): Promise<readonly IndexRow[]>;
 }
 
 /** A query under way. */
 export type IndexQuery = {
   readonly connection: IndexConnection;
   readonly loads: readonly Load[];
-  readonly asks: readonly IndexAsk[];
-  readonly looks: Tenants<HeadRevisionLook>;
+  readonly params: readonly IndexParams[];
+  readonly reads: Tenants<HeadRevisionRead>;
   readonly sentMs: number;
   readonly stallTimer: NodeJS.Timeout;
   isStalled: boolean;
@@ -77,7 +77,7 @@ export class IndexQueries {
 
   /** Counts a query as under way; it is sent next. `onStalled`: it takes longer than StallThreshold allows. */
   begin(
-    parts: Pick<IndexQuery, 'connection' | 'loads' | 'asks' | 'looks'>,
+    parts: Pick<IndexQuery, 'connection' | 'loads' | 'params' | 'reads'>,
     onStalled: () => void,
   ): IndexQuery {
     const stallMs = this.#stallThreshold.ms(parts.connection.roundTripMs);

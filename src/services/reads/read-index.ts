@@ -3,7 +3,11 @@ import type { AuthzReason } from '../../model/reasons.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/time/clock.ts';
-import { INDEX_ASKS_MAX, type IndexAsk, type IndexRow } from '../../store/sql/reads/read-index.ts';
+import {
+  INDEX_SHARDS_MAX,
+  type IndexParams,
+  type IndexRow,
+} from '../../store/sql/reads/read-index.ts';
 import {
   type HeadRevisionWaiter,
   HeadRevisionLoads,
@@ -11,7 +15,7 @@ import {
   type Waiting,
 } from './head-revision-loads.ts';
 import {
-  type HeadRevisionLook,
+  type HeadRevisionRead,
   put,
   type HeadRevision,
   type HeadRevisions,
@@ -99,7 +103,7 @@ export class ReadIndex {
    * Queries the head revision of a shard, after this call was made; calls `waiter`, never inside
    * this call. Cost: a map lookup and two small objects; reads of a shard share its query.
    */
-  ask(projectId: string, tenantId: string, waiter: HeadRevisionWaiter): { cancel(): void } {
+  request(projectId: string, tenantId: string, waiter: HeadRevisionWaiter): { cancel(): void } {
     const refusal = this.#refusal();
     if (refusal !== null) return this.#refuse(waiter, refusal);
     const nowMs = performance.timeOrigin + this.#options.clock.monotonicMs();
@@ -109,13 +113,13 @@ export class ReadIndex {
     this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref();
     return {
       cancel: () => {
-        if (waiting.waiter !== null) this.#loads.leave(waiting);
+        if (waiting.waiter !== null) this.#loads.remove(waiting);
       },
     };
   }
 
   /**
-   * Same as `ask`, as a promise. Errors: those of `HeadRevisionWaiter.failed`; CANCELLED when
+   * Same as `request`, as a promise. Errors: those of `HeadRevisionWaiter.failed`; CANCELLED when
    * `signal` aborts.
    */
   load(
@@ -135,7 +139,7 @@ export class ReadIndex {
       return promise;
     }
     const done = (): void => signal?.removeEventListener('abort', onAbort);
-    waiting = this.ask(projectId, tenantId, {
+    waiting = this.request(projectId, tenantId, {
       deadlineMs,
       found: (headRevision, settingsVersion, askedMs) => {
         done();
@@ -207,7 +211,7 @@ export class ReadIndex {
     while (!this.#isStopped) {
       const connection = this.#queries.freeConnection();
       if (connection === null) return;
-      const loads = this.#loads.take(this.#queries.loads, INDEX_ASKS_MAX);
+      const loads = this.#loads.takeBatch(this.#queries.loads, INDEX_SHARDS_MAX);
       if (loads.length === 0) return;
       this.#send(connection, loads);
     }
@@ -215,13 +219,13 @@ export class ReadIndex {
 
   #send(connection: IndexConnection, loads: readonly Load[]): void {
     const { headRevisions, settingsVersionOf } = this.#options;
-    const looks: Tenants<HeadRevisionLook> = new Map();
-    const asks: IndexAsk[] = [];
+    const reads: Tenants<HeadRevisionRead> = new Map();
+    const params: IndexParams[] = [];
     for (const load of loads) {
       const { projectId, tenantId } = load.shard;
-      put(looks, projectId, tenantId, load);
+      put(reads, projectId, tenantId, load);
       const known = headRevisions.known(projectId, tenantId);
-      asks.push({
+      params.push({
         projectId,
         tenantId,
         epoch: known?.epoch ?? 0,
@@ -230,9 +234,9 @@ export class ReadIndex {
         settingsVersion: settingsVersionOf(projectId),
       });
     }
-    headRevisions.sent(looks);
-    const query = this.#queries.begin({ connection, loads, asks, looks }, () => this.#stalled());
-    connection.ask(asks).then(
+    headRevisions.sent(reads);
+    const query = this.#queries.begin({ connection, loads, params, reads }, () => this.#stalled());
+    connection.query(params).then(
       (rows) => this.#answered(query, rows),
       () => this.#failed(query),
     );
@@ -246,7 +250,7 @@ export class ReadIndex {
   /** The connection is given up; what waited for it is sent by the other one, or by the next. */
   #failed(query: IndexQuery): void {
     this.#queries.failed(query);
-    this.#options.headRevisions.ended(query.looks);
+    this.#options.headRevisions.ended(query.reads);
     this.#options.metrics.failed();
     if (this.#isStopped) return;
     for (const load of query.loads) if (!this.#queries.isAsked(load)) this.#loads.release(load);
@@ -260,29 +264,29 @@ export class ReadIndex {
     let reads = 0;
     let rowAt = 0;
     query.loads.forEach((load, at) => {
-      const ask = query.asks[at] as IndexAsk;
+      const params = query.params[at] as IndexParams;
       const row = rows[rowAt]?.at === at ? rows[rowAt++] : undefined;
-      const isLost = row !== undefined && isOtherHistory(ask, row);
-      if (row !== undefined) this.#carry(load.shard, ask, row, isLost);
-      const { epoch, revision, forkId } = row ?? ask;
+      const isLost = row !== undefined && isOtherHistory(params, row);
+      if (row !== undefined) this.#carry(load.shard, params, row, isLost);
+      const { epoch, revision, forkId } = row ?? params;
       const headRevision = headRevisions.install(load, {
         epoch,
         revision,
         forkId,
-        lost: isLost ? ask : undefined,
+        lost: isLost ? params : undefined,
       });
       if (load.isSettled) return;
-      const version = row === undefined ? ask.settingsVersion : row.settingsVersion;
+      const version = row === undefined ? params.settingsVersion : row.settingsVersion;
       reads += this.#loads.notify(load, (waiter) =>
         waiter.found(headRevision, version, query.sentMs),
       );
     });
-    headRevisions.ended(query.looks);
+    headRevisions.ended(query.reads);
     metrics.answered(reads, tookMs / 1000);
     this.#schedule();
   }
 
-  #carry(shard: ShardKey, ask: IndexAsk, row: IndexRow, isLost: boolean): void {
+  #carry(shard: ShardKey, params: IndexParams, row: IndexRow, isLost: boolean): void {
     const { carry, metrics } = this.#options;
     if (isLost) metrics.historyLost();
     else if (row.changes.length === 0) return;
@@ -290,7 +294,7 @@ export class ReadIndex {
     const { epoch, revision, forkId, forkIdAtKnown: forkIdAtStart, changes } = row;
     const { projectId, tenantId } = shard;
     const headRevision = { projectId, tenantId, epoch, revision, forkId };
-    carry({ ...headRevision, isLost, afterRevision: ask.revision, forkIdAtStart, changes });
+    carry({ ...headRevision, isLost, afterRevision: params.revision, forkIdAtStart, changes });
   }
 
   /** Deadlines of those that wait. O(waiting). */
@@ -323,11 +327,11 @@ export type LoadedHeadRevision = {
 };
 
 /** R4. */
-function isOtherHistory(ask: IndexAsk, row: IndexRow): boolean {
-  if (ask.epoch === 0 || row.epoch > ask.epoch) return false;
-  if (row.epoch < ask.epoch || row.revision < ask.revision) return true;
-  const forkId = row.revision === ask.revision ? row.forkId : row.forkIdAtKnown;
-  return ask.forkId !== '' && forkId !== '' && forkId !== ask.forkId;
+function isOtherHistory(params: IndexParams, row: IndexRow): boolean {
+  if (params.epoch === 0 || row.epoch > params.epoch) return false;
+  if (row.epoch < params.epoch || row.revision < params.revision) return true;
+  const forkId = row.revision === params.revision ? row.forkId : row.forkIdAtKnown;
+  return params.forkId !== '' && forkId !== '' && forkId !== params.forkId;
 }
 
 function unavailable(): AppError {

@@ -6,7 +6,7 @@ import { isUnavailable, storeError } from '../../store/postgres/pg-errors.ts';
 import { inTransaction } from '../../store/postgres/transaction.ts';
 import { selectHeadRevisions } from '../../store/sql/reads/select-head-revisions.ts';
 import type { HeadRevisions } from './head-revisions.ts';
-import { HeadPlaces } from './places.ts';
+import { ReadSlots } from './read-slots.ts';
 
 /*
  * Reads of rows that have tuples. A caller may have seen a row that another instance wrote. So the
@@ -69,12 +69,12 @@ export async function* streamSnapshot<Row extends object>(
     if (first.length > 0) yield first;
     return;
   }
-  const places = placesOf(options.pool);
-  await places.take();
+  const slots = slotsOf(options.pool);
+  await slots.acquire();
   try {
     yield* streamPages<Row>(options, shard, prepare, rowsMax);
   } finally {
-    places.release();
+    slots.release();
   }
 }
 
@@ -133,13 +133,13 @@ async function* streamPages<Row extends object>(
   }
 }
 
-const placesByPool = new WeakMap<Pool, HeadPlaces>();
+const slotsByPool = new WeakMap<Pool, ReadSlots>();
 
-function placesOf(pool: Pool): HeadPlaces {
-  let places = placesByPool.get(pool);
-  if (places === undefined) {
-    places = new HeadPlaces('lists', Math.max(1, Math.floor(pool.options.max / 4)));
-    placesByPool.set(pool, places);
+function slotsOf(pool: Pool): ReadSlots {
+  let slots = slotsByPool.get(pool);
+  if (slots === undefined) {
+    slots = new ReadSlots('lists', Math.max(1, Math.floor(pool.options.max / 4)));
+    slotsByPool.set(pool, slots);
   }
-  return places;
+  return slots;
 }

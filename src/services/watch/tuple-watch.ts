@@ -70,9 +70,9 @@ export type TupleWatchOptions = ShardOpening & {
 const HEARTBEAT_SECONDS_DEFAULT = 15;
 const HEARTBEAT_SECONDS_MAX = 60;
 /** Poll interval of a follower without a hint: hints may be lost. */
-const LOOK_MS = 1_000;
+const POLL_MS = 1_000;
 /** Looks of one follower are at least so far apart, so that many writes share one. */
-const LOOK_APART_MS = 10;
+const POLL_APART_MS = 10;
 
 /** Follows what is committed to tuples, from a position on: Watch. */
 export class TupleWatch {
@@ -120,7 +120,7 @@ export class TupleWatch {
       throw error instanceof AppError ? error : storeError(error);
     } finally {
       metrics.streams(-1);
-      following.end();
+      following.unsubscribe();
       this.#streams--;
     }
   }
@@ -169,7 +169,7 @@ export class TupleWatch {
       isFirst = false;
       if (cursor.revision >= headRevision.revision) {
         if (await pace.wait()) yield this.#heartbeat(projectId, encoded());
-      } else await pace.look();
+      } else await pace.guard();
     }
   }
 
@@ -233,7 +233,7 @@ export class TupleWatch {
         pace.spoke();
       }
       if (window.hasMore) {
-        await pace.look();
+        await pace.guard();
         continue;
       }
       const next = { ...cursor, since: window.to, upto: null, tenantId: '', revision: -1 };
@@ -296,14 +296,14 @@ class Pace {
   readonly #options: Pick<TupleWatchOptions, 'clock'> & ShardOpening;
   readonly #served: ServedProject;
   #spokeMs: number;
-  #lookedMs: number;
+  #polledMs: number;
 
   constructor(stream: Stream, options: Pick<TupleWatchOptions, 'clock'> & ShardOpening) {
     this.#stream = stream;
     this.#options = options;
     const now = options.clock.monotonicMs();
     this.#spokeMs = now;
-    this.#lookedMs = now;
+    this.#polledMs = now;
     const { projectId, request } = stream;
     this.#served = new ServedProject(
       () => options.clock.monotonicMs(),
@@ -319,23 +319,23 @@ class Pace {
    * Waits until the next poll, while more is known to be there. Errors: CANCELLED, those of the
    * project.
    */
-  async look(): Promise<void> {
+  async guard(): Promise<void> {
     const { signal } = this.#stream;
     if (signal.aborted) throw new AppError<AuthzReason>('CANCELLED', 'the caller has gone');
-    await this.#served.look();
-    this.#lookedMs = this.#options.clock.monotonicMs();
+    await this.#served.refresh();
+    this.#polledMs = this.#options.clock.monotonicMs();
   }
 
-  /** Waits until something may have changed. Returns whether a heartbeat is due. Errors: as `look`. */
+  /** Waits until something may have changed. Returns whether a heartbeat is due. Errors: as `guard`. */
   async wait(): Promise<boolean> {
     const { following, heartbeatMs, signal } = this.#stream;
     const { clock } = this.#options;
     const now = clock.monotonicMs();
     const restMs = Math.max(0, heartbeatMs - (now - this.#spokeMs));
-    await following.news(Math.min(LOOK_MS, restMs), signal);
-    const earlyMs = LOOK_APART_MS - (clock.monotonicMs() - this.#lookedMs);
+    await following.news(Math.min(POLL_MS, restMs), signal);
+    const earlyMs = POLL_APART_MS - (clock.monotonicMs() - this.#polledMs);
     if (earlyMs > 0) await new Promise((resolve) => setTimeout(resolve, earlyMs));
-    await this.look();
+    await this.guard();
     if (clock.monotonicMs() - this.#spokeMs < heartbeatMs) return false;
     this.spoke();
     return true;

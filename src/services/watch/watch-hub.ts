@@ -35,14 +35,14 @@ export class WatchHub {
     }
   }
 
-  /** Follows a shard, or every one of a project, until `end`. */
+  /** Follows a shard, or every one of a project, until `unsubscribe`. */
   follow(projectId: string, tenantId: string | null): Following {
     const follower: Follower = { projectId, tenantId, wake: null, hasNews: false };
     const followers = this.#byProject.get(projectId) ?? new Set<Follower>();
     this.#byProject.set(projectId, followers.add(follower));
     return {
       news: (timeoutMs, signal) => newsOf(follower, timeoutMs, signal),
-      end: () => {
+      unsubscribe: () => {
         followers.delete(follower);
         if (followers.size === 0) this.#byProject.delete(projectId);
       },
@@ -53,7 +53,7 @@ export class WatchHub {
 export interface Following {
   /** Resolves when something may have changed since the last call, after `timeoutMs`, or when `signal` aborts. */
   news(timeoutMs: number, signal: AbortSignal): Promise<void>;
-  end(): void;
+  unsubscribe(): void;
 }
 
 function rouse(follower: Follower): void {

@@ -30,7 +30,7 @@ export class WriteQueue {
   isListed = false;
   // Both ends move: a plain array would shift all of it for each group.
   #items: (QueuedWrite | ExclusiveClaim)[] = [];
-  #headRevision = 0;
+  #front = 0;
 
   constructor(shard: ShardKey, lane: number) {
     this.shard = shard;
@@ -39,16 +39,16 @@ export class WriteQueue {
   }
 
   get isEmpty(): boolean {
-    return this.#headRevision === this.#items.length;
+    return this.#front === this.#items.length;
   }
 
-  push(item: QueuedWrite | ExclusiveClaim): void {
+  enqueue(item: QueuedWrite | ExclusiveClaim): void {
     this.#items.push(item);
   }
 
   /** Removes the claim at the front, or returns undefined where a write or nothing is there. */
-  takeClaim(): ExclusiveClaim | undefined {
-    const item = this.#items[this.#headRevision];
+  dequeueClaim(): ExclusiveClaim | undefined {
+    const item = this.#items[this.#front];
     if (item === undefined || !('grant' in item)) return undefined;
     this.#advance();
     return item;
@@ -56,13 +56,13 @@ export class WriteQueue {
 
   /** The write at the front, or undefined where a claim or nothing is there. */
   peekWrite(): QueuedWrite | undefined {
-    const item = this.#items[this.#headRevision];
+    const item = this.#items[this.#front];
     return item === undefined || 'grant' in item ? undefined : item;
   }
 
   /** Removes the write at the front, or returns undefined where a claim or nothing is there. */
-  takeWrite(): QueuedWrite | undefined {
-    const item = this.#items[this.#headRevision];
+  dequeueWrite(): QueuedWrite | undefined {
+    const item = this.#items[this.#front];
     if (item === undefined || 'grant' in item) return undefined;
     this.#advance();
     return item;
@@ -70,21 +70,21 @@ export class WriteQueue {
 
   /** Every write that waits. */
   *writes(): Generator<QueuedWrite> {
-    for (let i = this.#headRevision; i < this.#items.length; i++) {
+    for (let i = this.#front; i < this.#items.length; i++) {
       const item = this.#items[i] as QueuedWrite | ExclusiveClaim;
       if (!('grant' in item)) yield item;
     }
   }
 
   #advance(): void {
-    assert(this.#headRevision < this.#items.length, 'an item to remove');
-    this.#headRevision++;
-    if (this.#headRevision === this.#items.length) {
+    assert(this.#front < this.#items.length, 'an item to remove');
+    this.#front++;
+    if (this.#front === this.#items.length) {
       this.#items = [];
-      this.#headRevision = 0;
-    } else if (this.#headRevision >= 256 && this.#headRevision * 2 >= this.#items.length) {
-      this.#items = this.#items.slice(this.#headRevision);
-      this.#headRevision = 0;
+      this.#front = 0;
+    } else if (this.#front >= 256 && this.#front * 2 >= this.#items.length) {
+      this.#items = this.#items.slice(this.#front);
+      this.#front = 0;
     }
   }
 }

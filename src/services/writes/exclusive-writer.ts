@@ -146,7 +146,7 @@ export class ExclusiveWriter {
           recorded.map(({ result }) => result),
         );
       } finally {
-        this.#options.commits.end(open);
+        this.#options.commits.settle(open);
       }
       return value;
     } catch (error) {

@@ -107,7 +107,7 @@ export class GroupAttempts {
       for (const write of group) if (settle(write)) write.reject(toAppError(error));
     } finally {
       lane.isSent = false;
-      commits.end(open);
+      commits.settle(open);
     }
     return true;
   }

@@ -32,7 +32,7 @@ export class OpenCommits {
   }
 
   /** Ends a commit once its outcome is known and recorded in HeadRevisions. */
-  end(commit: OpenCommit): void {
+  settle(commit: OpenCommit): void {
     this.#open.delete(commit);
     if (!commit.isHidden) return;
     for (const { projectId, tenantId } of commit.shards) {

@@ -51,8 +51,8 @@ export class ShardLocks {
   /** Lets the front of a queue proceed where nobody holds the shard. */
   wake(queue: WriteQueue): void {
     if (queue.isHeld || queue.isListed) return;
-    let claim = queue.takeClaim();
-    while (claim?.isCancelled === true) claim = queue.takeClaim();
+    let claim = queue.dequeueClaim();
+    while (claim?.isCancelled === true) claim = queue.dequeueClaim();
     if (claim !== undefined) {
       queue.isHeld = true;
       claim.grant();
@@ -60,12 +60,12 @@ export class ShardLocks {
     }
     if (queue.isEmpty) return this.#forget(queue.shard);
     queue.isListed = true;
-    queue.lane = this.laneOfHeadRevision(queue);
+    queue.lane = this.laneOfFront(queue);
     this.#options.onReady(queue);
   }
 
   /** The lane of the write at the front. */
-  laneOfHeadRevision(queue: WriteQueue): number {
+  laneOfFront(queue: WriteQueue): number {
     const { lanes, largeUpdatesMin } = this.#options;
     const updates = queue.peekWrite()?.updates.length ?? 0;
     return largeUpdatesMin !== undefined && updates > largeUpdatesMin ? lanes : queue.homeLane;
@@ -96,7 +96,7 @@ export class ShardLocks {
       },
       Math.max(0, waitMs),
     );
-    queue.push(claim);
+    queue.enqueue(claim);
     this.wake(queue);
     return await promise.finally(() => clearTimeout(timer));
   }

@@ -131,7 +131,7 @@ export class TupleWriter implements TupleWrites {
     assert(updates.length > 0, 'a write has updates');
     const { promise, resolve, reject } = Promise.withResolvers<WriteResult>();
     const queue = this.#locks.queueOf(shard);
-    queue.push({
+    queue.enqueue({
       shard: queue.shard,
       updates,
       modes,

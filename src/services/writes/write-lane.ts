@@ -112,7 +112,7 @@ export class WriteLane implements LaneOfGroup {
       const first = group.length;
       let guard: ModeGuard | undefined;
       for (let taken = 0; taken < share && updates < groupUpdatesMax;) {
-        if (this.#locks.laneOfHeadRevision(queue) !== queue.lane) break;
+        if (this.#locks.laneOfFront(queue) !== queue.lane) break;
         const write = queue.peekWrite();
         if (write === undefined) break;
         if (!write.isSettled && (guard !== undefined || write.modes !== undefined)) {
@@ -120,7 +120,7 @@ export class WriteLane implements LaneOfGroup {
           // It is the first of the next group.
           if (!guard.admits(write)) break;
         }
-        queue.takeWrite();
+        queue.dequeueWrite();
         if (write.isSettled) continue;
         group.push(write);
         updates += write.updates.length;

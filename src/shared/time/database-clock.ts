@@ -73,7 +73,7 @@ export class DatabaseClock implements Clock {
   /** While the two values are being replaced (the version is odd, or changes) those from before will do; without such it is waited for. */
   #read(seen: number): void {
     let version = seen;
-    while (!this.#take(version) && this.#version === 0) {
+    while (!this.#readVersion(version) && this.#version === 0) {
       // The thread that replaces them may have lost its processor meanwhile.
       Atomics.wait(this.#versions, VERSION, version, REPLACING_MS);
       version = Atomics.load(this.#versions, VERSION);
@@ -81,7 +81,7 @@ export class DatabaseClock implements Clock {
   }
 
   /** Whether the values were those of `version` for as long as it took. */
-  #take(version: number): boolean {
+  #readVersion(version: number): boolean {
     const offsetMs = this.#values[OFFSET] as number;
     const minMs = this.#values[MIN] as number;
     if (version % 2 !== 0 || Atomics.load(this.#versions, VERSION) !== version) return false;

@@ -137,7 +137,7 @@ function symlinkOnce(points: string, path: string): void {
 }
 
 /** Makes a path the server's own. */
-export function giveTo({ owner }: ServerUser, path: string): void {
+export function chownTo({ owner }: ServerUser, path: string): void {
   if (owner !== undefined) chownSync(path, owner.uid, owner.gid);
 }
 

@@ -19,7 +19,7 @@ import {
   type PostgresBinaries,
   chooseServerUser,
   findPostgresBinaries,
-  giveTo,
+  chownTo,
   systemCode,
   unavailable,
 } from './embedded-postgres-binaries.ts';
@@ -181,7 +181,7 @@ async function initialize(programs: Programs, directory: string, password: strin
   makeOwnDirectory(programs, directory);
   const passwordFile = `${directory}.password`;
   writeFileSync(passwordFile, `${password}\n`, { mode: 0o600 });
-  giveTo(programs, passwordFile);
+  chownTo(programs, passwordFile);
   const args = [`--pgdata=${directory}`, `--pwfile=${passwordFile}`, ...INITDB_ARGS, '--no-sync'];
   try {
     await runToEnd('creating the cluster', programs, [programs.initdb, ...args]);
@@ -193,7 +193,7 @@ async function initialize(programs: Programs, directory: string, password: strin
 
 function makeOwnDirectory(programs: Programs, directory: string): void {
   mkdirSync(directory, { mode: 0o700 });
-  giveTo(programs, directory);
+  chownTo(programs, directory);
 }
 
 /** Gives the superuser of a cluster that no server runs on a password; on disk when it resolves. */

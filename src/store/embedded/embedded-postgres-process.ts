@@ -40,10 +40,10 @@ const SAID_LINES_MAX = 8;
 /** Lines that the log has for every start and stop. */
 const ORDINARY =
   /LOG: {2}(?:starting PostgreSQL|listening on|database system (?:is|was) (?:shut down|ready)|received |aborting any|background worker|shutting down|terminating any other|all server processes)/;
-const LOOK_MS = 1_000;
+const LOG_POLL_MS = 1_000;
 /** The most that one poll reads; the rest is left to the file. */
-const LOOK_BYTES_MAX = 64 * 1024;
-const LOOK_LINES_MAX = 10;
+const LOG_POLL_BYTES_MAX = 64 * 1024;
+const LOG_POLL_LINES_MAX = 10;
 const TEXT_MAX = 500;
 const TROUBLE = /^\S+ \S+ \S+ \[(\d+)\] ([0-9A-Z]{5}) (WARNING|ERROR|FATAL|PANIC): {2}(.*)$/;
 const SEVERITIES = ['WARNING', 'ERROR', 'FATAL', 'PANIC'];
@@ -260,24 +260,24 @@ export function logError(problem: string, log: LogPosition, cause?: unknown): Ap
  */
 export function followServerLog({ path, start }: LogPosition, log: StoreLog): () => void {
   let at = start;
-  const look = (): void => {
+  const poll = (): void => {
     const { text, end } = linesBehind(path, at);
     at = end > LOG_BYTES_MAX && isSetAside(path) ? 0 : end;
     const found = text.split('\n').flatMap((line) => troubleIn(line) ?? []);
     // Of many the worst are passed on.
-    if (found.length > LOOK_LINES_MAX) {
+    if (found.length > LOG_POLL_LINES_MAX) {
       found.sort((a, b) => SEVERITIES.indexOf(b.severity) - SEVERITIES.indexOf(a.severity));
     }
-    for (const [index, fields] of found.slice(0, LOOK_LINES_MAX).entries()) {
-      const omitted = index === LOOK_LINES_MAX - 1 ? found.length - LOOK_LINES_MAX : 0;
+    for (const [index, fields] of found.slice(0, LOG_POLL_LINES_MAX).entries()) {
+      const omitted = index === LOG_POLL_LINES_MAX - 1 ? found.length - LOG_POLL_LINES_MAX : 0;
       const level = fields.severity === 'WARNING' ? 'warn' : 'error';
       log(level, 'postgres_reports', omitted > 0 ? { ...fields, omitted } : fields);
     }
   };
-  const timer = setInterval(look, LOOK_MS).unref();
+  const timer = setInterval(poll, LOG_POLL_MS).unref();
   return () => {
     clearInterval(timer);
-    look();
+    poll();
   };
 }
 
@@ -305,7 +305,7 @@ function linesBehind(path: string, at: number): { readonly text: string; readonl
     file = openSync(path, 'r');
     const { size } = fstatSync(file);
     // One that was set aside begins anew.
-    const from = Math.max(size < at ? 0 : at, size - LOOK_BYTES_MAX);
+    const from = Math.max(size < at ? 0 : at, size - LOG_POLL_BYTES_MAX);
     const bytes = Buffer.alloc(size - from);
     const read = readSync(file, bytes, 0, bytes.length, from);
     const length = bytes.subarray(0, read).lastIndexOf(0x0a) + 1;

@@ -11,7 +11,7 @@ import { type StoreLog, silentLog } from '../postgres/store-log.ts';
 import {
   chooseServerUser,
   findPostgresBinaries,
-  giveTo,
+  chownTo,
   unavailable,
 } from './embedded-postgres-binaries.ts';
 import {
@@ -157,14 +157,14 @@ class Server implements EmbeddedPostgres {
       // The last processes of a killed server hold its shared memory for a moment after they left.
       await this.#launchWithin(hadOrphan ? SETTLE_MS : 0);
     } catch (error) {
-      await this.#end(true);
+      await this.#stopChild(true);
       throw damageError(messageOf(error), data, error);
     }
     try {
       await this.#ensureDatabase();
     } catch (error) {
       const isWrong = isWrongPassword(error);
-      await this.#end(!isWrong);
+      await this.#stopChild(!isWrong);
       if (isWrong) throw passwordError(path, `is not the password of ${data}`, error);
       // It accepts connections, and then does not serve the first one.
       const problem = `PostgreSQL started on ${data} but does not work (${messageOf(error)})`;
@@ -173,11 +173,11 @@ class Server implements EmbeddedPostgres {
   }
 
   async stop(): Promise<void> {
-    await this.#end(false);
+    await this.#stopChild(false);
     this.#lock.release();
   }
 
-  #end(isBroken: boolean): Promise<void> {
+  #stopChild(isBroken: boolean): Promise<void> {
     return (this.#stopping ??= this.#endChild(isBroken));
   }
 
@@ -313,7 +313,7 @@ class Server implements EmbeddedPostgres {
     if (!before.isDirectory() || !ours || (before.mode & 0o077) !== 0) {
       throw unavailable(`the socket directory ${socket} is open to others or not ours; remove it`);
     }
-    giveTo(this.#programs, socket);
+    chownTo(this.#programs, socket);
   }
 }
 

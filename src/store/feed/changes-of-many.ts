@@ -7,7 +7,7 @@ import type { ChangePage, StoredChange } from './changes.ts';
 export type ChangesAsk = { readonly shard: ShardKey; readonly afterRevision: number };
 
 /** Shards of one query at most: their pages are applied in one go, within the slice of a worker (2 ms). */
-export const CHANGES_ASKS_MAX = 64;
+export const CHANGES_SHARDS_MAX = 64;
 /** Rows of one shard: one that is further behind gets its rest in pages of its own. */
 const ROWS_PER_SHARD = 64;
 /** Bytes of one query: the rows nearest after the known revisions come first. */
@@ -69,7 +69,7 @@ export async function readChangesOfMany(
   client: ClientBase | Pool,
   asks: readonly ChangesAsk[],
 ): Promise<readonly (ChangePage | undefined)[]> {
-  assert(asks.length <= CHANGES_ASKS_MAX, 'asks of one query');
+  assert(asks.length <= CHANGES_SHARDS_MAX, 'asks of one query');
   const { rows } = await client.query<ChangesOfManyRow>({
     name: 'read-changes-of-many',
     text: TEXT,

@@ -32,11 +32,11 @@ function decode(bytes: Buffer, cuts: readonly number[]): (string | null)[][] {
   });
   let from = 0;
   for (const cut of cuts.map((c) => c % (bytes.length + 1)).toSorted((a, b) => a - b)) {
-    parser.push(bytes.subarray(from, cut));
+    parser.feed(bytes.subarray(from, cut));
     from = cut;
   }
-  parser.push(bytes.subarray(from));
-  parser.end();
+  parser.feed(bytes.subarray(from));
+  parser.finish();
   return rows;
 }
 

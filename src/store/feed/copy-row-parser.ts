@@ -29,7 +29,7 @@ export class CopyRowParser {
   }
 
   /** Takes the next bytes and hands over every row that is complete with them. */
-  push(chunk: Buffer): void {
+  feed(chunk: Buffer): void {
     const bytes = this.#carry.length === 0 ? chunk : Buffer.concat([this.#carry, chunk]);
     let at = 0;
     if (!this.#headerSeen) {
@@ -49,7 +49,7 @@ export class CopyRowParser {
   }
 
   /** Says that no more bytes come. Errors: an assertion when the stream was cut short. */
-  end(): void {
+  finish(): void {
     assert(this.#ended && this.#carry.length === 0, 'COPY data ends with its trailer');
   }
 

@@ -226,7 +226,7 @@ class SnapshotQuery implements Submittable {
     if (this.#failed || this.#socket?.isRepeating === true) return;
     this.#socket?.seen(chunk);
     try {
-      this.#parser.push(chunk);
+      this.#parser.feed(chunk);
     } catch (error) {
       this.#fail(error);
       return;
@@ -267,7 +267,7 @@ class SnapshotQuery implements Submittable {
       }
     }
     this.#flush();
-    this.#parser.push(bytes.subarray(start, end));
+    this.#parser.feed(bytes.subarray(start, end));
   }
 
   /** Hands over what was found. */
@@ -291,7 +291,7 @@ class SnapshotQuery implements Submittable {
   handleCommandComplete({ text }: { readonly text: string }): void {
     if (this.#failed || !text.startsWith('COPY')) return;
     try {
-      this.#parser.end();
+      this.#parser.finish();
     } catch (error) {
       this.#fail(error);
     }

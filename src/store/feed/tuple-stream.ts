@@ -68,12 +68,12 @@ export async function* streamTuples(
   };
   const shape = { headRevisions: 1, columns: COLUMNS };
   const streaming = streamHeadRevisionsAndRows(pool, textOf, shape, pages, stop).then(
-    () => pages.end(),
+    () => pages.close(),
     (error: unknown) => pages.fail(error),
   );
   try {
     for (;;) {
-      const page = await pages.take();
+      const page = await pages.dequeue();
       if (page === undefined) return;
       yield page;
     }
@@ -145,7 +145,7 @@ class PageQueue {
     });
   }
 
-  end(): void {
+  close(): void {
     if (this.#rows > 0 || this.#given === 0) this.#flush();
     this.#state = 'ended';
     this.#wake();
@@ -159,11 +159,11 @@ class PageQueue {
   }
 
   /** The next page; undefined: there are no more. */
-  async take(): Promise<TuplePage | undefined> {
+  async dequeue(): Promise<TuplePage | undefined> {
     for (;;) {
       const page = this.#ready.shift();
       if (page !== undefined) {
-        if (this.#ready.length < PAGES_AHEAD_MAX) this.#takenUp();
+        if (this.#ready.length < PAGES_AHEAD_MAX) this.#resume();
         return page;
       }
       if (this.#state === 'failed') throw this.#error;
@@ -189,7 +189,7 @@ class PageQueue {
     this.#wake();
   }
 
-  #takenUp(): void {
+  #resume(): void {
     const taken = this.#onTaken;
     this.#onTaken = undefined;
     taken?.();

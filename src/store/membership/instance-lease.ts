@@ -153,7 +153,7 @@ export class InstanceLease {
   }
 
   /** The registration counts for nothing from now on; its id, for the row to be removed. */
-  end(): string | undefined {
+  release(): string | undefined {
     const { id } = this.#state;
     this.#state = NOBODY;
     return id;
@@ -191,7 +191,7 @@ export class InstanceLease {
         if (answer === undefined) return this.#lose(state.id ?? '');
         this.#counts.renewals++;
         this.#state = renewed(this.#state, answer, sentMs, leaseMs);
-        this.#note(answer, sentMs);
+        this.#countFences(answer, sentMs);
       }
     }
   }
@@ -215,10 +215,10 @@ export class InstanceLease {
     });
     this.#state = registered(this.#state, id, answer);
     this.#options.log('info', 'instance_registered', { instance: id, others: answer.others });
-    this.#note(answer, sentMs);
+    this.#countFences(answer, sentMs);
   }
 
-  #note({ fenced, waitMs, databaseUs }: Registration, sentMs: number): void {
+  #countFences({ fenced, waitMs, databaseUs }: Registration, sentMs: number): void {
     if (fenced > 0) {
       this.#counts.fences += fenced;
       this.#options.log('warn', 'instances_fenced', { count: fenced });

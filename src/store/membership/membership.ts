@@ -153,7 +153,7 @@ export class Membership {
     this.#isLeaving = true;
     this.#pause.wake();
     await this.#running;
-    const id = this.lease.end();
+    const id = this.lease.release();
     const client = this.#client;
     this.#client = undefined;
     if (client !== undefined) {

@@ -81,7 +81,7 @@ test('a server that still is on an epoch before is refused', async () => {
 
 test('a log that has come further since it was noted is of the same history', async () => {
   const [one] = await watches(1);
-  await one?.watch.note(database.pool);
+  await one?.watch.recordPosition(database.pool);
   await database.pool.query(`insert into shard (project_id, tenant_id, seq) values ('p', 't', 3)`);
   await one?.watch.check(await connect());
   expect([one?.told(), opened]).toEqual([0, []]);

@@ -106,7 +106,7 @@ export class DeploymentWatch {
     this.#timer = setInterval(() => {
       if (isAsking) return;
       isAsking = true;
-      void reportedRun(report, () => this.note(pool)).finally(() => {
+      void reportedRun(report, () => this.recordPosition(pool)).finally(() => {
         isAsking = false;
       });
     }, NOTE_MS).unref();
@@ -117,7 +117,7 @@ export class DeploymentWatch {
   }
 
   /** Notes it once. Only what is on disk counts: after a crash the server goes on behind that. */
-  async note(pool: Pool): Promise<void> {
+  async recordPosition(pool: Pool): Promise<void> {
     const before = [...this.#commits];
     const { rows } = await pool.query<{ epoch: string; log_bytes: string }>(
       `select epoch::text as epoch, pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::text as log_bytes

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { CHANGES_ASKS_MAX, type ChangesAsk } from '../../store/feed/changes-of-many.ts';
+import { CHANGES_SHARDS_MAX, type ChangesAsk } from '../../store/feed/changes-of-many.ts';
 import type { ChangePage } from '../../store/feed/changes.ts';
 import { BatchedChanges } from './batched-changes.ts';
 
@@ -55,12 +55,15 @@ test('a thousand shards share few queries, two at a time, and each has its own p
   const store = new Store();
   const pages = Array.from({ length: 1_000 }, (_, i) => store.changes.read(shard(i), i));
   await turn();
-  expect(store.queries.map((asks) => asks.length)).toEqual([CHANGES_ASKS_MAX, CHANGES_ASKS_MAX]);
+  expect(store.queries.map((asks) => asks.length)).toEqual([
+    CHANGES_SHARDS_MAX,
+    CHANGES_SHARDS_MAX,
+  ]);
   // Whoever comes now waits for one of the two, not for a thousand.
   store.answers[0]?.resolve();
   await turn();
   expect(store.queries).toHaveLength(3);
-  const queries = Math.ceil(pages.length / CHANGES_ASKS_MAX);
+  const queries = Math.ceil(pages.length / CHANGES_SHARDS_MAX);
   for (let i = 1; i < queries; i++) {
     store.answers[i]?.resolve();
     await turn();

@@ -1,5 +1,5 @@
 import type { ShardKey } from '../../model/relation-tuple.ts';
-import { CHANGES_ASKS_MAX, type ChangesAsk } from '../../store/feed/changes-of-many.ts';
+import { CHANGES_SHARDS_MAX, type ChangesAsk } from '../../store/feed/changes-of-many.ts';
 import type { ChangePage } from '../../store/feed/changes.ts';
 
 /** Beside each other: while one is under way what else is asked for gathers. */
@@ -46,7 +46,7 @@ export class BatchedChanges {
 
   #start(): void {
     while (this.#running < QUERIES_MAX && this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, CHANGES_ASKS_MAX);
+      const batch = this.#waiting.splice(0, CHANGES_SHARDS_MAX);
       this.#running += 1;
       void this.#query(batch).then(() => {
         this.#running -= 1;

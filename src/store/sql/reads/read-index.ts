@@ -2,7 +2,7 @@ import type { ClientBase } from 'pg';
 import { plainArray, textArray } from '../../postgres/array-literals.ts';
 
 /** Known position of a shard when the index is read; epoch 0: nothing is known. */
-export type IndexAsk = {
+export type IndexParams = {
   readonly projectId: string;
   readonly tenantId: string;
   readonly epoch: number;
@@ -37,7 +37,7 @@ export type IndexRow = {
 };
 
 /** Asks of one query at most: about as many as the server answers within 10 ms. */
-export const INDEX_ASKS_MAX = 1_000;
+export const INDEX_SHARDS_MAX = 1_000;
 const CARRIED_BYTES_MAX = 64 * 1024;
 const CARRIED_ROWS_PER_SHARD = 64;
 
@@ -104,19 +104,19 @@ type ReadIndexRow = {
  */
 export async function readIndex(
   client: ClientBase,
-  asks: readonly IndexAsk[],
+  params: readonly IndexParams[],
   timeoutMs: number,
 ): Promise<readonly IndexRow[]> {
   const { rows } = await client.query<ReadIndexRow>({
     name: 'read-index',
     text: TEXT,
     values: [
-      textArray(asks.map((ask) => ask.projectId)),
-      textArray(asks.map((ask) => ask.tenantId)),
-      plainArray(asks.map((ask) => ask.epoch)),
-      plainArray(asks.map((ask) => ask.revision)),
-      plainArray(asks.map((ask) => (ask.forkId === '' ? null : ask.forkId))),
-      plainArray(asks.map((ask) => ask.settingsVersion)),
+      textArray(params.map((ask) => ask.projectId)),
+      textArray(params.map((ask) => ask.tenantId)),
+      plainArray(params.map((ask) => ask.epoch)),
+      plainArray(params.map((ask) => ask.revision)),
+      plainArray(params.map((ask) => (ask.forkId === '' ? null : ask.forkId))),
+      plainArray(params.map((ask) => ask.settingsVersion)),
     ],
     query_timeout: timeoutMs,
   } as { name: string; text: string; values: string[] });

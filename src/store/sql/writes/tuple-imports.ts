@@ -181,17 +181,17 @@ export async function applyImportChunk(
 }
 
 /** Head revision of a shard, and whether it holds no tuple. */
-export type EmptyLook = {
+export type EmptyCheck = {
   readonly epoch: number;
   readonly revision: number;
   readonly isEmpty: boolean;
 };
 
 /** In one snapshot. Cost: two lookups by key. */
-export async function lookWhetherEmpty(
+export async function checkEmpty(
   client: ClientBase | Pool,
   { projectId, tenantId }: ShardKey,
-): Promise<EmptyLook> {
+): Promise<EmptyCheck> {
   const { rows } = await client.query<{ epoch: string; seq: string; is_empty: boolean }>({
     name: 'look_whether_empty',
     text: `select coalesce(s.epoch, gatehouse_epoch())::text as epoch,

@@ -5,7 +5,7 @@ import { AppError } from '../../shared/app-error.ts';
 const WAITING_MAX = 1_000;
 
 /** Slots for work that keeps a connection, so that other work has connections left. */
-export class HeadPlaces {
+export class ReadSlots {
   readonly #queue: string;
   readonly #waitingMax: number;
   #free: number;
@@ -13,9 +13,9 @@ export class HeadPlaces {
   readonly #waiting = new Set<() => void>();
 
   /** `queue` names them where they are full. */
-  constructor(queue: string, places: number, waitingMax = WAITING_MAX) {
+  constructor(queue: string, slots: number, waitingMax = WAITING_MAX) {
     this.#queue = queue;
-    this.#free = places;
+    this.#free = slots;
     this.#waitingMax = waitingMax;
   }
 
@@ -25,7 +25,7 @@ export class HeadPlaces {
   }
 
   /** Waits for its turn; who has gone waits no longer. Errors: QUEUE_FULL; CANCELLED when `signal` aborts. */
-  async take(signal?: AbortSignal): Promise<void> {
+  async acquire(signal?: AbortSignal): Promise<void> {
     if (signal?.aborted === true) throw cancelled();
     if (this.#free > 0) {
       this.#free--;

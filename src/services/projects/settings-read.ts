@@ -3,7 +3,7 @@ import type { ReadIndex } from '../reads/read-index.ts';
 import type { ProjectSettings } from './project-settings.ts';
 import type { SettingsSource } from './settings-source.ts';
 
-export type SettingsLook = {
+export type SettingsRead = {
   readonly settingsSource: Pick<SettingsSource, 'known' | 'load' | 'confirm' | 'atLeast'>;
   readonly index: Pick<ReadIndex, 'load'>;
 };
@@ -12,8 +12,8 @@ export type SettingsLook = {
  * The settings of a project and the head revision of one of its shards, both as some instance acknowledged them last before this
  * call, or newer. Errors: FIELD_INVALID, PROJECT_UNKNOWN; those of `ReadIndex.load`. Cost: a share of a query of the read index.
  */
-export async function lookAt(
-  { settingsSource, index }: SettingsLook,
+export async function readSettings(
+  { settingsSource, index }: SettingsRead,
   projectId: string,
   tenantId: string,
   deadlineMs?: number,
