@@ -80,15 +80,15 @@ export class EdgeWriter {
 
   /** Entity of the id in the scratch under a namespace, made if need be; `hash` is of both. Errors: SHARD_TOO_LARGE. */
   entityOfScratch(namespace: number, length: number, hash: number): number {
-    const known = this.#dictionary.find(namespace, length, hash);
+    const known = this.#dictionary.recordOf(namespace, length, hash);
     if (known !== 0) return known;
     this.#names.retain(namespace);
-    return this.#dictionary.add(namespace, length, hash);
+    return this.#dictionary.insert(namespace, length, hash);
   }
 
   /** Node of an entity and a relation, made if need be. Errors: SHARD_TOO_LARGE. */
   nodeOfEntity(entity: number, namespace: number, relation: number): number {
-    const known = this.#nodes.find(entity, relation);
+    const known = this.#nodes.nodeOf(entity, relation);
     if (known !== 0) return known;
     this.#names.retain(relation);
     const isUser = namespace === EMPTY_NAME && relation === EMPTY_NAME;
@@ -132,7 +132,7 @@ export class EdgeWriter {
     }
     const isFirst =
       field === NODE_SETS && this.#adjacency.count(this.#nodes.field(subject, NODE_REVERSE)) === 1;
-    this.#note(node, subject, field, isFirst ? CHANGE_FIRST_MENTION : 0);
+    this.#record(node, subject, field, isFirst ? CHANGE_FIRST_MENTION : 0);
     return known === EDGE_ABSENT;
   }
 
@@ -152,14 +152,14 @@ export class EdgeWriter {
     const reverse = this.#nodes.field(subject, NODE_REVERSE);
     const shortened = this.#adjacency.remove(reverse, subject, node, REVERSE);
     this.#nodes.setField(subject, NODE_REVERSE, shortened);
-    this.#note(node, subject, field, 0);
+    this.#record(node, subject, field, 0);
     this.#dropIfUnused(node);
     if (subject !== node) this.#dropIfUnused(subject);
     this.#counters.tupleCount -= 1;
     return true;
   }
 
-  #note(node: number, subject: number, field: number, flags: number): void {
+  #record(node: number, subject: number, field: number, flags: number): void {
     const entity = this.#nodes.field(node, NODE_ENTITY);
     const relation = this.#nodes.field(node, NODE_RELATION) & NODE_RELATION_MASK;
     const namespace = this.#namespaceOf(entity);

@@ -408,7 +408,7 @@ const UNNOTICED: readonly (readonly [
       const { adjacency, dictionary } = index.parts;
       const records = dictionary.records.pages[0] as Uint32Array;
       const link = entityOf(index, 'wide') + RECORD_LINK;
-      records[link] = adjacency.lists.push(records[link] ?? 0, nodeOf(index, 'a'));
+      records[link] = adjacency.lists.append(records[link] ?? 0, nodeOf(index, 'a'));
     },
   ],
   [

@@ -253,7 +253,7 @@ function nodeAt(parts: IndexParts, page: RowBytes, at: number): number {
   if (owner < 0 || relation < 0) return 0;
   const start = bounds[at + 2] as number;
   const entity = dictionary.findBytes(owner, bytes, start, bounds[at + 3] as number);
-  return entity === 0 ? 0 : nodes.find(entity, relation);
+  return entity === 0 ? 0 : nodes.nodeOf(entity, relation);
 }
 
 /** The name of a column, if its record and its id lead to each other and it is mentioned; -1 otherwise. */

@@ -163,9 +163,9 @@ export class IndexTally {
     }
     const { lists } = adjacency;
     const count = lists.count(link);
-    const place = nodes.field(node, NODE_NEXT);
-    mustBeSound(place < count && lists.get(link, place) === node, 'nodes', OWN_NODES);
-    if (place > 0) return;
+    const position = nodes.field(node, NODE_NEXT);
+    mustBeSound(position < count && lists.get(link, position) === node, 'nodes', OWN_NODES);
+    if (position > 0) return;
     for (let i = 0; i < count; i++) {
       const each = lists.get(link, i);
       const isOwn = nodes.field(each, NODE_ENTITY) === entity && nodes.field(each, NODE_NEXT) === i;

@@ -93,7 +93,7 @@ test('a segmented hash splits, stays dense and shrinks', () => {
   const table = new SegmentedHash(allocator);
   const count = byLength(60_000, 200_000);
   const hashOf = (i: number): number => Math.imul(i, 0x9e3779b1) | 0;
-  for (let i = 1; i <= count; i++) table.add(hashOf(i), i);
+  for (let i = 1; i <= count; i++) table.insert(hashOf(i), i);
   expect(table.depth).toBeGreaterThan(3);
   expect(table.bytes).toBe(allocator.bytes);
   expect(table.bytes / count).toBeLessThan(8 / 0.55);
@@ -106,8 +106,8 @@ test('a segmented hash splits, stays dense and shrinks', () => {
 test('a segmented hash takes many entries of one hash, beyond what splitting can part', () => {
   const table = new SegmentedHash(new PageAllocator(Number.MAX_SAFE_INTEGER));
   const count = byLength(2500, 7000);
-  for (let i = 1; i <= count; i++) table.add(0x1234_5678, i);
-  for (let i = 1; i <= count; i++) table.add(0x1234_5679, i);
+  for (let i = 1; i <= count; i++) table.insert(0x1234_5678, i);
+  for (let i = 1; i <= count; i++) table.insert(0x1234_5679, i);
   expect(table.entries).toBe(2 * count);
   for (let i = 1; i <= count; i++) table.remove(0x1234_5678, i);
   for (let i = 1; i <= count; i += 7) expect(table.has(0x1234_5679, i)).toBe(true);

@@ -124,7 +124,7 @@ export class TupleIndex implements TupleReader {
   // Names and entities.
 
   nameId(name: string): number {
-    return this.#names.find(name);
+    return this.#names.idOf(name);
   }
 
   pinName(name: string): number {
@@ -142,7 +142,7 @@ export class TupleIndex implements TupleReader {
   entityId(namespace: number, id: string): number {
     const length = loadText(id);
     if (length < 0 || namespace < 0) return 0;
-    return this.#dictionary.find(namespace, length, hashScratch(length, namespace));
+    return this.#dictionary.recordOf(namespace, length, hashScratch(length, namespace));
   }
 
   readEntityIds(bytes: Uint8Array, lookups: EntityLookups, count: number): void {
@@ -186,7 +186,7 @@ export class TupleIndex implements TupleReader {
   // Nodes.
 
   nodeId(entity: number, relation: number): number {
-    return entity === 0 || relation < 0 ? 0 : this.#nodes.find(entity, relation);
+    return entity === 0 || relation < 0 ? 0 : this.#nodes.nodeOf(entity, relation);
   }
 
   userNodeOf(entity: number): number {
@@ -385,8 +385,8 @@ export class TupleIndex implements TupleReader {
   }
 
   #findNode(namespace: string, id: string, relation: string): number {
-    const owner = this.#names.find(namespace);
-    const name = this.#names.find(relation);
+    const owner = this.#names.idOf(namespace);
+    const name = this.#names.idOf(relation);
     return this.nodeId(this.entityId(owner, id), name);
   }
 

@@ -4,7 +4,7 @@ import { UNDETERMINED, FALSE, TRUE, type Value } from '../../src/engine/bound/sc
 import {
   ALL,
   ANY,
-  BUT_NOT,
+  EXCLUSION,
   EXCLUDE_ROLE,
   type Gate,
   GateSystem,
@@ -35,7 +35,7 @@ function solved(vertices: readonly Vertex[], roundMax: number): Solved {
   for (const { gate, isUserset } of vertices) system.add(gate, isUserset);
   vertices.forEach(({ operands, isStained, isSeeded }, at) => {
     for (const { of, role } of operands) system.connect(of, at, role);
-    if (isStained) system.stain(at);
+    if (isStained) system.markUndetermined(at);
     if (isSeeded) system.seedTrue(at);
     if (isSeeded) system.seedTrue(at);
   });
@@ -170,7 +170,7 @@ const systems = fc.integer({ min: 1, max: 14 }).chain((count) => {
     ...operator,
   });
   const butNot = fc.record({
-    gate: fc.constant<Gate>(BUT_NOT),
+    gate: fc.constant<Gate>(EXCLUSION),
     operands: fc.tuple(other, other).map(([of, but]): Operand[] => [
       { of, role: PLAIN_ROLE },
       { of: but, role: EXCLUDE_ROLE },
@@ -222,7 +222,7 @@ test('it may be interrupted in proportion to its work', () => {
     for (let i = 0; i < count; i++) {
       const vertex = system.add(ANY, false);
       system.connect(vertex, vertex, PLAIN_ROLE);
-      if (stained) system.stain(vertex);
+      if (stained) system.markUndetermined(vertex);
     }
     return [...system.solve(100)].length;
   };

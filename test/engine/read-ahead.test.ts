@@ -50,7 +50,7 @@ const watchedTable = (table: ObjectTable, words: Uint32Array): ObjectTable =>
   ({
     words,
     setOf: (entity: number, state: number) => table.setOf(entity, state),
-    find: (entity: number, state: number) => table.find(entity, state),
+    rowOf: (entity: number, state: number) => table.rowOf(entity, state),
   }) as ObjectTable;
 
 /** Documents of each kind that a group of questions may name; folders above most of them. */
@@ -144,7 +144,7 @@ describe('reading ahead', () => {
     }
     const above = docs
       .filter((id) => /^d\d/.test(id))
-      .map((id) => [id, objects.table.find(entityOf('doc', id), stateOf('doc'))] as const)
+      .map((id) => [id, objects.table.rowOf(entityOf('doc', id), stateOf('doc'))] as const)
       .filter(([, at]) => objects.lines[at + ROW_COUNTS] !== ROW_OPAQUE)
       .map(([id]) => chains.table.setOf(parentOf(id), stateOf('folder')));
     expect(above.length).toBeGreaterThan(8);

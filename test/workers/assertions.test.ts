@@ -118,8 +118,8 @@ test('a slot takes requests of its own shards only', () => {
 
 test('the tables of the engine tell when a line is added twice, or a pair has no place', () => {
   const lines = new ObjectTable(4, 1 << 16);
-  lines.add(7, 1);
-  expect(() => lines.add(7, 1)).toThrow('a line has one place');
+  lines.insert(7, 1);
+  expect(() => lines.insert(7, 1)).toThrow('a line has one place');
   const pairs = new PairTable();
   pairs.insert(1, 2);
   pairs.size = -1; // nobody but a mistake writes it

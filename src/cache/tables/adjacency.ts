@@ -94,16 +94,16 @@ export class Adjacency {
     if ((word & ADJACENCY_LIST) === 0) {
       return this.lists.createPair(word, entry) | ADJACENCY_LIST;
     }
-    const list = this.lists.push(word & ADJACENCY_MASK, entry);
+    const list = this.lists.append(word & ADJACENCY_MASK, entry);
     const header = this.lists.header(list);
     const count = header & LIST_COUNT_MASK;
     if ((header & LIST_MARK) !== 0) {
-      this.positions.add(hashPair(owner | side, entry & EDGE_NODE_MASK), count);
+      this.positions.insert(hashPair(owner | side, entry & EDGE_NODE_MASK), count);
     } else if (count > hashedAbove(side)) {
       this.lists.setMark(list, true);
       for (let i = 0; i < count; i++) {
         const member = this.lists.get(list, i) & EDGE_NODE_MASK;
-        this.positions.add(hashPair(owner | side, member), i + 1);
+        this.positions.insert(hashPair(owner | side, member), i + 1);
       }
     }
     return list | ADJACENCY_LIST;

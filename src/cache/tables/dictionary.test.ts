@@ -25,8 +25,8 @@ test('the dictionary reuses what was freed, also for strings of other lengths', 
           const bytes = loadText(text);
           const hash = hashScratch(bytes, 5);
           const known = model.get(text);
-          expect(dictionary.find(5, bytes, hash)).toBe(known ?? 0);
-          if (add && known === undefined) model.set(text, dictionary.add(5, bytes, hash));
+          expect(dictionary.recordOf(5, bytes, hash)).toBe(known ?? 0);
+          if (add && known === undefined) model.set(text, dictionary.insert(5, bytes, hash));
           else if (!add && known !== undefined) {
             dictionary.remove(known);
             model.delete(text);
@@ -65,7 +65,7 @@ test('ids are ordered by their UTF-8 bytes', () => {
   const addressOf = new Map<string, number>();
   for (const text of texts) {
     const length = loadText(text);
-    addressOf.set(text, dictionary.add(1, length, hashScratch(length, 1)));
+    addressOf.set(text, dictionary.insert(1, length, hashScratch(length, 1)));
   }
   for (const a of texts) {
     for (const b of texts) {
@@ -79,7 +79,7 @@ test('ids are ordered by their UTF-8 bytes', () => {
 
 /** Adds under one hash for all, so that only the comparison distinguishes strings. */
 function addAlike(dictionary: Dictionary, owner: number, text: string): number {
-  return dictionary.add(owner, loadText(text), 5);
+  return dictionary.insert(owner, loadText(text), 5);
 }
 
 test('strings and owners of one hash are told apart by what they are', () => {
@@ -98,7 +98,8 @@ test('strings and owners of one hash are told apart by what they are', () => {
     'a\0',
     '\0',
   ];
-  const find = (owner: number, text: string): number => dictionary.find(owner, loadText(text), 5);
+  const find = (owner: number, text: string): number =>
+    dictionary.recordOf(owner, loadText(text), 5);
   const known = new Map<string, number>();
   for (const text of texts) {
     for (const owner of [1, 2]) {
@@ -117,20 +118,20 @@ test('strings and owners of one hash are told apart by what they are', () => {
     }
     expect([find(3, text), find(1, `${text}?`)]).toEqual([0, 0]);
   }
-  expect(dictionary.find(1, loadText('a'), 6)).toBe(0);
+  expect(dictionary.recordOf(1, loadText('a'), 6)).toBe(0);
 });
 
 test('bytes are found as their text is, and a hidden record is not', () => {
   const dictionary = new Dictionary(allocatorOf());
   const length = loadText('é-one');
-  const address = dictionary.add(4, length, hashScratch(length, 4));
+  const address = dictionary.insert(4, length, hashScratch(length, 4));
   const hidden = dictionary.addHidden(4, loadText('hidden'));
   const bytes = Buffer.from('<é-one><hidden>');
   expect(dictionary.findBytes(4, bytes, 1, 7)).toBe(address);
   expect(dictionary.findBytes(5, bytes, 1, 7)).toBe(0);
   expect(dictionary.findBytes(4, bytes, 9, 15)).toBe(0);
   expect(dictionary.findBytes(4, Buffer.alloc(70_000), 0, 70_000)).toBe(0);
-  const empty = dictionary.add(4, loadText(''), hashScratch(0, 4));
+  const empty = dictionary.insert(4, loadText(''), hashScratch(0, 4));
   expect(dictionary.findBytes(4, bytes, 3, 3)).toBe(empty);
   expect([dictionary.text(hidden), dictionary.count, dictionary.table.entries]).toEqual([
     'hidden',
@@ -151,7 +152,7 @@ test('freed room is used again before there is more, cut up if need be, and neve
   const add = (length: number): void => {
     const text = `${live.size}:${random(1e9)}:`.padEnd(length, 'x');
     const bytes = loadText(text);
-    live.set(text, dictionary.add(9, bytes, hashScratch(bytes, 9)));
+    live.set(text, dictionary.insert(9, bytes, hashScratch(bytes, 9)));
   };
   const remove = (text: string): void => {
     dictionary.remove(live.get(text) as number);
@@ -195,9 +196,11 @@ test('a string loaded from bytes is stored as the same text', () => {
   const dictionary = new Dictionary(allocatorOf());
   const bytes = Buffer.from('xx日本語');
   const length = loadBytes(bytes, 2, bytes.length);
-  const address = dictionary.add(1, length, hashScratch(length, 1));
+  const address = dictionary.insert(1, length, hashScratch(length, 1));
   expect(dictionary.text(address)).toBe('日本語');
-  expect(dictionary.find(1, loadText('日本語'), hashScratch(loadText('日本語'), 1))).toBe(address);
+  expect(dictionary.recordOf(1, loadText('日本語'), hashScratch(loadText('日本語'), 1))).toBe(
+    address,
+  );
 });
 
 test('blocks have the words of their record up to 128, and powers of two above', () => {
@@ -252,7 +255,7 @@ test('a walk ends at a free block whose size is damaged', () => {
   const dictionary = new Dictionary(allocatorOf());
   const add = (text: string): number => {
     const bytes = loadText(text);
-    return dictionary.add(5, bytes, hashScratch(bytes, 5));
+    return dictionary.insert(5, bytes, hashScratch(bytes, 5));
   };
   const freed = add('freed');
   const kept = add('kept');

@@ -64,7 +64,7 @@ export class Dictionary {
   }
 
   /** Record of the scratch's first `length` bytes under `owner`, or 0. `hash` is of the same. Hot. */
-  find(owner: number, length: number, hash: number): number {
+  recordOf(owner: number, length: number, hash: number): number {
     const segment = this.table.segmentOf(hash);
     const slots = segment[SEGMENT_SLOTS] as number;
     let slot = homeSlot(hash, slots);
@@ -80,23 +80,23 @@ export class Dictionary {
     }
   }
 
-  /** Finds the string of the bytes [start, end), like `find`. */
+  /** Finds the string of the bytes [start, end), like `recordOf`. */
   findBytes(owner: number, bytes: Uint8Array, start: number, end: number): number {
     const length = loadBytes(bytes, start, end);
-    return length < 0 ? 0 : this.find(owner, length, hashScratch(length, owner));
+    return length < 0 ? 0 : this.recordOf(owner, length, hashScratch(length, owner));
   }
 
   /** Adds the scratch's string under `owner`, which must be absent. Throws SHARD_TOO_LARGE. */
-  add(owner: number, length: number, hash: number): number {
+  insert(owner: number, length: number, hash: number): number {
     const address = this.addHidden(owner, length);
-    this.table.add(hash, address);
+    this.table.insert(hash, address);
     return address;
   }
 
-  /** Adds a string like `add`, but `find` never returns it. */
+  /** Adds a string like `insert`, but `recordOf` never returns it. */
   addHidden(owner: number, length: number): number {
     const words = blockWords(length);
-    const address = this.#take(words);
+    const address = this.#allocate(words);
     const page = this.records.pages[address >>> RECORD_PAGE_SHIFT] as Uint32Array;
     const at = address & RECORD_PAGE_MASK;
     page[at] = length;
@@ -110,7 +110,7 @@ export class Dictionary {
     return address;
   }
 
-  /** Removes a record that `add` made; its address may come back for another string. */
+  /** Removes a record that `insert` made; its address may come back for another string. */
   remove(address: number): void {
     const page = this.records.pages[address >>> RECORD_PAGE_SHIFT] as Uint32Array;
     const at = address & RECORD_PAGE_MASK;
@@ -120,7 +120,7 @@ export class Dictionary {
       scratchWords[i] = page[at + RECORD_HEADER + i] as number;
     }
     this.table.remove(hashScratch(length, page[at + RECORD_OWNER] as number), address);
-    this.#give(address, blockWords(length));
+    this.#release(address, blockWords(length));
     this.count -= 1;
   }
 
@@ -244,13 +244,13 @@ export class Dictionary {
     return true;
   }
 
-  #take(words: number): number {
+  #allocate(words: number): number {
     const bin = binOf(words);
     if (this.#bins[bin] !== 0) return this.#unbin(bin);
     while (this.#top + words > this.records.capacity) {
       // Before memory grows by a whole page, larger holes are cut up.
       if (this.records.capacity >= RECORD_PAGE_WORDS) {
-        const cut = this.#cut(words);
+        const cut = this.#split(words);
         if (cut !== 0) return cut;
         this.#closePage();
       }
@@ -276,7 +276,7 @@ export class Dictionary {
     return address;
   }
 
-  #cut(words: number): number {
+  #split(words: number): number {
     for (let bin = binOf(words + BLOCK_WORDS_MIN); bin < BINS; bin++) {
       const address = this.#bins[bin] as number;
       if (address === 0) continue;
@@ -284,7 +284,7 @@ export class Dictionary {
       const size = page[address & RECORD_PAGE_MASK] as number;
       if (size < words + BLOCK_WORDS_MIN) continue;
       this.#unbin(bin);
-      this.#give(address + words, size - words);
+      this.#release(address + words, size - words);
       return address;
     }
     return 0;
@@ -295,12 +295,12 @@ export class Dictionary {
     const offset = this.#top & RECORD_PAGE_MASK;
     if (offset === 0) return;
     const rest = RECORD_PAGE_WORDS - offset;
-    if (rest >= BLOCK_WORDS_MIN) this.#give(this.#top, rest);
+    if (rest >= BLOCK_WORDS_MIN) this.#release(this.#top, rest);
     this.#top += rest;
   }
 
   /** Frees any number of words from 4 up, in pieces of the sizes that bins hold. */
-  #give(address: number, words: number): void {
+  #release(address: number, words: number): void {
     let from = address;
     let left = words;
     while (left > 0) {

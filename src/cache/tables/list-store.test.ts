@@ -23,7 +23,7 @@ test('lists behave as arrays across blocks, chunks and back, and their pages com
         }
         for (let i = 0; i < times && op !== 'destroy'; i++) {
           if (op === 'push') {
-            entry.list = store.push(entry.list, next);
+            entry.list = store.append(entry.list, next);
             entry.model.push(next++);
           } else if (entry.model.length > 0) {
             entry.list = store.pop(entry.list);
@@ -49,7 +49,7 @@ test('lists behave as arrays across blocks, chunks and back, and their pages com
 
 const filled = (store: ListStore, count: number, first = 1): number => {
   let list = store.create();
-  for (let i = 0; i < count; i++) list = store.push(list, first + i);
+  for (let i = 0; i < count; i++) list = store.append(list, first + i);
   return list;
 };
 const contents = (store: ListStore, list: number): number[] =>
@@ -62,7 +62,7 @@ test('every block size, entry by entry, up and down again', () => {
   const other = filled(store, 3, 900_001);
   let list = store.create();
   for (let count = 1; count <= 300; count++) {
-    list = store.push(list, count);
+    list = store.append(list, count);
     expect(contents(store, list)).toEqual(range(count));
     if (count % 10 === 0) store.set(list, count - 1, count);
     expect(() => store.get(list, count)).toThrow('within');
@@ -112,7 +112,7 @@ test.each([
     expect(store.header(list) & LIST_COUNT_MASK).toBe(count);
     expect(store.header(list) >>> 31).toBe(1);
     expect((store.header(list) & LIST_LONG) !== 0).toBe(count > 4_095);
-    list = store.push(list, count + 1);
+    list = store.append(list, count + 1);
   }
   for (let count = to; count >= from; count--) {
     list = store.pop(list);

@@ -100,7 +100,7 @@ export class ListStore {
 
   /** An empty list. */
   create(): number {
-    const list = this.#take(ORDER_MIN);
+    const list = this.#allocate(ORDER_MIN);
     (this.pages[list >>> LIST_PAGE_SHIFT] as Uint32Array)[list & LIST_PAGE_MASK] = 0;
     return list;
   }
@@ -130,7 +130,7 @@ export class ListStore {
   }
 
   /** Appends; returns the list's address, which may be another. */
-  push(list: number, value: number): number {
+  append(list: number, value: number): number {
     const header = this.header(list);
     const count = header & LIST_COUNT_MASK;
     if (count === LIST_COUNT_MASK) {
@@ -166,9 +166,9 @@ export class ListStore {
     const header = this.header(list);
     if ((header & LIST_LONG) !== 0) {
       const chunks = ((header & LIST_COUNT_MASK) + CHUNK_MASK) >>> CHUNK_ORDER;
-      for (let i = 0; i < chunks; i++) this.#give(this.#chunk(list, i), CHUNK_ORDER);
+      for (let i = 0; i < chunks; i++) this.#release(this.#chunk(list, i), CHUNK_ORDER);
     }
-    this.#give(list, orderOf(header));
+    this.#release(list, orderOf(header));
   }
 
   /**
@@ -218,7 +218,7 @@ export class ListStore {
   #resize(list: number, order: number): number {
     const header = this.header(list);
     const oldOrder = orderOf(header);
-    const moved = this.#take(order);
+    const moved = this.#allocate(order);
     const from = this.pages[list >>> LIST_PAGE_SHIFT] as Uint32Array;
     const to = this.pages[moved >>> LIST_PAGE_SHIFT] as Uint32Array;
     const fromAt = list & LIST_PAGE_MASK;
@@ -226,15 +226,15 @@ export class ListStore {
     const words = 1 << Math.min(order, oldOrder);
     for (let i = 1; i < words; i++) to[toAt + i] = from[fromAt + i] as number;
     to[toAt] = withOrder(header, order);
-    this.#give(list, oldOrder);
+    this.#release(list, oldOrder);
     return moved;
   }
 
   #makeLong(list: number): number {
     const header = this.header(list);
     const count = header & LIST_COUNT_MASK;
-    const chunk = this.#take(CHUNK_ORDER);
-    const moved = this.#take(ORDER_MIN);
+    const chunk = this.#allocate(CHUNK_ORDER);
+    const moved = this.#allocate(ORDER_MIN);
     const from = this.pages[list >>> LIST_PAGE_SHIFT] as Uint32Array;
     const to = this.pages[chunk >>> LIST_PAGE_SHIFT] as Uint32Array;
     const fromAt = (list & LIST_PAGE_MASK) + 1;
@@ -242,14 +242,14 @@ export class ListStore {
     for (let i = 0; i < count; i++) to[toAt + i] = from[fromAt + i] as number;
     this.#setHeader(moved, withOrder(header, ORDER_MIN) | LIST_LONG);
     this.#setChunk(moved, 0, chunk);
-    this.#give(list, CHUNK_ORDER);
+    this.#release(list, CHUNK_ORDER);
     return moved;
   }
 
   #makeShort(list: number): number {
     const header = this.header(list);
     const count = header & LIST_COUNT_MASK;
-    const moved = this.#take(CHUNK_ORDER);
+    const moved = this.#allocate(CHUNK_ORDER);
     const chunk = this.#chunk(list, 0);
     const from = this.pages[chunk >>> LIST_PAGE_SHIFT] as Uint32Array;
     const to = this.pages[moved >>> LIST_PAGE_SHIFT] as Uint32Array;
@@ -257,8 +257,8 @@ export class ListStore {
     const toAt = (moved & LIST_PAGE_MASK) + 1;
     for (let i = 0; i < count; i++) to[toAt + i] = from[fromAt + i] as number;
     this.#setHeader(moved, withOrder(header & ~LIST_LONG, CHUNK_ORDER));
-    this.#give(chunk, CHUNK_ORDER);
-    this.#give(list, orderOf(header));
+    this.#release(chunk, CHUNK_ORDER);
+    this.#release(list, orderOf(header));
     return moved;
   }
 
@@ -271,20 +271,20 @@ export class ListStore {
       }
       moved = this.#resize(list, order + 1);
     }
-    this.#setChunk(moved, chunk, this.#take(CHUNK_ORDER));
+    this.#setChunk(moved, chunk, this.#allocate(CHUNK_ORDER));
     return moved;
   }
 
   #dropChunk(list: number, chunk: number): void {
-    this.#give(this.#chunk(list, chunk), CHUNK_ORDER);
+    this.#release(this.#chunk(list, chunk), CHUNK_ORDER);
   }
 
-  #take(order: number): number {
+  #allocate(order: number): number {
     let found = order;
     while (found <= PAGE_ORDER && this.#free[found] === 0) found += 1;
     if (found > PAGE_ORDER) {
       this.#grow();
-      return this.#take(order);
+      return this.#allocate(order);
     }
     const address = this.#free[found] as number;
     this.#unlink(address, found);
@@ -296,7 +296,7 @@ export class ListStore {
     return address;
   }
 
-  #give(address: number, order: number): void {
+  #release(address: number, order: number): void {
     const index = address >>> LIST_PAGE_SHIFT;
     const length = (this.pages[index] as Uint32Array).length;
     const tags = this.#tags[index] as Uint8Array;

@@ -61,11 +61,11 @@ test('names keep their ids while anything mentions them, and are unknown then', 
         }
         most = Math.max(most, model.size);
         const now = name === '' ? 0 : (model.get(name)?.id ?? -1);
-        expect(names.find(name)).toBe(now);
+        expect(names.idOf(name)).toBe(now);
         expect(names.findBytes(bytes, 1, bytes.length - 1)).toBe(now);
       }
       for (const [name, { id, mentions, pinned }] of model) {
-        expect(names.find(name)).toBe(id);
+        expect(names.idOf(name)).toBe(id);
         expect(names.text(id)).toBe(name);
         expect(names.mentions(id)).toBe(mentions);
         expect(names.isPinned(id)).toBe(pinned);
@@ -81,7 +81,7 @@ test('names keep their ids while anything mentions them, and are unknown then', 
 
 test('the empty name is 0, is nowhere stored, and cannot be pinned', () => {
   const { dictionary, names } = start();
-  expect([names.intern(''), names.pin(''), names.find('')]).toEqual([0, 0, 0]);
+  expect([names.intern(''), names.pin(''), names.idOf('')]).toEqual([0, 0, 0]);
   expect(names.internBytes(Buffer.from('ab'), 1, 1)).toBe(0);
   expect(names.findBytes(Buffer.from('ab'), 1, 1)).toBe(0);
   names.retain(0);
@@ -96,13 +96,13 @@ test.each(['a', 'viewer', 'x'.repeat(70)])('a name that went, %s, is asked for a
     const text = name + 'z'.repeat(more);
     const id = names.intern(text);
     names.retain(id);
-    expect(names.find(text)).toBe(id);
+    expect(names.idOf(text)).toBe(id);
     names.release(id);
-    expect(names.find(text)).toBe(-1);
+    expect(names.idOf(text)).toBe(-1);
     const other = names.intern('other');
     names.retain(other);
     expect(other).toBe(id);
-    expect(names.find(text)).toBe(-1);
+    expect(names.idOf(text)).toBe(-1);
     const again = names.intern(text);
     names.retain(again);
     expect([again, names.text(again), names.text(other)]).toEqual([2, text, 'other']);
@@ -112,8 +112,8 @@ test.each(['a', 'viewer', 'x'.repeat(70)])('a name that went, %s, is asked for a
 test('what no name can be is unknown', () => {
   const { names } = start();
   names.pin('a');
-  expect(names.find('\ud800')).toBe(-1);
-  expect(names.find('a'.repeat(70_000))).toBe(-1);
+  expect(names.idOf('\ud800')).toBe(-1);
+  expect(names.idOf('a'.repeat(70_000))).toBe(-1);
   expect(names.findBytes(Buffer.alloc(70_000, 'a'), 0, 70_000)).toBe(-1);
   const refused = expect.objectContaining({ reason: 'FIELD_INVALID' }) as unknown;
   expect(() => names.intern('\ud800')).toThrow(refused);
@@ -128,13 +128,13 @@ test('thousands of names keep their texts over pages, and pages are counted', ()
     names.retain(i);
   }
   for (let i = 1; i <= count; i++) {
-    expect(names.find(`name${i}`)).toBe(i);
+    expect(names.idOf(`name${i}`)).toBe(i);
     expect([names.text(i), names.mentions(i)]).toEqual([`name${i}`, 1]);
   }
   const others = dictionary.records.bytes + dictionary.table.bytes;
   expect(names.bytes).toBe(allocator.bytes - others);
   for (let i = 1; i <= count; i++) names.release(i);
-  expect([dictionary.count, names.find('name1')]).toEqual([0, -1]);
+  expect([dictionary.count, names.idOf('name1')]).toEqual([0, -1]);
   for (let i = 1; i <= count; i++) names.intern(`again${i}`);
   expect(names.top).toBe(count + 1);
 });
@@ -148,7 +148,7 @@ describe('a name', () => {
     expect(names.pin('kept')).toBe(id);
     expect([names.isPinned(id), names.mentions(id)]).toEqual([true, 1]);
     names.release(id);
-    expect([names.find('kept'), names.isPinned(id), names.mentions(id)]).toEqual([id, true, 0]);
+    expect([names.idOf('kept'), names.isPinned(id), names.mentions(id)]).toEqual([id, true, 0]);
   });
 
   test('that nothing mentions is not released', () => {
@@ -170,7 +170,7 @@ test('pinned names get the ids back that they had, and the ids between are free'
     [4, 'four'],
     [40, 'forty'],
   ] as const) {
-    expect([names.find(name), names.text(id), names.isPinned(id)]).toEqual([id, name, true]);
+    expect([names.idOf(name), names.text(id), names.isPinned(id)]).toEqual([id, name, true]);
   }
   expect(names.top).toBe(41);
   const ids = Array.from({ length: 37 }, (_, i) => names.intern(`new${i}`));

@@ -48,7 +48,7 @@ export class NameTable {
   }
 
   /** Id of a name, 0 for the empty one, -1 if unknown. Hot. */
-  find(name: string): number {
+  idOf(name: string): number {
     const slot = recentSlot(name);
     if (this.#recent[slot] === name) return this.#recentIds[slot] as number;
     const id = this.#findScratch(loadText(name));
@@ -56,7 +56,7 @@ export class NameTable {
     return id;
   }
 
-  /** Finds the name of the bytes [start, end), like `find`. Hot. */
+  /** Finds the name of the bytes [start, end), like `idOf`. Hot. */
   findBytes(bytes: Uint8Array, start: number, end: number): number {
     return this.#findScratch(loadBytes(bytes, start, end));
   }
@@ -154,16 +154,16 @@ export class NameTable {
   #findScratch(length: number): number {
     if (length === 0) return 0;
     if (length < 0) return -1;
-    const record = this.#dictionary.find(NAME_OWNER, length, hashScratch(length, NAME_OWNER));
+    const record = this.#dictionary.recordOf(NAME_OWNER, length, hashScratch(length, NAME_OWNER));
     return record === 0 ? -1 : this.#idOf(record);
   }
 
   #internScratch(length: number): number {
     if (length === 0) return 0;
     const hash = hashScratch(length, NAME_OWNER);
-    const known = this.#dictionary.find(NAME_OWNER, length, hash);
+    const known = this.#dictionary.recordOf(NAME_OWNER, length, hash);
     if (known !== 0) return this.#idOf(known);
-    const record = this.#dictionary.add(NAME_OWNER, length, hash);
+    const record = this.#dictionary.insert(NAME_OWNER, length, hash);
     let id = this.#free;
     if (id === 0) id = this.#reserve();
     else this.#free = this.#record(id);

@@ -30,7 +30,7 @@ function start() {
   const nodes = new NodeTable(dictionary, lists, allocator);
   const entityOf = (text: string): number => {
     const length = loadText(text);
-    return dictionary.add(1, length, hashScratch(length, 1));
+    return dictionary.insert(1, length, hashScratch(length, 1));
   };
   const chainOf = (entity: number): number[] => {
     const chain: number[] = [];
@@ -52,7 +52,7 @@ test('an entity has the nodes that were made and not freed, few or many', () => 
       for (const [what, which, relation] of steps) {
         const [entity, known] = [entities[which] as number, model[which] as Map<number, number>];
         const node = known.get(relation);
-        expect(nodes.find(entity, relation)).toBe(node ?? 0);
+        expect(nodes.nodeOf(entity, relation)).toBe(node ?? 0);
         if (what === 'create' && node === undefined) {
           const made = nodes.create(entity, relation, relation % 2 === 1);
           known.set(relation, made);
@@ -114,15 +114,15 @@ describe('an entity with more than eight nodes', () => {
       expect(chainOf(entity)).toEqual(made);
     }
     for (let relation = 1; relation <= 60; relation++) {
-      expect(nodes.find(entity, relation)).toBe(made[relation - 1]);
-      expect([nodes.find(entity, relation + 60), nodes.find(small, relation)]).toEqual([0, 0]);
+      expect(nodes.nodeOf(entity, relation)).toBe(made[relation - 1]);
+      expect([nodes.nodeOf(entity, relation + 60), nodes.nodeOf(small, relation)]).toEqual([0, 0]);
     }
     const { bytes } = lists;
     for (let left = 59; left >= 0; left--) {
       const [node] = made.splice((left * 7) % (left + 1), 1);
       const relation = nodes.field(node as number, NODE_RELATION);
       expect(nodes.destroy(node as number)).toBe(left === 0);
-      expect(nodes.find(entity, relation)).toBe(0);
+      expect(nodes.nodeOf(entity, relation)).toBe(0);
       expect(chainOf(entity)).toEqual(made);
       expect(nodes.table.entries).toBe(left);
     }
@@ -151,12 +151,15 @@ describe('an entity with more than eight nodes', () => {
       for (let relation = 1; relation < 12; relation++) nodes.create(entity, relation, false);
     }
     const first = nodes.create(one, oneRelation, false);
-    expect([nodes.find(one, oneRelation), nodes.find(two, twoRelation)]).toEqual([first, 0]);
+    expect([nodes.nodeOf(one, oneRelation), nodes.nodeOf(two, twoRelation)]).toEqual([first, 0]);
     const second = nodes.create(two, twoRelation, false);
-    expect([nodes.find(one, oneRelation), nodes.find(two, twoRelation)]).toEqual([first, second]);
-    expect([nodes.find(one, twoRelation), nodes.find(two, oneRelation)]).toEqual([0, 0]);
+    expect([nodes.nodeOf(one, oneRelation), nodes.nodeOf(two, twoRelation)]).toEqual([
+      first,
+      second,
+    ]);
+    expect([nodes.nodeOf(one, twoRelation), nodes.nodeOf(two, oneRelation)]).toEqual([0, 0]);
     nodes.destroy(first);
-    expect([nodes.find(one, oneRelation), nodes.find(two, twoRelation)]).toEqual([0, second]);
+    expect([nodes.nodeOf(one, oneRelation), nodes.nodeOf(two, twoRelation)]).toEqual([0, second]);
   });
 });
 
@@ -168,7 +171,7 @@ test('thousands of nodes lie on pages, and a freed one that is not its entity’
     made.push([entity, nodes.create(entity, 3, false)]);
   }
   for (const [i, [entity, node]] of made.entries()) {
-    if (nodes.find(entity, 3) !== node || node !== i + 1) throw new Error(`lost ${i}`);
+    if (nodes.nodeOf(entity, 3) !== node || node !== i + 1) throw new Error(`lost ${i}`);
     if (nodes.field(node, NODE_ENTITY) !== entity) throw new Error(`moved ${i}`);
   }
   expect(nodes.pages.length).toBe(2);

@@ -97,7 +97,7 @@ export class NodeTable {
   }
 
   /** Node of a live entity and a relation, or 0. Hot. */
-  find(entity: number, relation: number): number {
+  nodeOf(entity: number, relation: number): number {
     const record = this.#records[entity >>> RECORD_PAGE_SHIFT] as Uint32Array;
     const at = entity & RECORD_PAGE_MASK;
     const head = record[at] as number;
@@ -170,7 +170,7 @@ export class NodeTable {
 
   /** Adds the node of an entity and a relation that has none. Throws SHARD_TOO_LARGE. */
   create(entity: number, relation: number, isUser: boolean): number {
-    const node = this.#take();
+    const node = this.#allocate();
     this.setField(node, NODE_USERS, 0);
     this.setField(node, NODE_SETS, 0);
     this.setField(node, NODE_REVERSE, 0);
@@ -195,7 +195,7 @@ export class NodeTable {
     return record[at + RECORD_LINK] === 0;
   }
 
-  #take(): number {
+  #allocate(): number {
     const node = this.#free;
     if (node !== 0) {
       this.#free = this.field(node, NODE_NEXT);
@@ -215,8 +215,8 @@ export class NodeTable {
     if ((head & RECORD_MANY) !== 0) {
       const list = record[at + RECORD_LINK] as number;
       this.setField(node, NODE_NEXT, this.#lists.count(list));
-      record[at + RECORD_LINK] = this.#lists.push(list, node);
-      this.table.add(hashPair(entity, relation), node);
+      record[at + RECORD_LINK] = this.#lists.append(list, node);
+      this.table.insert(hashPair(entity, relation), node);
       return;
     }
     this.setField(node, NODE_NEXT, record[at + RECORD_LINK] as number);
@@ -232,10 +232,10 @@ export class NodeTable {
     let node = record[at + RECORD_LINK] as number;
     for (let position = 0; node !== 0; position++) {
       const next = this.field(node, NODE_NEXT);
-      list = this.#lists.push(list, node);
+      list = this.#lists.append(list, node);
       this.setField(node, NODE_NEXT, position);
       const relation = this.field(node, NODE_RELATION) & NODE_RELATION_MASK;
-      this.table.add(hashPair(entity, relation), node);
+      this.table.insert(hashPair(entity, relation), node);
       node = next;
     }
     record[at] = (record[at] as number) | RELATION_BITS_ALL | RECORD_MANY;

@@ -39,19 +39,19 @@ export class QualifierStore {
     params: Uint8Array,
   ): void {
     let record = this.#lists.createPair(node, subject);
-    record = this.#lists.push(record, expiresLow);
-    record = this.#lists.push(record, expiresHigh);
-    record = this.#lists.push(record, condition);
-    record = this.#lists.push(record, params.length);
+    record = this.#lists.append(record, expiresLow);
+    record = this.#lists.append(record, expiresHigh);
+    record = this.#lists.append(record, condition);
+    record = this.#lists.append(record, params.length);
     for (let i = 0; i < params.length; i += 4) {
       const word =
         (params[i] as number) |
         ((params[i + 1] ?? 0) << 8) |
         ((params[i + 2] ?? 0) << 16) |
         ((params[i + 3] ?? 0) << 24);
-      record = this.#lists.push(record, word);
+      record = this.#lists.append(record, word);
     }
-    this.table.add(hashPair(node, subject), record);
+    this.table.insert(hashPair(node, subject), record);
   }
 
   /** Drops what an edge carries; returns the id of its condition name, which the caller releases. */

@@ -27,7 +27,7 @@ test('a segmented hash holds what was added and not removed, also under one hash
       for (const [add, hash, value] of steps) {
         const key = `${hash} ${value}`;
         if (add && !model.has(key)) {
-          table.add(hash, value);
+          table.insert(hash, value);
           model.set(key, [hash, value]);
         } else if (!add && model.delete(key)) table.remove(hash, value);
       }
@@ -84,7 +84,7 @@ test('a segmented hash holds its pairs while it grows by steps, splits, and shri
     expect(table.bytes).toBe(allocator.bytes);
   };
   for (let i = 1; i <= 16_000; i++) {
-    table.add(of(i), i);
+    table.insert(of(i), i);
     stored.add(i);
     for (const segment of table.directory) sizes.add(segment[SEGMENT_SLOTS] as number);
     if (i < 20 || i % 2_000 === 0) verify();
@@ -125,9 +125,9 @@ test('a segmented hash takes what splitting cannot part into larger segments, up
   const table = new SegmentedHash(allocator);
   const hashOf = (i: number): number => 0x9234_0000 | (Math.imul(i, 40_503) & 0xffff);
   const most = (65_536 * 3) / 4;
-  table.add(286_331_153, 5);
-  for (let i = 0; i < most; i++) table.add(hashOf(i), i + 1);
-  expect(() => table.add(hashOf(most), 1)).toThrow(
+  table.insert(286_331_153, 5);
+  for (let i = 0; i < most; i++) table.insert(hashOf(i), i + 1);
+  expect(() => table.insert(hashOf(most), 1)).toThrow(
     expect.objectContaining({ reason: 'SHARD_TOO_LARGE' }),
   );
   expect(table.depth).toBe(16);
@@ -141,7 +141,7 @@ test('a segmented hash takes what splitting cannot part into larger segments, up
 
 test('a pair that is not stored is neither removed nor replaced', () => {
   const table = new SegmentedHash(allocatorOf());
-  table.add(7, 1);
+  table.insert(7, 1);
   expect(() => table.remove(7, 2)).toThrow('stored');
   expect(() => table.remove(8, 1)).toThrow('stored');
   expect(() => table.replace(8, 1, 2)).toThrow('stored');

@@ -89,7 +89,7 @@ export class SegmentedHash {
   }
 
   /** Adds a pair. Amortized O(1); at worst one segment is rebuilt. Throws SHARD_TOO_LARGE. */
-  add(hash: number, value: number): void {
+  insert(hash: number, value: number): void {
     let segment = this.segmentOf(hash);
     while (
       ((segment[SEGMENT_ENTRIES] as number) + 1) * 4 >
@@ -98,7 +98,7 @@ export class SegmentedHash {
       this.#grow(segment, hash);
       segment = this.segmentOf(hash);
     }
-    place(segment, hash, value);
+    insert(segment, hash, value);
     this.entries += 1;
   }
 
@@ -176,7 +176,7 @@ export class SegmentedHash {
       const value = segment[at + 1] as number;
       if (value === 0) continue;
       const moved = (segment[at] as number) | 0;
-      place((moved & bit) === 0 ? low : high, moved, value);
+      insert((moved & bit) === 0 ? low : high, moved, value);
     }
     this.#point(hash & ~bit, depth + 1, low);
     this.#point(hash | bit, depth + 1, high);
@@ -203,7 +203,7 @@ function slotsFor(entries: number): number {
   return Math.min(SLOTS_SPLIT, Math.max(SLOTS_FIRST, wanted));
 }
 
-function place(segment: Uint32Array, hash: number, value: number): void {
+function insert(segment: Uint32Array, hash: number, value: number): void {
   const slots = segment[SEGMENT_SLOTS] as number;
   let slot = homeSlot(hash, slots);
   while (segment[SEGMENT_HEADER + slot * 2 + 1] !== 0) {
@@ -219,7 +219,7 @@ function moveAll(from: Uint32Array, to: Uint32Array): void {
   const slots = from[SEGMENT_SLOTS] as number;
   for (let at = SEGMENT_HEADER, i = 0; i < slots; i++, at += 2) {
     const value = from[at + 1] as number;
-    if (value !== 0) place(to, (from[at] as number) | 0, value);
+    if (value !== 0) insert(to, (from[at] as number) | 0, value);
   }
 }
 

@@ -80,7 +80,7 @@ export class BoundModel {
 
   /** The program of a relation, or undefined: this(). Hot; one hash probe, does not allocate. */
   programOf(namespace: number, relation: number): Program | undefined {
-    const slot = this.#programIndex.find(namespace, relation);
+    const slot = this.#programIndex.indexOf(namespace, relation);
     return slot < 0 ? undefined : this.programs[slot];
   }
 

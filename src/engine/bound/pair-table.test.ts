@@ -12,7 +12,7 @@ test('is a map from pairs to the order in which they came', () => {
       const known = new Map<string, number>();
       for (const [isInsert, first, second] of operations) {
         const key = `${first}:${second}`;
-        expect(table.find(first, second)).toBe(known.get(key) ?? -1);
+        expect(table.indexOf(first, second)).toBe(known.get(key) ?? -1);
         if (!isInsert) continue;
         const index = known.get(key) ?? known.size;
         known.set(key, index);
@@ -22,7 +22,7 @@ test('is a map from pairs to the order in which they came', () => {
       }
       for (const [key, index] of known) {
         const [first = 0, second = 0] = key.split(':').map(Number);
-        expect(table.find(first, second)).toBe(index);
+        expect(table.indexOf(first, second)).toBe(index);
       }
     }),
   );
@@ -33,8 +33,8 @@ test.each([0, 1, 15, 16, 17, 500])('grows from room for %i, and keeps what it ha
   for (let i = 0; i < 1000; i++) expect(table.insert(i & 7, i)).toBe(i);
   table.reserve(5000);
   for (let i = 0; i < 1000; i++) {
-    expect(table.find(i & 7, i)).toBe(i);
-    expect(table.find((i & 7) + 1, i)).toBe(-1);
+    expect(table.indexOf(i & 7, i)).toBe(i);
+    expect(table.indexOf((i & 7) + 1, i)).toBe(-1);
     expect(table.insert(i & 7, i)).toBe(i);
   }
   expect(table.size).toBe(1000);
@@ -46,7 +46,7 @@ test('reserves room more than once', () => {
     table.reserve(40);
     for (let i = 0; i < 40; i++) expect(table.insert(round, i)).toBe(round * 40 + i);
   }
-  for (let i = 0; i < 240; i++) expect(table.find(Math.floor(i / 40), i % 40)).toBe(i);
+  for (let i = 0; i < 240; i++) expect(table.indexOf(Math.floor(i / 40), i % 40)).toBe(i);
 });
 
 test('forgets all pairs when it is cleared, and keeps its room', () => {
@@ -55,7 +55,7 @@ test('forgets all pairs when it is cleared, and keeps its room', () => {
   const { capacity: room } = table;
   table.clear();
   expect([table.size, table.capacity]).toEqual([0, room]);
-  for (let i = 0; i < 100; i++) expect(table.find(i, 1)).toBe(-1);
+  for (let i = 0; i < 100; i++) expect(table.indexOf(i, 1)).toBe(-1);
   for (let i = 99; i >= 0; i--) expect(table.insert(i, 1)).toBe(99 - i);
 });
 

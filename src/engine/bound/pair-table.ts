@@ -30,7 +30,7 @@ export class PairTable {
   }
 
   /** Index of the pair, or -1. Hot. */
-  find(first: number, second: number): number {
+  indexOf(first: number, second: number): number {
     const words = this.#words;
     const pairsAt = this.#pairsAt;
     let slot = hashPair(first, second) & this.#mask;
@@ -119,7 +119,7 @@ const spares: PairTable[] = [];
  * Acquires an empty table, until `releaseTable`. Most searches are so small that making one, growing it and collecting
  * it would cost as much as they do. A table that is never released costs the next search a new one.
  */
-export function borrowTable(): PairTable {
+export function acquireTable(): PairTable {
   return spares.pop() ?? new PairTable(CAPACITY);
 }
 

@@ -153,7 +153,7 @@ export class Scope {
   /** Whether a tuple was met that could not be decided, or something beyond the depth bound. */
   hasUndecided = false;
   /** Visits that make no whole read yet. */
-  #looks = 0;
+  #partialReads = 0;
   readonly #readsMax: number;
   readonly #subject: string;
   readonly #conditions: ConditionCache;
@@ -212,11 +212,11 @@ export class Scope {
   }
 
   /** Counts visited lists of objects in a row, and their entries: 64 of them are a read. Errors: BUDGET_EXHAUSTED. */
-  chargeLooks(looks: number): void {
-    this.#looks += looks;
-    if (this.#looks >> ENTRIES_PER_READ_SHIFT === 0) return;
-    this.charge(this.#looks >> ENTRIES_PER_READ_SHIFT);
-    this.#looks &= (1 << ENTRIES_PER_READ_SHIFT) - 1;
+  chargePartialReads(count: number): void {
+    this.#partialReads += count;
+    if (this.#partialReads >> ENTRIES_PER_READ_SHIFT === 0) return;
+    this.charge(this.#partialReads >> ENTRIES_PER_READ_SHIFT);
+    this.#partialReads &= (1 << ENTRIES_PER_READ_SHIFT) - 1;
   }
 
   #assertMayRead(reads: number): void {
@@ -337,7 +337,7 @@ export class Scope {
     target: Target,
     isExcluding: boolean,
     sink: LeafSink,
-    isLook = false,
+    isPartial = false,
   ): boolean {
     const node = this.reader.nodeId(entity, relation);
     if (node === 0) return false;
@@ -345,7 +345,7 @@ export class Scope {
     if (value !== FALSE) sink.onDirect(value);
     if (value === TRUE) return true;
     // An object itself holds nobody; as a target it is found by its own pair.
-    this.#scanSets(node, -1, target.setEntity !== 0, sink, isLook);
+    this.#scanSets(node, -1, target.setEntity !== 0, sink, isPartial);
     return false;
   }
 
@@ -353,10 +353,10 @@ export class Scope {
    * Scans the objects that the tuplesets of a leaf reference. Counts entries, as visits if `isLook`, and not the
    * lists.
    */
-  scanWalks(entity: number, leaf: Op, sink: LeafSink, isLook = false): void {
+  scanWalks(entity: number, leaf: Op, sink: LeafSink, isPartial = false): void {
     for (let i = 0; i < leaf.walks.length; i += 2) {
       const node = this.reader.nodeId(entity, leaf.walks[i] as number);
-      if (node !== 0) this.#scanSets(node, leaf.walks[i + 1] as number, false, sink, isLook);
+      if (node !== 0) this.#scanSets(node, leaf.walks[i + 1] as number, false, sink, isPartial);
     }
   }
 
@@ -365,13 +365,13 @@ export class Scope {
     relation: number,
     withObjects: boolean,
     sink: LeafSink,
-    isLook: boolean,
+    isPartial: boolean,
   ): void {
     const { reader } = this;
     const total = reader.setCount(node);
     if (total === 0) return;
     this.entriesSeen += Math.min(total, ENTRIES_PER_STEP);
-    if (isLook) this.chargeLooks(Math.min(total, ENTRIES_PER_STEP));
+    if (isPartial) this.chargePartialReads(Math.min(total, ENTRIES_PER_STEP));
     else this.charge(total >> ENTRIES_PER_READ_SHIFT);
     this.scanRest(node, relation, withObjects, 0, sink);
   }

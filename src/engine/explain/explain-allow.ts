@@ -1,6 +1,6 @@
 import type { Derivation, Witness } from '../../model/explanation.ts';
 import { EMPTY_NAME } from '../../model/tuple-reader.ts';
-import { borrowTable, releaseTable } from '../bound/pair-table.ts';
+import { acquireTable, releaseTable } from '../bound/pair-table.ts';
 import { FALSE, type Target } from '../bound/scope.ts';
 import { CheckRun } from '../general/check-run.ts';
 import type { Steps } from '../general/gate-system.ts';
@@ -72,7 +72,7 @@ export function* findProof(
 ): Steps<Found> {
   if (context.isSpent) return { proof: undefined, isCut: true, untilMs: Number.POSITIVE_INFINITY };
   const scope = context.scope();
-  const keys = borrowTable();
+  const keys = acquireTable();
   const search = new DerivationSearch(scope, target, root, keys);
   let isCut = false;
   try {

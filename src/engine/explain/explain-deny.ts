@@ -4,10 +4,10 @@ import type { UsersetRef } from '../../model/expand-tree.ts';
 import type { Derivation, Obstacle, ObstacleKind } from '../../model/explanation.ts';
 import { type RelationTuple, subjectText } from '../../model/relation-tuple.ts';
 import { OP_EXCLUSION, OP_INTERSECTION, OP_LEAF, type Op } from '../bound/bound-model.ts';
-import { borrowTable, releaseTable } from '../bound/pair-table.ts';
+import { acquireTable, releaseTable } from '../bound/pair-table.ts';
 import type { Steps } from '../general/gate-system.ts';
-import { BlameGraph } from './blame-graph.ts';
-import { type Blame, BlameWalk } from './blame-walk.ts';
+import { DenialGraph } from './denial-graph.ts';
+import { type DenialCause, DenialWalk } from './denial-walk.ts';
 import { findProof } from './explain-allow.ts';
 import type { ExplainContext } from './explain-ground.ts';
 import { RemedySearch } from './remedy-search.ts';
@@ -33,8 +33,8 @@ export function* explainDeny(
   remediesMax: number,
 ): Steps<DenyReason> {
   const scope = context.scope();
-  const keys = borrowTable();
-  const graph = new BlameGraph(scope, context.target, context.mention, keys);
+  const keys = acquireTable();
+  const graph = new DenialGraph(scope, context.target, context.mention, keys);
   let root: number;
   try {
     root = yield* graph.build(context.entity, context.relation);
@@ -42,25 +42,25 @@ export function* explainDeny(
     releaseTable(keys);
   }
   context.spend(scope.reads);
-  const report = yield* new BlameWalk(graph, OBSTACLES_MAX).report(root);
+  const report = yield* new DenialWalk(graph, OBSTACLES_MAX).report(root);
   const obstacles: Obstacle[] = [];
   let isTruncated = report.isTruncated || graph.isExhausted;
   let derivations = 0;
   let reasons = 0;
-  for (const blame of report.blames) {
-    if (blame.kind !== 'excluded') {
+  for (const cause of report.causes) {
+    if (cause.kind !== 'excluded') {
       const isReasoned = !context.isSpent || reasons < REASONS_UNPAID_MAX;
-      if (blame.kind === 'conditionUndecided') reasons++;
-      if (blame.kind === 'conditionUndecided' && !isReasoned) isTruncated = true;
-      obstacles.push(obstacleOfBlame(context, graph, blame, isReasoned));
+      if (cause.kind === 'conditionUndecided') reasons++;
+      if (cause.kind === 'conditionUndecided' && !isReasoned) isTruncated = true;
+      obstacles.push(obstacleOfCause(context, graph, cause, isReasoned));
       // What a condition lacks takes an evaluation of it.
       yield;
       continue;
     }
     const isReported = derivations++ < EXCLUDED_DERIVATIONS_MAX && !context.isSpent;
-    const derivation = isReported ? yield* derivationOfExcluded(context, graph, blame) : undefined;
+    const derivation = isReported ? yield* derivationOfExcluded(context, graph, cause) : undefined;
     if (derivation === undefined) isTruncated = true;
-    obstacles.push(excludedObstacle(context, blame, derivation));
+    obstacles.push(excludedObstacle(context, cause, derivation));
   }
   if (report.isWithoutGrant) obstacles.push(noGrant(context));
   if (graph.isExhausted) obstacles.push(outOfBudget(context));
@@ -78,40 +78,40 @@ function isOfUndecided({ kind }: Obstacle): boolean {
   return UNDECIDED_KINDS.includes(kind);
 }
 
-function obstacleOfBlame(
+function obstacleOfCause(
   context: ExplainContext,
-  graph: BlameGraph,
-  blame: Blame,
+  graph: DenialGraph,
+  cause: DenialCause,
   isReasoned: boolean,
 ): Obstacle {
-  const place = context.refOf(blame.entity, blame.relation);
-  const where = usersetText(place);
-  if (blame.tuple !== null) {
-    const tuple = tupleOfEdge(context.reader, blame.tuple);
-    if (blame.kind === 'conditionUndecided') {
-      return undecidedObstacle(context, place, tuple, isReasoned);
+  const userset = context.refOf(cause.entity, cause.relation);
+  const where = usersetText(userset);
+  if (cause.tuple !== null) {
+    const tuple = tupleOfEdge(context.reader, cause.tuple);
+    if (cause.kind === 'conditionUndecided') {
+      return undecidedObstacle(context, userset, tuple, isReasoned);
     }
     if (tuple.expiresAtUs !== undefined && tuple.expiresAtUs <= context.nowUs) {
-      return obstacleOf('expired', place, { tuple, message: `${tupleText(tuple)} has expired` });
+      return obstacleOf('expired', userset, { tuple, message: `${tupleText(tuple)} has expired` });
     }
     const message = `the condition "${tuple.conditionName}" of ${tupleText(tuple)} is false`;
-    return obstacleOf('conditionFalse', place, { tuple, message });
+    return obstacleOf('conditionFalse', userset, { tuple, message });
   }
-  switch (blame.kind) {
+  switch (cause.kind) {
     case 'intersection': {
-      const operands = graph.at(blame.vertex).op?.children ?? [];
-      const operand = operands[blame.operand];
+      const operands = graph.at(cause.vertex).op?.children ?? [];
+      const operand = operands[cause.operand];
       const name = operand === undefined ? '' : ` (${operandText(context, operand)})`;
-      const count = `${blame.operand + 1} of ${operands.length}`;
+      const count = `${cause.operand + 1} of ${operands.length}`;
       const lacks = `operand ${count}${name} of the intersection does not hold`;
-      return obstacleOf('intersection', place, { message: `${where}: ${lacks}` });
+      return obstacleOf('intersection', userset, { message: `${where}: ${lacks}` });
     }
     case 'cycle':
-      return obstacleOf('cycle', place, {
+      return obstacleOf('cycle', userset, {
         message: `what ${where} excludes depends on ${where} itself, so it cannot be decided`,
       });
     default:
-      return obstacleOf('depth', place, {
+      return obstacleOf('depth', userset, {
         message: `${where} lies beyond the depth bound of ${context.evaluator.depthMax} usersets`,
       });
   }
@@ -120,19 +120,19 @@ function obstacleOfBlame(
 /** Finds the reason of an undecided condition, if it is to be found; what that costs counts as reads. */
 function undecidedObstacle(
   context: ExplainContext,
-  place: Parameters<typeof obstacleOf>[1],
+  userset: Parameters<typeof obstacleOf>[1],
   tuple: RelationTuple,
   isReasoned: boolean,
 ): Obstacle {
   if (!isReasoned) {
     const message = undecidedText(tuple, 'the reads of the explanation ended before its reason');
-    return obstacleOf('conditionUndecided', place, { tuple, message });
+    return obstacleOf('conditionUndecided', userset, { tuple, message });
   }
   const { ground, query } = context;
   const why = whyUndecided(ground.model.conditions, tuple, query.contextJson);
   context.spend(readsOfCost(why?.cost ?? 0));
   const message = undecidedText(tuple, why?.reason ?? 'the request does not say enough');
-  return obstacleOf('conditionUndecided', place, {
+  return obstacleOf('conditionUndecided', userset, {
     tuple,
     missingInputs: why?.missingInputs,
     message,
@@ -159,8 +159,8 @@ function operandText({ reader }: ExplainContext, op: Op): string {
 
 function* derivationOfExcluded(
   context: ExplainContext,
-  graph: BlameGraph,
-  { entity, relation, vertex }: Blame,
+  graph: DenialGraph,
+  { entity, relation, vertex }: DenialCause,
 ): Steps<Derivation | undefined> {
   const exclude = graph.at(vertex).op?.children[1];
   const levelMax = context.evaluator.depthMax;
@@ -171,13 +171,13 @@ function* derivationOfExcluded(
 
 function excludedObstacle(
   context: ExplainContext,
-  { entity, relation }: Blame,
+  { entity, relation }: DenialCause,
   derivation: Derivation | undefined,
 ): Obstacle {
-  const place = context.refOf(entity, relation);
-  const message = `${subjectText(context.query.subject)} is excluded from ${usersetText(place)}`;
+  const userset = context.refOf(entity, relation);
+  const message = `${subjectText(context.query.subject)} is excluded from ${usersetText(userset)}`;
   const tuple = derivation && firstTupleOf(derivation);
-  return obstacleOf('excluded', place, { derivation, tuple, message });
+  return obstacleOf('excluded', userset, { derivation, tuple, message });
 }
 
 /** The tuple nearest to the root. */
@@ -202,7 +202,7 @@ function outOfBudget({ query }: ExplainContext): Obstacle {
 }
 
 /** Obstacle of a value that is undecided off the way to the object: a member of a set, or a bound between two ways. */
-function undecidedElsewhere({ query }: ExplainContext, graph: BlameGraph): Obstacle {
+function undecidedElsewhere({ query }: ExplainContext, graph: DenialGraph): Obstacle {
   const where = usersetText(query);
   if (query.subject.kind === 'user' || query.isExact === true || graph.gates.isTruncated) {
     return obstacleOf('depth', query, {
@@ -235,10 +235,10 @@ export type ObstacleDetail = {
 /** An obstacle; what it does not have is empty. */
 export function obstacleOf(
   kind: ObstacleKind,
-  place: UsersetRef,
+  userset: UsersetRef,
   detail: ObstacleDetail,
 ): Obstacle {
-  const { namespace, objectId, relation } = place;
+  const { namespace, objectId, relation } = userset;
   const { tuple, derivation, missingInputs = [], message } = detail;
   return { kind, namespace, objectId, relation, tuple, derivation, missingInputs, message };
 }

@@ -8,7 +8,7 @@ import { explainAllow } from './explain-allow.ts';
 import { explainDeny } from './explain-deny.ts';
 import { ExplainContext, type ExplainGround } from './explain-ground.ts';
 
-const STEPS_PER_CLOCK_LOOK = 8;
+const STEPS_PER_CLOCK_READ = 8;
 
 /**
  * Explains Check's answer to a query. The answer itself is that of the general evaluation, with its budget and its
@@ -53,7 +53,7 @@ export class ExplainRun implements EvaluationTask<Explanation> {
         this.#explanation = step.value;
         return 'done';
       }
-      if (steps % STEPS_PER_CLOCK_LOOK === 0 && this.#clock.monotonicMs() >= sliceEndMs) {
+      if (steps % STEPS_PER_CLOCK_READ === 0 && this.#clock.monotonicMs() >= sliceEndMs) {
         return 'more';
       }
     }

@@ -19,7 +19,7 @@ export class HeldUsersets {
     this.#scope = scope;
   }
 
-  *find(userNode: number): Steps<void> {
+  *collect(userNode: number): Steps<void> {
     const { reader, model } = this.#scope;
     if (userNode !== 0) yield* this.#holders(userNode, (holder) => this.#reachHolder(holder));
     yield* this.#holders(WILDCARD_NODE, (holder) => this.#reachHolder(holder));

@@ -30,11 +30,11 @@ export function admittedTuple(
  */
 export function subjectsOfObject(
   model: NamespaceModel,
-  place: { readonly namespace: string; readonly relation: string },
+  userset: { readonly namespace: string; readonly relation: string },
   { namespace, objectId }: { readonly namespace: string; readonly objectId: string },
   usersetsToo = false,
 ): readonly Subject[] {
-  const types = model.subjects.get(place.namespace)?.get(place.relation);
+  const types = model.subjects.get(userset.namespace)?.get(userset.relation);
   const relations = (types ?? [])
     .filter((type) => type.kind === 'userset' && type.namespace === namespace)
     .map(({ relation }) => relation);

@@ -2,11 +2,11 @@ import { type RelationTuple, type Subject, tupleIdentity } from '../../model/rel
 import type { BoundModel, Op } from '../bound/bound-model.ts';
 import type { PairTable } from '../bound/pair-table.ts';
 import type { Steps } from '../general/gate-system.ts';
-import type { BlameGraph, Vertex } from './blame-graph.ts';
+import type { DenialGraph, Vertex } from './denial-graph.ts';
 import type { ExplainContext } from './explain-ground.ts';
 import { HeldUsersets } from './held-usersets.ts';
 import { admittedTuple, subjectsOfObject } from './remedy-candidates.ts';
-import { relationsRead, RemedyPlaceSearch } from './remedy-places.ts';
+import { relationsRead, RemedyLeafSearch } from './remedy-leaves.ts';
 import { sureLeaves } from './sure-remedies.ts';
 import { tupleOfEdge } from './tuple-of-edge.ts';
 
@@ -43,7 +43,7 @@ export type Remedies = {
 /** Most are dropped before they are evaluated: some ten microseconds. */
 const CANDIDATES_PER_YIELD = 32;
 
-type SearchPlace = {
+type SearchedUserset = {
   readonly namespace: string;
   readonly objectId: string;
   readonly relation: string;
@@ -56,7 +56,7 @@ type SearchPlace = {
  */
 export class RemedySearch {
   readonly #context: ExplainContext;
-  readonly #graph: BlameGraph;
+  readonly #graph: DenialGraph;
   readonly #tried = new Set<string>();
   readonly #tuples: RelationTuple[] = [];
   #remediesMax = 0;
@@ -66,7 +66,7 @@ export class RemedySearch {
   /** Enough were found, or the read budget ended. */
   #isStopped = false;
 
-  constructor(context: ExplainContext, graph: BlameGraph) {
+  constructor(context: ExplainContext, graph: DenialGraph) {
     this.#context = context;
     this.#graph = graph;
   }
@@ -75,24 +75,24 @@ export class RemedySearch {
   *search(root: number, remediesMax: number): Steps<Remedies> {
     this.#remediesMax = remediesMax;
     const { subject } = this.#context.query;
-    const places = yield* new RemedyPlaceSearch(this.#graph).search(root);
-    for (const edge of places.dormant) {
+    const found = yield* new RemedyLeafSearch(this.#graph).search(root);
+    for (const edge of found.dormant) {
       if (this.#isStopped) break;
       const tuple = tupleOfEdge(this.#context.reader, edge);
       yield* this.#try(tuple, tuple.subject);
     }
     const isSure = yield* this.#sureLeaves(root);
-    const leaves = places.leaves.map((leaf) => this.#graph.at(leaf));
+    const leaves = found.leaves.map((leaf) => this.#graph.at(leaf));
     for (const [index, { op, entity, relation }] of leaves.entries()) {
       if (this.#isStopped) break;
       if (op?.hasThis !== true) continue;
-      const place = this.#context.refOf(entity, relation);
-      const isSureHere = isSure.has(places.leaves[index] as number);
-      yield* this.#try(place, subject, isSureHere);
-      yield* this.#try(place, wildcardFor(subject), isSureHere);
+      const userset = this.#context.refOf(entity, relation);
+      const isSureHere = isSure.has(found.leaves[index] as number);
+      yield* this.#try(userset, subject, isSureHere);
+      yield* this.#try(userset, wildcardFor(subject), isSureHere);
     }
     if (this.#tuples.length === 0 && !this.#isStopped) yield* this.#tryLinks(leaves);
-    if (places.isTruncated || this.#isStopped) this.#isTruncated = true;
+    if (found.isTruncated || this.#isStopped) this.#isTruncated = true;
     if (this.#tuples.length === 0 && this.#isBarred) this.#isTruncated = true;
     return { tuples: this.#tuples, isTruncated: this.#isTruncated };
   }
@@ -115,7 +115,7 @@ export class RemedySearch {
     const scope = this.#context.scope();
     const held = new HeldUsersets(scope);
     try {
-      yield* held.find(target.userNode);
+      yield* held.collect(target.userNode);
     } catch (error) {
       if (!scope.isExhausted) throw error;
       this.#isTruncated = true;
@@ -139,10 +139,10 @@ export class RemedySearch {
         }
         for (let i = 0; i < walks.length; i += 2) {
           if (walks[i + 1] !== relation) continue;
-          const place = this.#context.refOf(leaf.entity, walks[i] as number);
+          const userset = this.#context.refOf(leaf.entity, walks[i] as number);
           const { model } = this.#context.ground;
-          for (const subject of subjectsOfObject(model, place, { namespace, objectId })) {
-            yield* this.#try(place, subject);
+          for (const subject of subjectsOfObject(model, userset, { namespace, objectId })) {
+            yield* this.#try(userset, subject);
           }
         }
       }
@@ -152,9 +152,9 @@ export class RemedySearch {
   /** Tuples that count more than once on the way; those that count themselves where no object is a remedy. */
   *#tryTwofold(leaves: readonly Vertex[], usersets: PairTable): Steps<void> {
     for (const isWalked of [true, false]) {
-      for (const { place, subject } of this.#twofold(leaves, usersets, isWalked)) {
+      for (const { userset, subject } of this.#twofold(leaves, usersets, isWalked)) {
         if (this.#isStopped) return;
-        yield* this.#try(place, subject);
+        yield* this.#try(userset, subject);
       }
       if (this.#tuples.length > 0) return;
     }
@@ -168,20 +168,20 @@ export class RemedySearch {
     leaves: readonly Vertex[],
     usersets: PairTable,
     isWalked: boolean,
-  ): Generator<{ readonly place: SearchPlace; readonly subject: Subject }, void, undefined> {
+  ): Generator<{ readonly userset: SearchedUserset; readonly subject: Subject }, void, undefined> {
     const { ground, evaluator, reader } = this.#context;
     const walks = everyWalk(evaluator.model);
     for (let at = 0; at < usersets.size; at++) {
       const held = this.#context.refOf(usersets.firstOf(at), usersets.secondOf(at));
       for (const { entity, relation, op } of leaves) {
         for (const read of relationsRead(relation, op)) {
-          const place = this.#context.refOf(entity, read);
-          if (!isWalked) yield { place, subject: { kind: 'set', ...held } };
+          const userset = this.#context.refOf(entity, read);
+          if (!isWalked) yield { userset, subject: { kind: 'set', ...held } };
           const behind = walks.get(`${reader.namespaceOf(entity)} ${read}`);
           if (!isWalked || behind?.has(usersets.secondOf(at)) !== true) continue;
           const isCounted = op?.hasThis === true && read === relation;
-          for (const subject of subjectsOfObject(ground.model, place, held, isCounted)) {
-            yield { place, subject };
+          for (const subject of subjectsOfObject(ground.model, userset, held, isCounted)) {
+            yield { userset, subject };
           }
         }
       }
@@ -189,16 +189,16 @@ export class RemedySearch {
   }
 
   /** Adds the tuple if it is a remedy, unless a bound was reached. If not `isSure`, evaluates the query with it. */
-  *#try(place: SearchPlace, subject: Subject, isSure = false): Steps<void> {
+  *#try(userset: SearchedUserset, subject: Subject, isSure = false): Steps<void> {
     const { ground, nowUs, query } = this.#context;
-    const { namespace, objectId, relation } = place;
+    const { namespace, objectId, relation } = userset;
     const key = { namespace, objectId, relation, subject };
     if (++this.#candidates % CANDIDATES_PER_YIELD === 0) yield;
     // An object itself holds nobody.
     if (relation === '') return;
     // A wildcard is for where the model admits it and not the subject itself.
     const isWildcard = subject.kind === 'wildcard' || subject.kind === 'wildcardOf';
-    if (isWildcard && !this.#isOnlyForAll(place)) return;
+    if (isWildcard && !this.#isOnlyForAll(userset)) return;
     const tuple = admittedTuple(ground.model, key, nowUs);
     if (tuple === 'barred') this.#isBarred = true;
     if (tuple === undefined || tuple === 'barred') return;
@@ -229,9 +229,9 @@ export class RemedySearch {
     yield;
   }
 
-  #isOnlyForAll(place: SearchPlace): boolean {
+  #isOnlyForAll(userset: SearchedUserset): boolean {
     const { ground, nowUs, query } = this.#context;
-    const { namespace, objectId, relation } = place;
+    const { namespace, objectId, relation } = userset;
     if (isUserset(query.subject) || ground.model.subjects.size === 0) return false;
     const key = { namespace, objectId, relation, subject: query.subject };
     return admittedTuple(ground.model, key, nowUs) === undefined;

@@ -1,6 +1,6 @@
 import { FALSE, TRUE } from '../bound/scope.ts';
-import type { BlameGraph } from './blame-graph.ts';
-import { keysRead } from './remedy-places.ts';
+import type { DenialGraph } from './denial-graph.ts';
+import { keysRead } from './remedy-leaves.ts';
 
 const STEPS_PER_YIELD = 64;
 
@@ -10,7 +10,7 @@ const STEPS_PER_YIELD = 64;
  * that tuple. Necessary for none, sufficient for all. Cost: O(vertices + links) time, no reads.
  */
 export function* sureLeaves(
-  graph: BlameGraph,
+  graph: DenialGraph,
   root: number,
   depthMax: number,
 ): Generator<undefined, ReadonlySet<number>, undefined> {

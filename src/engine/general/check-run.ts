@@ -40,7 +40,7 @@ export type OperandIds = { readonly entity: number; readonly relation: number };
 
 const ON_PATH: Outcome = { value: UNDETERMINED, height: 0, isDepthExceeded: true };
 /** A step is a userset, or 256 entries of a list: some ten microseconds at most. */
-const STEPS_PER_CLOCK_LOOK = 8;
+const STEPS_PER_CLOCK_READ = 8;
 
 /**
  * Evaluates whether the target is in usersets, three-valued, demand-driven: regions of unions by
@@ -85,7 +85,7 @@ export class CheckRun {
   run(sliceEndMs: number): 'done' | 'more' {
     for (let steps = 1; this.#stack.length > 0; steps++) {
       this.#step(this.#stack[this.#stack.length - 1] as Frame);
-      if (steps % STEPS_PER_CLOCK_LOOK === 0 && this.#scope.clock.monotonicMs() >= sliceEndMs) {
+      if (steps % STEPS_PER_CLOCK_READ === 0 && this.#scope.clock.monotonicMs() >= sliceEndMs) {
         return this.#stack.length > 0 ? 'more' : 'done';
       }
     }

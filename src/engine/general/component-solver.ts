@@ -5,7 +5,7 @@ import { type LeafSink, type Scope, type Target, TRUE, type Value } from '../bou
 import {
   ALL,
   ANY,
-  BUT_NOT,
+  EXCLUSION,
   EXCLUDE_ROLE,
   GateSystem,
   PLAIN_ROLE,
@@ -106,7 +106,7 @@ class Equations implements LeafSink {
     if (level > this.#levelMax) {
       this.isTruncated = true;
       this.#scope.backstops |= BACKSTOP_DEPTH;
-      this.gates.stain(vertex);
+      this.gates.markUndetermined(vertex);
       return;
     }
     if (this.#scope.isTarget(this.#target, entity, relation, isExcluding)) {
@@ -128,10 +128,10 @@ class Equations implements LeafSink {
       this.#scope.scanLeaf(entity, relation, op, this.#target, isExcluding, this);
       return vertex;
     }
-    const gate = op.kind === OP_INTERSECTION ? ALL : op.kind === OP_EXCLUSION ? BUT_NOT : ANY;
+    const gate = op.kind === OP_INTERSECTION ? ALL : op.kind === OP_EXCLUSION ? EXCLUSION : ANY;
     const vertex = this.gates.add(gate, false);
     for (let i = 0; i < op.children.length; i++) {
-      const isExclude = gate === BUT_NOT && i === 1;
+      const isExclude = gate === EXCLUSION && i === 1;
       const child = op.children[i] as Op;
       const operand = this.#operator(child, entity, relation, level, isExcluding || isExclude);
       this.gates.connect(operand, vertex, isExclude ? EXCLUDE_ROLE : PLAIN_ROLE);
@@ -141,7 +141,7 @@ class Equations implements LeafSink {
 
   onDirect(value: Value): void {
     if (value === TRUE) this.gates.seedTrue(this.#sink);
-    else this.gates.stain(this.#sink);
+    else this.gates.markUndetermined(this.#sink);
   }
 
   onChild(entity: number, relation: number, isWeak: boolean): void {

@@ -13,12 +13,12 @@ type PathNode = {
   readonly parent: PathNode | undefined;
   readonly level: number;
 };
-type ExpandPlace = (tree: ExpandTree) => void;
+type AttachTree = (tree: ExpandTree) => void;
 type ExpandJob = {
   readonly rewrite: Rewrite | undefined; // undefined: a whole userset, `path` names it
   readonly path: PathNode;
   readonly expanded: UsersetRef | undefined;
-  readonly place: ExpandPlace;
+  readonly attach: AttachTree;
 };
 
 type Building<T> = { -readonly [K in keyof T]: T[K] };
@@ -27,7 +27,7 @@ type Building<T> = { -readonly [K in keyof T]: T[K] };
 const UNFILLED: ExpandTree = { type: 'leaf', userIds: [], sets: [], wildcard: false };
 const THIS: Rewrite = { op: 'this' };
 const ENTRIES_PER_READ_SHIFT = 6;
-const STEPS_PER_CLOCK_LOOK = 32;
+const STEPS_PER_CLOCK_READ = 32;
 const chunk = new Uint32Array(1024);
 
 /**
@@ -49,7 +49,7 @@ export class ExpandRun implements EvaluationTask<ExpandTree> {
       rewrite: undefined,
       path: { ref: root, entity, parent: undefined, level: 1 },
       expanded: root,
-      place: (tree) => (this.#root = tree),
+      attach: (tree) => (this.#root = tree),
     });
   }
 
@@ -63,7 +63,7 @@ export class ExpandRun implements EvaluationTask<ExpandTree> {
       if (job === undefined) return 'done';
       if (job.rewrite === undefined) this.#expandUserset(job);
       else this.#expandRewrite(job, job.rewrite);
-      if (steps % STEPS_PER_CLOCK_LOOK === 0 && this.#scope.clock.monotonicMs() >= sliceEndMs) {
+      if (steps % STEPS_PER_CLOCK_READ === 0 && this.#scope.clock.monotonicMs() >= sliceEndMs) {
         return this.#jobs.length > 0 ? 'more' : 'done';
       }
     }
@@ -75,7 +75,7 @@ export class ExpandRun implements EvaluationTask<ExpandTree> {
   }
 
   #expandUserset(job: ExpandJob): void {
-    const { path, place } = job;
+    const { path, attach } = job;
     this.#scope.charge(1);
     let isOnPath = false;
     for (let above = path.parent; above !== undefined; above = above.parent) {
@@ -83,14 +83,14 @@ export class ExpandRun implements EvaluationTask<ExpandTree> {
     }
     if (isOnPath || path.level > this.#scope.depthMax) {
       this.#scope.backstops |= isOnPath ? BACKSTOP_CYCLE : BACKSTOP_DEPTH;
-      place({ type: 'leaf', expanded: path.ref, userIds: [], sets: [path.ref], wildcard: false });
+      attach({ type: 'leaf', expanded: path.ref, userIds: [], sets: [path.ref], wildcard: false });
       return;
     }
     const rewrite = this.#rewriteOf(path.ref);
     if (rewrite.op === 'computed') {
       // The computed relation's own subtree names itself: this node names the userset that it expands.
       const children: ExpandTree[] = [];
-      place({ type: 'union', expanded: path.ref, children });
+      attach({ type: 'union', expanded: path.ref, children });
       this.#pushChild(rewrite, path, children, 0);
     } else {
       this.#expandRewrite({ ...job, expanded: path.ref }, rewrite);
@@ -98,10 +98,10 @@ export class ExpandRun implements EvaluationTask<ExpandTree> {
   }
 
   #expandRewrite(job: ExpandJob, rewrite: Rewrite): void {
-    const { path, expanded, place } = job;
+    const { path, expanded, attach } = job;
     switch (rewrite.op) {
       case 'this':
-        place(this.#leafOf(path, expanded));
+        attach(this.#leafOf(path, expanded));
         return;
       case 'computed':
         this.#jobs.push({
@@ -115,13 +115,13 @@ export class ExpandRun implements EvaluationTask<ExpandTree> {
         return;
       case 'tupleToUserset': {
         const children: ExpandTree[] = [];
-        place({ type: 'union', ...named(expanded), children });
+        attach({ type: 'union', ...named(expanded), children });
         this.#objectsOf(path, rewrite.tupleset, rewrite.computed).forEach((child, index) => {
           this.#jobs.push({
             rewrite: undefined,
             path: child,
             expanded: undefined,
-            place: (tree) => (children[index] = tree),
+            attach: (tree) => (children[index] = tree),
           });
         });
         return;
@@ -129,12 +129,12 @@ export class ExpandRun implements EvaluationTask<ExpandTree> {
       case 'union':
       case 'intersection': {
         const children: ExpandTree[] = [];
-        place({ type: rewrite.op, ...named(expanded), children });
+        attach({ type: rewrite.op, ...named(expanded), children });
         rewrite.children.forEach((child, index) => this.#pushChild(child, path, children, index));
         return;
       }
       case 'exclusion':
-        this.#expandExclusion(rewrite, path, expanded, place);
+        this.#expandExclusion(rewrite, path, expanded, attach);
     }
   }
 
@@ -142,7 +142,7 @@ export class ExpandRun implements EvaluationTask<ExpandTree> {
     rewrite: Extract<Rewrite, { op: 'exclusion' }>,
     path: PathNode,
     expanded: UsersetRef | undefined,
-    place: ExpandPlace,
+    attach: AttachTree,
   ): void {
     const tree: Building<Extract<ExpandTree, { type: 'exclusion' }>> = {
       type: 'exclusion',
@@ -150,18 +150,18 @@ export class ExpandRun implements EvaluationTask<ExpandTree> {
       include: UNFILLED,
       exclude: UNFILLED,
     };
-    place(tree);
+    attach(tree);
     const { include, exclude } = rewrite;
-    this.#push(include, path, (child) => (tree.include = child));
-    this.#push(exclude, path, (child) => (tree.exclude = child));
+    this.#enqueue(include, path, (child) => (tree.include = child));
+    this.#enqueue(exclude, path, (child) => (tree.exclude = child));
   }
 
   #pushChild(rewrite: Rewrite, path: PathNode, children: ExpandTree[], index: number): void {
-    this.#push(rewrite, path, (tree) => (children[index] = tree));
+    this.#enqueue(rewrite, path, (tree) => (children[index] = tree));
   }
 
-  #push(rewrite: Rewrite, path: PathNode, place: ExpandPlace): void {
-    this.#jobs.push({ rewrite, path, expanded: undefined, place });
+  #enqueue(rewrite: Rewrite, path: PathNode, attach: AttachTree): void {
+    this.#jobs.push({ rewrite, path, expanded: undefined, attach });
   }
 
   #rewriteOf(ref: UsersetRef): Rewrite {

@@ -3,7 +3,7 @@ import { UNDETERMINED, FALSE, TRUE, type Value } from '../bound/scope.ts';
 /** How a vertex follows from its operands: one of them, all of them, the first but not the second. */
 export const ANY = 0;
 export const ALL = 1;
-export const BUT_NOT = 2;
+export const EXCLUSION = 2;
 export type Gate = 0 | 1 | 2;
 
 /** Role of an operand for the vertex that reads it; through an undecided condition it is weak. */
@@ -36,7 +36,7 @@ export class GateSystem {
   readonly #open: number[] = [];
   /** An operand is UNDETERMINED for good, or holds only through an undecided condition. */
   readonly #isStained: boolean[] = [];
-  /** BUT_NOT: the include side was found TRUE. */
+  /** EXCLUSION: the include side was found TRUE. */
   readonly #hasInclude: boolean[] = [];
   /** Pairs (vertex that reads this one, role). */
   readonly #readers: (number[] | undefined)[] = [];
@@ -75,7 +75,7 @@ export class GateSystem {
   }
 
   /** The vertex can never be FALSE: something that it reads is undecided for good. */
-  stain(vertex: number): void {
+  markUndetermined(vertex: number): void {
     this.#isStained[vertex] = true;
   }
 
@@ -151,7 +151,7 @@ export class GateSystem {
       case ALL:
         if (value === FALSE) return FALSE;
         return open === 0 ? TRUE : UNDETERMINED;
-      case BUT_NOT:
+      case EXCLUSION:
         if (role === EXCLUDE_ROLE ? value === TRUE : value === FALSE) return FALSE;
         if (role !== EXCLUDE_ROLE) this.#hasInclude[gate] = true;
         return open === 0 ? TRUE : UNDETERMINED;
@@ -185,7 +185,7 @@ export class GateSystem {
       if (this.#isStep()) yield;
       const gate = this.#gate[vertex];
       if (gate === ANY && this.#isStained[vertex] === true) add(vertex);
-      if (gate === BUT_NOT && this.#hasInclude[vertex] === true) add(vertex);
+      if (gate === EXCLUSION && this.#hasInclude[vertex] === true) add(vertex);
     }
     for (let at = 0; at < queue.length; at++) {
       const readers = this.#readers[queue[at] as number] ?? NONE;

@@ -5,7 +5,7 @@ import { EntityOrder } from './entity-order.ts';
 import { ObjectCheck } from './object-check.ts';
 import { ObjectWalk } from './object-walk.ts';
 
-const STEPS_PER_CLOCK_LOOK = 32;
+const STEPS_PER_CLOCK_READ = 32;
 const TEXTS_PER_STEP = 256;
 const SURE_PER_STEP = 64;
 /** Steps that a piece of a list or of a sort counts for. */
@@ -64,7 +64,7 @@ export class ListEntitiesRun implements EvaluationTask<Uint32Array> {
       const isPiece = this.#walk.isReading || this.#phase === 'sort';
       if (!this.#step(sliceEndMs)) return 'more';
       steps += isPiece ? STEPS_OF_PIECE : 1;
-      if (steps < STEPS_PER_CLOCK_LOOK) continue;
+      if (steps < STEPS_PER_CLOCK_READ) continue;
       steps = 0;
       if (this.#scope.clock.monotonicMs() >= sliceEndMs) return 'more';
     }

@@ -5,7 +5,7 @@ import type { ObjectWalk } from './object-walk.ts';
 import { SharedValues, UNCLEAR } from './shared-values.ts';
 
 /** Usersets that are visited between two clock reads: some ten microseconds. */
-const STEPS_PER_CLOCK_LOOK = 16;
+const STEPS_PER_CLOCK_READ = 16;
 
 /**
  * Checks of one target on many objects, which share the values that they rest on (`SharedValues`). The rest is checked
@@ -62,7 +62,7 @@ export class ObjectCheck {
       const isMore = this.#shared.step();
       // Counted over all objects: most take a step or two.
       this.#steps++;
-      if (this.#steps % STEPS_PER_CLOCK_LOOK === 0) {
+      if (this.#steps % STEPS_PER_CLOCK_READ === 0) {
         if (this.#scope.clock.monotonicMs() >= sliceEndMs) return 'more';
       }
       if (!isMore) return 'done';

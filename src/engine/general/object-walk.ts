@@ -105,7 +105,7 @@ export class ObjectWalk {
    * userset that certainly holds; 0: neither is known.
    */
   levelOf(entity: number, relation: number): number {
-    const index = this.#seen.find(entity, relation);
+    const index = this.#seen.indexOf(entity, relation);
     if (index < 0) return 0;
     const word = this.#words[index] as number;
     const strength = word & STRENGTH_MASK;
@@ -222,7 +222,7 @@ export class ObjectWalk {
       const value = entry >= EDGE_QUALIFIED ? this.#scope.qualify(holder, subject) : TRUE;
       if (value === FALSE) continue;
       if (value === TRUE) this.#reachBy(holder, scan);
-      else this.#note(holder, scan);
+      else this.#addHolder(holder, scan);
     }
   }
 
@@ -231,7 +231,7 @@ export class ObjectWalk {
     else this.#reachHolder(holder, scan);
   }
 
-  #note(holder: number, { relation, level, strength, isReference }: Scan): void {
+  #addHolder(holder: number, { relation, level, strength, isReference }: Scan): void {
     if (!this.#notesUndecided) return;
     const word = (level << STRENGTH_BITS) | strength;
     this.#undecided.push(holder, relation * 2 + (isReference ? 1 : 0), word);

@@ -227,7 +227,7 @@ export class Region implements LeafSink {
       return;
     }
     if (level > this.height) this.height = level;
-    this.#from = this.#seen.find(entity, relation);
+    this.#from = this.#seen.indexOf(entity, relation);
     const leaf = program === undefined ? THIS_OP : program.root;
     this.#scope.scanLeaf(entity, relation, leaf, this.#target, this.isExcluding, this);
     this.#from = -1;

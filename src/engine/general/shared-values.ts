@@ -36,7 +36,7 @@ type OpenUserset = {
   readonly entity: number;
   readonly relation: number;
   /** Its index among the shared ones; -1 for the object that was asked about. */
-  readonly place: number;
+  readonly at: number;
   /** Leaves of its rewrite whose lists were counted as reads, and those reads. */
   leavesCounted: number;
   reads: number;
@@ -69,7 +69,7 @@ export class SharedValues {
   readonly #scope: Scope;
   readonly #target: Target;
   readonly #walk: ObjectWalk;
-  readonly #places = new PairTable(CAPACITY_FIRST);
+  readonly #usersets = new PairTable(CAPACITY_FIRST);
   #words = new Uint32Array(CAPACITY_FIRST);
   readonly #stack: OpenUserset[] = [];
   /** Finds the value of the top of the stack. */
@@ -96,7 +96,7 @@ export class SharedValues {
   start(entity: number, relation: number): void {
     this.#stack.length = 0;
     this.#run = undefined;
-    this.#push(entity, relation, -1);
+    this.#open(entity, relation, -1);
   }
 
   /** Visits one userset; false when the value is found. Errors: BUDGET_EXHAUSTED. */
@@ -105,29 +105,29 @@ export class SharedValues {
     if (frame === undefined) return false;
     if (this.#run !== undefined) this.#stepRun(frame, this.#run);
     else if (frame.next < frame.waitsFor.length) this.#wait(frame);
-    else this.#look(frame);
+    else this.#visit(frame);
     return this.#stack.length > 0;
   }
 
-  #push(entity: number, relation: number, place: number): void {
+  #open(entity: number, relation: number, at: number): void {
     this.#stack.push({
       entity,
       relation,
-      place,
+      at,
       leavesCounted: 0,
       reads: 0,
       waitsFor: NOTHING,
       next: 0,
     });
-    if (place >= 0) this.#words[place] = OPEN;
+    if (at >= 0) this.#words[at] = OPEN;
   }
 
   #wait(frame: OpenUserset): void {
-    const place = frame.waitsFor[frame.next] as number;
-    const code = (this.#words[place] as number) & CODE_MASK;
+    const at = frame.waitsFor[frame.next] as number;
+    const code = (this.#words[at] as number) & CODE_MASK;
     if (code === 0) {
       if (this.#stack.length > this.#scope.depthMax) this.#giveUp(false);
-      else this.#push(this.#places.firstOf(place), this.#places.secondOf(place), place);
+      else this.#open(this.#usersets.firstOf(at), this.#usersets.secondOf(at), at);
     } else if (code === OPEN) {
       this.#giveUp(true);
     } else {
@@ -150,7 +150,7 @@ export class SharedValues {
         this.#run.start(frame.entity, frame.relation);
         break;
       }
-      this.#words[frame.place] = isShared ? 0 : UNCLEAR + 1;
+      this.#words[frame.at] = isShared ? 0 : UNCLEAR + 1;
       this.#stack.pop();
     }
     this.#scope.uncharge(reads);
@@ -169,15 +169,15 @@ export class SharedValues {
 
   #close(frame: OpenUserset, found: Value | typeof UNCLEAR, height: number): void {
     this.#stack.pop();
-    if (frame.place >= 0) {
-      this.#words[frame.place] = (height << CODE_BITS) | (found + 1);
+    if (frame.at >= 0) {
+      this.#words[frame.at] = (height << CODE_BITS) | (found + 1);
       return;
     }
     const isTooHigh = found !== UNDETERMINED && height > this.#scope.depthMax;
     this.value = isTooHigh ? UNCLEAR : found;
   }
 
-  #look(frame: OpenUserset): void {
+  #visit(frame: OpenUserset): void {
     if (this.#missing.length > 0) this.#missing = [];
     this.#leaves = 0;
     this.#entriesMax = this.#scope.entriesSeen + ENTRIES_MAX;
@@ -251,15 +251,15 @@ export class SharedValues {
       this.#isLong = true;
       return UNCLEAR;
     }
-    const isLook = this.#count(frame, leaf);
+    const isVisit = this.#count(frame, leaf);
     const missing = this.#missing.length;
     this.#beginLeaf(FALSE, 0, false);
     const isHeld =
       leaf.hasThis &&
-      this.#scope.scanThis(frame.entity, relation, this.#target, false, this.#sink, isLook);
+      this.#scope.scanThis(frame.entity, relation, this.#target, false, this.#sink, isVisit);
     if (!isHeld) {
       for (const computed of leaf.computed) this.#computed(frame, computed);
-      this.#scope.scanWalks(frame.entity, leaf, this.#sink, isLook);
+      this.#scope.scanWalks(frame.entity, leaf, this.#sink, isVisit);
     }
     this.#height = this.#leafHeight;
     if (this.#leaf === TRUE) this.#missing.length = missing;
@@ -278,8 +278,8 @@ export class SharedValues {
   #count(frame: OpenUserset, leaf: Op): boolean {
     this.#leaves++;
     const lists = listsOf(leaf);
-    if (frame.place < 0 || this.#leaves <= frame.leavesCounted) {
-      this.#scope.chargeLooks(lists);
+    if (frame.at < 0 || this.#leaves <= frame.leavesCounted) {
+      this.#scope.chargePartialReads(lists);
       return true;
     }
     this.#scope.charge(lists);
@@ -291,7 +291,7 @@ export class SharedValues {
   /** Visits another relation of the same object, or waits for it where values are kept. */
   #computed(frame: OpenUserset, relation: number): void {
     if (this.#leaf === TRUE) return;
-    if (frame.place >= 0) {
+    if (frame.at >= 0) {
       this.#meet(frame.entity, relation, false);
       return;
     }
@@ -315,15 +315,15 @@ export class SharedValues {
   /** A userset that a tuple leads to; `isWeak` when the tuple could not be decided. */
   #meet(entity: number, relation: number, isWeak: boolean): void {
     if (this.#leaf === TRUE || (isWeak && this.#leaf === UNDETERMINED)) return;
-    const place = this.#places.insert(entity, relation);
-    if (place >= this.#words.length) this.#words = grown(this.#words);
-    let word = this.#words[place] as number;
+    const at = this.#usersets.insert(entity, relation);
+    if (at >= this.#words.length) this.#words = grown(this.#words);
+    let word = this.#words[at] as number;
     if (word === 0) {
       word = this.#known(entity, relation);
-      this.#words[place] = word;
+      this.#words[at] = word;
     }
     const code = word & CODE_MASK;
-    if (code === 0 || code === OPEN) this.#missing.push(place);
+    if (code === 0 || code === OPEN) this.#missing.push(at);
     else this.#accept((code - 1) as Value | typeof UNCLEAR, word >>> CODE_BITS, isWeak);
   }
 

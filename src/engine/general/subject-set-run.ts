@@ -13,7 +13,7 @@ import {
 import { CheckRun } from './check-run.ts';
 import { type MemberScan, MemberSearch } from './member-search.ts';
 
-const STEPS_PER_CLOCK_LOOK = 32;
+const STEPS_PER_CLOCK_READ = 32;
 
 /** A userset by the ids of the index. */
 export type UsersetIds = { readonly entity: number; readonly relation: number };
@@ -111,7 +111,7 @@ export class SubjectSetRun implements EvaluationTask<Value> {
   #run(sliceEndMs: number): 'done' | 'more' {
     for (let steps = 1; this.#phase !== 'done'; steps++) {
       if (!this.#step(sliceEndMs)) return 'more';
-      if (steps % STEPS_PER_CLOCK_LOOK === 0 && this.#scope.clock.monotonicMs() >= sliceEndMs) {
+      if (steps % STEPS_PER_CLOCK_READ === 0 && this.#scope.clock.monotonicMs() >= sliceEndMs) {
         return 'more';
       }
     }
@@ -190,7 +190,7 @@ export class SubjectSetRun implements EvaluationTask<Value> {
 
   #holds(user: number): 'surely' | 'maybe' | 'no' {
     const holders = this.#holders as MemberSearch;
-    const index = holders.users.find(user, 0);
+    const index = holders.users.indexOf(user, 0);
     if (holders.isWildcardSure || (index >= 0 && holders.isSure(index))) return 'surely';
     // Beyond the depth bound of the object nobody's value is decided.
     const isOpen = holders.hasWildcard || (this.#isOfDeny && holders.isDeep);

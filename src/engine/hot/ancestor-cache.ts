@@ -107,7 +107,7 @@ export class AncestorCache {
 
   /** Position of the list of ancestors from an object in a state, which is built if need be. Hot. */
   ancestorsOf(entity: number, state: HotState): number {
-    const at = this.table.find(entity, state.index);
+    const at = this.table.rowOf(entity, state.index);
     if (at < 0) return this.#fill(entity, state, -1);
     const isCurrent = this.table.words[at + ANCESTORS_CLOCK] === this.#clock || this.#holds(at);
     return isCurrent ? at : this.#fill(entity, state, at);
@@ -132,7 +132,7 @@ export class AncestorCache {
   #fill(entity: number, state: HotState, known: number): number {
     const fits = this.#gather(entity, state);
     const { capacity } = this.table;
-    const at = known < 0 ? this.table.add(entity, state.index) : known;
+    const at = known < 0 ? this.table.insert(entity, state.index) : known;
     // A table that has grown is empty: what was forgotten with the old lists of ancestors needs no mark.
     if (this.table.capacity !== capacity) this.#changedAt = this.#makeChanges();
     const { words } = this.table;

@@ -22,10 +22,10 @@ import { type ConditionCache, UNDETERMINED, FALSE, TRUE, type Value } from '../b
 /** Words of an edge's qualifier, at most; longer parameters are looked up by their text. */
 const WORDS_MAX = 64;
 /** Conditions with their parameters that are found by their words; a power of two. */
-const PLACES = 1024;
+const SLOTS = 1024;
 
 /** About the bytes of a slot, and those that are prepared for it of each byte of its parameters. */
-const BYTES_PER_PLACE = 256;
+const BYTES_PER_SLOT = 256;
 const BYTES_PER_WORD_BYTE = 12;
 /** Qualifier of the current edge. */
 const words = new Uint32Array(WORDS_MAX);
@@ -33,7 +33,7 @@ const words = new Uint32Array(WORDS_MAX);
 /** `HotConditions.valueOf` of an edge that only the general evaluation can decide. */
 export const VALUE_GENERAL = 3;
 
-type ConditionPlace = {
+type ConditionSlot = {
   /** Condition's name id, bytes of the parameters and these, as the index has them. */
   readonly words: Uint32Array;
   readonly name: string;
@@ -50,7 +50,7 @@ type ConditionPlace = {
 export class HotConditions {
   readonly #reader: TupleReader;
   readonly #cache: ConditionCache;
-  #places: (ConditionPlace | undefined)[] = [];
+  #slots: (ConditionSlot | undefined)[] = [];
   #bytes = 0;
   readonly #meter = new CostMeter(0);
   #context: LazyContext | null = null;
@@ -66,7 +66,7 @@ export class HotConditions {
 
   /** About what it remembers takes. */
   get bytes(): number {
-    return this.#bytes + this.#places.length * 8;
+    return this.#bytes + this.#slots.length * 8;
   }
 
   /** Another check begins. null: it has no context, so that no condition is decided. */
@@ -94,7 +94,7 @@ export class HotConditions {
     );
     if (nowMs >= expiresAtMs) return FALSE;
     if (this.#context === null) return UNDETERMINED;
-    const { isDeclared, prepared } = this.#placeOf(count, node, subject);
+    const { isDeclared, prepared } = this.#slotOf(count, node, subject);
     return this.#evaluate(prepared, isDeclared, readsLeft);
   }
 
@@ -132,51 +132,51 @@ export class HotConditions {
   }
 
   /** The condition of the first `count` words. */
-  #placeOf(count: number, node: number, subject: number): ConditionPlace {
+  #slotOf(count: number, node: number, subject: number): ConditionSlot {
     let hash = 0;
     for (let i = QUALIFIED_CONDITION; i < count; i++) {
       hash = Math.imul(hash ^ (words[i] as number), 0x9e3779b1);
     }
-    const slot = (hash ^ (hash >>> 15)) & (PLACES - 1);
-    const known = this.#places[slot];
+    const slot = (hash ^ (hash >>> 15)) & (SLOTS - 1);
+    const known = this.#slots[slot];
     return known !== undefined && this.#isAt(known, count)
       ? known
       : this.#fill(slot, count, node, subject);
   }
 
-  #isAt(place: ConditionPlace, count: number): boolean {
-    const known = place.words;
+  #isAt(held: ConditionSlot, count: number): boolean {
+    const known = held.words;
     if (known.length !== count - QUALIFIED_CONDITION) return false;
     for (let i = 0; i < known.length; i++) {
       if (known[i] !== words[QUALIFIED_CONDITION + i]) return false;
     }
     const { revision } = this.#reader;
-    if (place.revision === revision) return true;
+    if (held.revision === revision) return true;
     // An id whose last tuple went may be that of another name by now.
-    if (this.#reader.nameId(place.name) !== known[0]) return false;
-    place.revision = revision;
+    if (this.#reader.nameId(held.name) !== known[0]) return false;
+    held.revision = revision;
     return true;
   }
 
-  #fill(slot: number, count: number, node: number, subject: number): ConditionPlace {
+  #fill(slot: number, count: number, node: number, subject: number): ConditionSlot {
     const { conditionName: name, conditionParams } = this.#reader.qualifier(node, subject);
-    const place = {
+    const held = {
       words: words.slice(QUALIFIED_CONDITION, count),
       name,
       isDeclared: this.#cache.isDeclared(name),
       prepared: this.#cache.get(name, conditionParams),
       revision: this.#reader.revision,
     };
-    if (this.#cache.isOff) return place;
-    if (this.#places.length === 0) this.#places = Array.from({ length: PLACES });
-    this.#bytes += bytesOf(place) - bytesOf(this.#places[slot]);
-    this.#places[slot] = place;
-    return place;
+    if (this.#cache.isOff) return held;
+    if (this.#slots.length === 0) this.#slots = Array.from({ length: SLOTS });
+    this.#bytes += bytesOf(held) - bytesOf(this.#slots[slot]);
+    this.#slots[slot] = held;
+    return held;
   }
 }
 
-function bytesOf(place: ConditionPlace | undefined): number {
-  return place === undefined ? 0 : BYTES_PER_PLACE + place.words.byteLength * BYTES_PER_WORD_BYTE;
+function bytesOf(held: ConditionSlot | undefined): number {
+  return held === undefined ? 0 : BYTES_PER_SLOT + held.words.byteLength * BYTES_PER_WORD_BYTE;
 }
 
 function valueOfOutcome(outcome: number): Value {

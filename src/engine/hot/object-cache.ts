@@ -104,7 +104,7 @@ export class ObjectCache {
 
   /** Position of the row of an object in a state, which is filled if need be. Hot. */
   rowOf(entity: number, state: HotState): number {
-    const at = this.table.find(entity, state.index);
+    const at = this.table.rowOf(entity, state.index);
     return at < 0 ? this.#fill(entity, state) : at;
   }
 
@@ -115,7 +115,7 @@ export class ObjectCache {
       this.#fewUsers = 0;
       fits = this.#decode(entity, state);
     }
-    const at = this.table.add(entity, state.index);
+    const at = this.table.insert(entity, state.index);
     const { words } = this.table;
     // An incomplete row lacks some of the groups.
     if (this.#meter.steps < 0) this.table.forget(at);

@@ -7,13 +7,13 @@ const PAYLOAD = 3;
 
 /** A row of which the payload is known. */
 function put(table: ObjectTable, entity: number, state: number, value: number): void {
-  const known = table.find(entity, state);
-  const at = known < 0 ? table.add(entity, state) : known;
+  const known = table.rowOf(entity, state);
+  const at = known < 0 ? table.insert(entity, state) : known;
   table.words[at + PAYLOAD] = value;
 }
 
 function get(table: ObjectTable, entity: number, state: number): number | undefined {
-  const at = table.find(entity, state);
+  const at = table.rowOf(entity, state);
   return at < 0 ? undefined : table.words[at + PAYLOAD];
 }
 
@@ -36,7 +36,7 @@ test('what is found is what was put there last, whatever was forgotten meanwhile
         } else if (kind === 'drop') {
           table.drop(entity, state);
           model.delete(key);
-          expect(table.find(entity, state)).toBe(-1);
+          expect(table.rowOf(entity, state)).toBe(-1);
         } else {
           put(table, entity, state, value);
           model.set(key, value);
@@ -60,7 +60,7 @@ test('holds nearly all of as many lines as half of its room, however often they 
   for (let round = 0; round < 4; round++) {
     missed = 0;
     for (let n = 1; n <= lines; n++) {
-      if (table.find(n * 9, 1) >= 0) continue;
+      if (table.rowOf(n * 9, 1) >= 0) continue;
       missed++;
       put(table, n * 9, 1, n);
     }
@@ -82,7 +82,7 @@ test('a line that was just put is there, however full the table is', () => {
   for (let n = 1; n <= 5000; n++) {
     put(table, n * 3, 1 + (n % 2), n);
     expect(get(table, n * 3, 1 + (n % 2))).toBe(n);
-    const at = table.find(n * 3, 1 + (n % 2));
+    const at = table.rowOf(n * 3, 1 + (n % 2));
     const first = table.setOf(n * 3, 1 + (n % 2));
     expect(at >= first && at < first + (4 << SHIFT) && at < room + 12).toBe(true);
   }

@@ -67,7 +67,7 @@ export class ObjectTable {
   }
 
   /** Position of the row of an object in a state, or -1. Hot. */
-  find(entity: number, state: number): number {
+  rowOf(entity: number, state: number): number {
     const { words } = this;
     const generation = this.#generation;
     let at = this.setOf(entity, state);
@@ -84,8 +84,8 @@ export class ObjectTable {
     return -1;
   }
 
-  /** Assigns a slot to a row that `find` does not know; may grow the table, which replaces `words`. */
-  add(entity: number, state: number): number {
+  /** Assigns a slot to a row that `rowOf` does not know; may grow the table, which replaces `words`. */
+  insert(entity: number, state: number): number {
     if (this.#filled * 2 >= this.capacity) this.#grow();
     const { words } = this;
     const set = this.setOf(entity, state);
@@ -97,7 +97,7 @@ export class ObjectTable {
     if (DEBUG_ASSERTIONS) {
       assert(at >= 0 && at + (1 << this.#shift) <= words.length, 'a line lies in the table');
       assert(this.#filled <= this.capacity, 'no more lines than places');
-      assert(this.find(entity, state) < 0, 'a line has one place');
+      assert(this.rowOf(entity, state) < 0, 'a line has one place');
     }
     words[at + ROW_ENTITY] = entity;
     words[at + ROW_STATE] = state;
@@ -107,7 +107,7 @@ export class ObjectTable {
 
   /** Forgets the row of an object in a state, if there is one. */
   drop(entity: number, state: number): void {
-    const at = this.find(entity, state);
+    const at = this.rowOf(entity, state);
     if (at >= 0) this.forget(at);
   }
 

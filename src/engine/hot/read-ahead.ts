@@ -103,7 +103,7 @@ function locateAncestors(caches: HotCaches, objects: Uint32Array, count: number)
   for (let i = 0; i < count; i++) {
     const state = states[i] as number;
     if (state <= 0) continue;
-    const at = table.find(objects[i] as number, state);
+    const at = table.rowOf(objects[i] as number, state);
     if (at < 0) continue;
     const counts = lines[at + ROW_COUNTS] as number;
     if (counts === ROW_OPAQUE || counts >>> 24 === 0) continue;

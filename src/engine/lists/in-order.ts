@@ -39,7 +39,7 @@ export class InOrder {
   }
 
   /** The smallest value that was not taken yet, or -1. */
-  take(): number {
+  next(): number {
     if (this.#next === this.#count) return -1;
     if (this.#isSorted) {
       this.#next++;

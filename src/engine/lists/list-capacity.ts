@@ -15,7 +15,7 @@ export class ListCapacity {
   }
 
   /** Counts an id. Errors: RESULT_TOO_LARGE. */
-  take(id: string): void {
+  charge(id: string): void {
     this.#left -= id.length;
     if (this.#left >= 0) return;
     throw new AppError<AuthzReason>(

@@ -129,7 +129,7 @@ class ListedPage {
     // Undecided, or denied, since the last object: of the next page where this one ends before.
     let isUndecided = false;
     let denied: number[] = [];
-    for (let index = order.take(); index >= 0; index = order.take()) {
+    for (let index = order.next(); index >= 0; index = order.next()) {
       const entity = this.#walk.entityAt(index);
       const value = this.#walk.isSureAt(index) ? TRUE : yield* this.#decided(entity);
       if (value === undefined) return;
@@ -164,7 +164,7 @@ class ListedPage {
 
   #add(entity: number): void {
     const id = this.#scope.reader.entityText(entity);
-    this.#capacity.take(id);
+    this.#capacity.charge(id);
     this.#onObject(id);
     this.last = id;
     this.lastEntity = entity;

@@ -48,7 +48,7 @@ export function* listSubjects(
   const { reader } = scope;
   const capacity = new ListCapacity();
   let last = '';
-  for (let index = order.take(); index >= 0; index = order.take()) {
+  for (let index = order.next(); index >= 0; index = order.next()) {
     const subject = graph.subjects.firstOf(index);
     const value =
       values.solved === undefined ? yield* holds(subject) : (values.solved[index] as Value);
@@ -56,7 +56,7 @@ export function* listSubjects(
     if (list === undefined) continue;
     if (collected.count >= page.idsMax) return collected.list(values.others, last);
     last = reader.entityText(subject);
-    capacity.take(last);
+    capacity.charge(last);
     list.push(last);
     collected.count++;
     if (collected.count % TEXTS_PER_STEP === 0) yield;

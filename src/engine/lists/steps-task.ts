@@ -3,7 +3,7 @@ import type { Scope } from '../bound/scope.ts';
 import type { Steps } from '../general/gate-system.ts';
 
 /** Steps between two clock reads; each takes some ten microseconds at most. */
-const STEPS_PER_CLOCK_LOOK = 4;
+const STEPS_PER_CLOCK_READ = 4;
 
 /** Work that yields after every small piece, as a task that ends at the end of a slice. */
 export class StepsTask<T> implements EvaluationTask<T> {
@@ -24,7 +24,7 @@ export class StepsTask<T> implements EvaluationTask<T> {
     for (let steps = 1; this.#result === undefined; steps++) {
       const step = this.#steps.next();
       if (step.done === true) this.#result = { value: step.value };
-      else if (steps % STEPS_PER_CLOCK_LOOK === 0 && this.#isOver(sliceEndMs)) return 'more';
+      else if (steps % STEPS_PER_CLOCK_READ === 0 && this.#isOver(sliceEndMs)) return 'more';
     }
     return 'done';
   }

@@ -18,7 +18,7 @@ import type { ListedKind } from './listed-kind.ts';
 export const ANY = 0;
 const ALL = 1;
 /** The operand in EXCLUDE_ROLE does not hold, and the other one does. */
-const BUT_NOT = 2;
+const EXCLUSION = 2;
 type GateVertex = 0 | 1 | 2;
 
 /** How an operand is read. */
@@ -159,7 +159,7 @@ export class SubjectGraph {
     }
     if (op.kind !== OP_UNION) {
       this.hasOperators = true;
-      this.gate[vertex] = op.kind === OP_INTERSECTION ? ALL : BUT_NOT;
+      this.gate[vertex] = op.kind === OP_INTERSECTION ? ALL : EXCLUSION;
     }
     for (let i = 0; i < op.children.length; i++) {
       const isExclude = op.kind === OP_EXCLUSION && i === 1;

@@ -75,7 +75,7 @@ export class PrivateIds {
       const node = this.#base.nodeId(entity, relation);
       if (node !== 0) return node;
     }
-    const index = this.#nodes.find(entity, relation);
+    const index = this.#nodes.indexOf(entity, relation);
     return index < 0 ? 0 : PRIVATE_NODE + index;
   }
 

@@ -40,7 +40,7 @@ export function findMootParts(
   }
 }
 
-type ExclusionPlace = {
+type ExclusionContext = {
   readonly namespace: string;
   readonly relation: string;
   readonly path: string;
@@ -51,7 +51,7 @@ type ExclusionPlace = {
 function checkExclusion(
   model: NamespaceModel,
   types: ModelTypes,
-  { namespace, relation, path, error, warn }: ExclusionPlace,
+  { namespace, relation, path, error, warn }: ExclusionContext,
   { include, exclude }: Exclusion,
 ): void {
   const included = types.ofRewrite(namespace, relation, include);

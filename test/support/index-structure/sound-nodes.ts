@@ -79,7 +79,7 @@ function leadsTo(parts: IndexParts, entity: number, relation: number, node: numb
     const position = nodes.field(node, NODE_NEXT);
     const isListed =
       position < adjacency.lists.count(list) && adjacency.lists.get(list, position) === node;
-    return isListed && nodes.find(entity, relation) === node;
+    return isListed && nodes.nodeOf(entity, relation) === node;
   }
   let each = recordWord(dictionary, entity, RECORD_LINK);
   for (let i = 0; each !== 0 && i <= CHAIN_MAX; i++) {
@@ -177,7 +177,7 @@ function findsItself(
   for (let i = 0; i < words; i++) scratchWords[i] = page[at + i] as number;
   const hash = hashScratch(length, owner);
   checkSegmentOf(dictionary.table, hash);
-  return dictionary.find(owner, length, hash) === record;
+  return dictionary.recordOf(owner, length, hash) === record;
 }
 
 /** A word of a record, by its offset. */

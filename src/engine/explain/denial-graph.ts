@@ -4,7 +4,7 @@ import { UNDETERMINED, FALSE, type Scope, type Target, TRUE, type Value } from '
 import {
   ALL,
   ANY,
-  BUT_NOT,
+  EXCLUSION,
   EXCLUDE_ROLE,
   GateSystem,
   PLAIN_ROLE,
@@ -50,7 +50,7 @@ const USERSETS_PER_YIELD = 4;
  * Everything that a denied userset could follow from, with its values: also what is behind tuples that do not count,
  * on both sides of every operator. Where the read budget ends the rest is unread and counts as undecided.
  */
-export class BlameGraph implements LeafVisitor {
+export class DenialGraph implements LeafVisitor {
   readonly vertices: Vertex[] = [];
   readonly gates = new GateSystem();
   /** The read budget ended first. */
@@ -123,7 +123,7 @@ export class BlameGraph implements LeafVisitor {
     if (level > this.#scope.depthMax || this.isExhausted) {
       vertex.isBeyond = !this.isExhausted;
       vertex.isUnread = this.isExhausted;
-      this.gates.stain(id);
+      this.gates.markUndetermined(id);
       return;
     }
     if (this.#scope.isTarget(target, entity, relation, isExcluding)) {
@@ -140,9 +140,9 @@ export class BlameGraph implements LeafVisitor {
 
   #operator(op: Op, userset: Vertex, isExcluding: boolean): number {
     const { entity, relation, level } = userset;
-    const gate = op.kind === OP_INTERSECTION ? ALL : op.kind === OP_EXCLUSION ? BUT_NOT : ANY;
+    const gate = op.kind === OP_INTERSECTION ? ALL : op.kind === OP_EXCLUSION ? EXCLUSION : ANY;
     const kind =
-      op.kind === OP_LEAF ? 'leaf' : gate === ALL ? 'all' : gate === BUT_NOT ? 'butNot' : 'any';
+      op.kind === OP_LEAF ? 'leaf' : gate === ALL ? 'all' : gate === EXCLUSION ? 'butNot' : 'any';
     const id = this.gates.add(gate, false);
     const vertex = vertexOf(kind, entity, relation, isExcluding, level, op);
     this.vertices.push(vertex);
@@ -189,14 +189,14 @@ export class BlameGraph implements LeafVisitor {
 
   #leaveUnread(leaf: number): void {
     this.at(leaf).isUnread = true;
-    this.gates.stain(leaf);
+    this.gates.markUndetermined(leaf);
   }
 
   onDirect(tuple: EdgeIds, value: Value): void {
     if (this.#isIgnored(tuple)) return;
     if (value === TRUE) this.gates.seedTrue(this.#leaf);
     else this.at(this.#leaf).directs.push({ tuple, value });
-    if (value === UNDETERMINED) this.gates.stain(this.#leaf);
+    if (value === UNDETERMINED) this.gates.markUndetermined(this.#leaf);
   }
 
   onChild(entity: number, relation: number, tuple: EdgeIds | null, value: Value): void {

@@ -1,7 +1,7 @@
 import type { ObstacleKind } from '../../model/explanation.ts';
 import { UNDETERMINED, FALSE, TRUE } from '../bound/scope.ts';
 import type { Steps } from '../general/gate-system.ts';
-import type { BlameGraph, Vertex } from './blame-graph.ts';
+import type { DenialGraph, Vertex } from './denial-graph.ts';
 import type { EdgeIds } from './leaf-walk.ts';
 
 const STEPS_PER_YIELD = 64;
@@ -9,7 +9,7 @@ const STEPS_PER_YIELD = 64;
 const CYCLE_SEARCHES_MAX = 64;
 
 /** An obstacle by ids. */
-export type Blame = {
+export type DenialCause = {
   readonly kind: ObstacleKind;
   readonly entity: number;
   readonly relation: number;
@@ -21,8 +21,8 @@ export type Blame = {
 };
 
 /** Causes of a deny, nearest first. */
-export type BlameReport = {
-  readonly blames: readonly Blame[];
+export type DenialCauses = {
+  readonly causes: readonly DenialCause[];
   /** Some were left out by their bound. */
   readonly isTruncated: boolean;
   /** Without any tuple on the way that could have granted. */
@@ -33,10 +33,10 @@ export type BlameReport = {
  * Walks from the denied root through everything that could have granted but does not, and through what
  * left it undecided. Cost: O(vertices + links) time, no reads.
  */
-export class BlameWalk {
-  readonly #graph: BlameGraph;
-  readonly #blamesMax: number;
-  readonly #blames: Blame[] = [];
+export class DenialWalk {
+  readonly #graph: DenialGraph;
+  readonly #causesMax: number;
+  readonly #causes: DenialCause[] = [];
   readonly #keys = new Set<string>();
   /** Pairs: vertex × 2, + 1 where only what is undecided below it matters. */
   readonly #queue: number[] = [];
@@ -45,26 +45,26 @@ export class BlameWalk {
   #hasGrant = false;
   #cycleSearches = 0;
 
-  constructor(graph: BlameGraph, blamesMax: number) {
+  constructor(graph: DenialGraph, causesMax: number) {
     this.#graph = graph;
-    this.#blamesMax = blamesMax;
+    this.#causesMax = causesMax;
   }
 
-  *report(root: number): Steps<BlameReport> {
-    this.#push(root, false);
+  *report(root: number): Steps<DenialCauses> {
+    this.#enqueue(root, false);
     for (let next = 0; next < this.#queue.length; next++) {
       const entry = this.#queue[next] as number;
       this.#visit(entry >>> 1, (entry & 1) === 1);
       if (next % STEPS_PER_YIELD === STEPS_PER_YIELD - 1) yield;
     }
     return {
-      blames: this.#blames,
+      causes: this.#causes,
       isTruncated: this.#isTruncated,
       isWithoutGrant: !this.#hasGrant,
     };
   }
 
-  #push(vertex: number, isUndecidedOnly: boolean): void {
+  #enqueue(vertex: number, isUndecidedOnly: boolean): void {
     const entry = vertex * 2 + (isUndecidedOnly ? 1 : 0);
     if (this.#seen.has(entry)) return;
     this.#seen.add(entry);
@@ -75,7 +75,7 @@ export class BlameWalk {
     const vertex = this.#graph.at(id);
     switch (vertex.kind) {
       case 'userset':
-        if (vertex.isBeyond) this.#blame('depth', vertex, id);
+        if (vertex.isBeyond) this.#addCause('depth', vertex, id);
         this.#visitOperands(vertex, isUndecidedOnly);
         return;
       case 'leaf':
@@ -85,7 +85,7 @@ export class BlameWalk {
         this.#visitOperands(vertex, isUndecidedOnly);
         return;
       case 'all':
-        if (!isUndecidedOnly) this.#blameOperands(id, vertex);
+        if (!isUndecidedOnly) this.#addOperandCauses(id, vertex);
         this.#visitOperands(vertex, isUndecidedOnly);
         return;
       case 'butNot':
@@ -100,30 +100,30 @@ export class BlameWalk {
 
   #visitOperands(vertex: Vertex, isUndecidedOnly: boolean): void {
     for (const operand of vertex.operands) {
-      if (this.#matters(operand, isUndecidedOnly)) this.#push(operand, isUndecidedOnly);
+      if (this.#matters(operand, isUndecidedOnly)) this.#enqueue(operand, isUndecidedOnly);
     }
   }
 
-  #blameOperands(id: number, vertex: Vertex): void {
+  #addOperandCauses(id: number, vertex: Vertex): void {
     for (const [index, operand] of vertex.operands.entries()) {
       if (this.#graph.valueOf(operand) === TRUE) this.#hasGrant = true;
-      else this.#blame('intersection', vertex, id, null, index);
+      else this.#addCause('intersection', vertex, id, null, index);
     }
   }
 
   #visitLeaf(id: number, vertex: Vertex, isUndecidedOnly: boolean): void {
     for (const { tuple, value } of vertex.directs) {
-      if (value === UNDETERMINED) this.#blameTuple('conditionUndecided', vertex, id, tuple);
-      else if (!isUndecidedOnly) this.#blameTuple('expired', vertex, id, tuple);
+      if (value === UNDETERMINED) this.#addTupleCause('conditionUndecided', vertex, id, tuple);
+      else if (!isUndecidedOnly) this.#addTupleCause('expired', vertex, id, tuple);
     }
     for (const { child, tuple, value } of vertex.links) {
       const behind = this.#graph.valueOf(child);
       if (value !== TRUE && tuple !== null && behind !== FALSE) {
-        if (value === UNDETERMINED) this.#blameTuple('conditionUndecided', vertex, id, tuple);
-        else if (!isUndecidedOnly) this.#blameTuple('expired', vertex, id, tuple);
+        if (value === UNDETERMINED) this.#addTupleCause('conditionUndecided', vertex, id, tuple);
+        else if (!isUndecidedOnly) this.#addTupleCause('expired', vertex, id, tuple);
       }
       if (value !== FALSE && this.#matters(child, isUndecidedOnly)) {
-        this.#push(child, isUndecidedOnly);
+        this.#enqueue(child, isUndecidedOnly);
       }
     }
   }
@@ -132,14 +132,14 @@ export class BlameWalk {
     const [include, exclude] = vertex.operands as [number, number];
     const included = this.#graph.valueOf(include);
     const excluded = this.#graph.valueOf(exclude);
-    if (this.#matters(include, isUndecidedOnly)) this.#push(include, isUndecidedOnly);
+    if (this.#matters(include, isUndecidedOnly)) this.#enqueue(include, isUndecidedOnly);
     if (excluded === UNDETERMINED) {
-      this.#push(exclude, true);
-      if (this.#leadsBack(exclude, id)) this.#blame('cycle', vertex, id);
+      this.#enqueue(exclude, true);
+      if (this.#leadsBack(exclude, id)) this.#addCause('cycle', vertex, id);
     }
     if (isUndecidedOnly) return;
     if (included === TRUE) this.#hasGrant = true;
-    if (excluded === TRUE) this.#blame('excluded', vertex, id);
+    if (excluded === TRUE) this.#addCause('excluded', vertex, id);
   }
 
   /** Whether an undecided vertex depends on another one through undecided ones. */
@@ -159,12 +159,12 @@ export class BlameWalk {
   }
 
   /** `expired` covers any tuple that does not count; its own qualifier gives the reason. */
-  #blameTuple(kind: ObstacleKind, vertex: Vertex, id: number, tuple: EdgeIds): void {
+  #addTupleCause(kind: ObstacleKind, vertex: Vertex, id: number, tuple: EdgeIds): void {
     this.#hasGrant = true;
-    this.#blame(kind, vertex, id, tuple);
+    this.#addCause(kind, vertex, id, tuple);
   }
 
-  #blame(
+  #addCause(
     kind: ObstacleKind,
     { entity, relation }: Vertex,
     vertex: number,
@@ -175,11 +175,11 @@ export class BlameWalk {
     const about = tuple === null ? `${operand}` : `${tuple.node} ${tuple.subject}`;
     const key = `${kind} ${entity} ${relation} ${about}`;
     if (this.#keys.has(key)) return;
-    if (this.#blames.length >= this.#blamesMax) {
+    if (this.#causes.length >= this.#causesMax) {
       this.#isTruncated = true;
       return;
     }
     this.#keys.add(key);
-    this.#blames.push({ kind, entity, relation, tuple, vertex, operand });
+    this.#causes.push({ kind, entity, relation, tuple, vertex, operand });
   }
 }

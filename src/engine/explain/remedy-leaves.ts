@@ -1,6 +1,6 @@
 import { UNDETERMINED, FALSE, TRUE } from '../bound/scope.ts';
 import type { Steps } from '../general/gate-system.ts';
-import type { BlameGraph, Vertex } from './blame-graph.ts';
+import type { DenialGraph, Vertex } from './denial-graph.ts';
 import type { EdgeIds } from './leaf-walk.ts';
 
 const STEPS_PER_YIELD = 64;
@@ -8,7 +8,7 @@ const STEPS_PER_YIELD = 64;
 const JOINTS_MAX = 32;
 
 /** Leaves at which one tuple more could make the root hold. */
-export type RemedyPlaces = {
+export type RemedyLeaves = {
   /** Leaf vertices, nearest first, those that suffice alone before those that would change several operands. */
   readonly leaves: readonly number[];
   /** Tuples that would suffice if they counted. */
@@ -23,8 +23,8 @@ export type RemedyPlaces = {
  * only leaves below all of them that read the same tuples can do it. Necessary, not sufficient: what is found is verified by
  * evaluation. Cost: O(vertices + links) time for each such operator, no reads.
  */
-export class RemedyPlaceSearch {
-  readonly #graph: BlameGraph;
+export class RemedyLeafSearch {
+  readonly #graph: DenialGraph;
   /** Vertex × 2, + 1 where the vertex must become false. */
   readonly #queue: number[] = [];
   readonly #seen = new Set<number>();
@@ -33,11 +33,11 @@ export class RemedyPlaceSearch {
   readonly #joints: (readonly number[])[] = [];
   #isTruncated = false;
 
-  constructor(graph: BlameGraph) {
+  constructor(graph: DenialGraph) {
     this.#graph = graph;
   }
 
-  *search(root: number): Steps<RemedyPlaces> {
+  *search(root: number): Steps<RemedyLeaves> {
     this.#need(root, true);
     for (let next = 0; next < this.#queue.length; next++) {
       const entry = this.#queue[next] as number;
