@@ -14,7 +14,7 @@ export class JsonNames<T> {
   }
 
   /** Hot. What the bytes from `from` to `to` name; undefined: nothing. O(length × names of this length). */
-  find(bytes: Uint8Array, from: number, to: number): T | undefined {
+  lookUp(bytes: Uint8Array, from: number, to: number): T | undefined {
     const entries = this.#byLength[to - from];
     if (entries === undefined) return undefined;
     for (let i = 0; i < entries.length; i++) {
@@ -29,11 +29,11 @@ export class JsonNames<T> {
   /** What the name that was read last stands for, with escapes or without; false: it is not JSON. */
   read(tokens: JsonTokens): T | undefined | false {
     const { bytes, from, to } = tokens;
-    if (!tokens.isEscaped) return this.find(bytes, from, to);
+    if (!tokens.isEscaped) return this.lookUp(bytes, from, to);
     const text = tokens.text(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
     if (text === undefined) return false;
     const name = Buffer.from(text);
-    return this.find(name, 0, name.length);
+    return this.lookUp(name, 0, name.length);
   }
 }
 

@@ -180,7 +180,7 @@ export class JsonScan {
       const field = frame.shape.names.read(tokens);
       if (field === false) throw this.#syntax();
       frame.field = field ?? null;
-      if (frame.field !== null) this.#path.push(frame.field);
+      if (frame.field !== null) this.#path.enter(frame.field);
     }
     if (tokens.bytes[tokens.at] === COLON) this.#token(COLON);
   }
@@ -309,7 +309,7 @@ export class JsonScan {
       this.#path.index = -1;
       this.#itemFields = fieldsBefore;
       const { count } = runs;
-      this.lists.push({ path: this.#path.fields(), from, to, count, runs: runs.end() });
+      this.lists.push({ path: this.#path.fields(), from, to, count, runs: runs.finish() });
     } else if (kind === 'struct' && this.#frame.kind !== 'struct') {
       this.#countBytes(this.#structAt, this.#structBytesMax);
     }
@@ -319,7 +319,7 @@ export class JsonScan {
   /** A value of the object or list at hand has ended. */
   #ended(): void {
     const { kind, isRooted, field, runs, valuesBefore } = this.#frame;
-    if (kind === 'message' && field !== null) this.#path.pop();
+    if (kind === 'message' && field !== null) this.#path.leave();
     if (kind === 'list' && isRooted) {
       runs?.add(this.#itemAt, this.#tokens.at, this.values - valuesBefore);
     }

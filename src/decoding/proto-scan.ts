@@ -131,12 +131,12 @@ export class ProtoScan {
           this.longestText = Math.max(this.longestText, tokens.at - valueFrom);
         }
       }
-      if (field !== null) this.#path.pop();
+      if (field !== null) this.#path.leave();
       if (this.#isStepOver()) yield;
     }
     this.#ended(end);
     keepRest(tokens.at);
-    const found = runs.end();
+    const found = runs.finish();
     if (found.length > 0) this.found.push({ parents, runs: found });
     this.#path.depth -= 1;
   }
@@ -188,7 +188,7 @@ export class ProtoScan {
       if (isList) this.#countStruct();
       this.#countRepeats(seen, field);
       this.#value(field);
-      this.#path.pop();
+      this.#path.leave();
     }
     this.#ended(end);
     this.#path.depth -= 1;
@@ -205,7 +205,7 @@ export class ProtoScan {
     const field = shape.byNumber.get(tag >>> 3) ?? null;
     this.#wireType = tag & 7;
     if (field === null) this.#skip(shape, tag);
-    else this.#path.push(field);
+    else this.#path.enter(field);
     return field;
   }
 

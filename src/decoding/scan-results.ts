@@ -49,7 +49,7 @@ export class ListRuns {
     this.#values += values;
   }
 
-  end(): readonly number[] {
+  finish(): readonly number[] {
     if (this.count > this.#itemsMax) return [];
     this.#close();
     return this.#runs;
@@ -76,11 +76,11 @@ export class FieldPath {
     this.#listAt = index < 0 ? -1 : this.#fields.length - 1;
   }
 
-  push(field: FieldShape): void {
+  enter(field: FieldShape): void {
     this.#fields.push(field);
   }
 
-  pop(): void {
+  leave(): void {
     this.#fields.pop();
   }
 

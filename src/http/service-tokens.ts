@@ -54,13 +54,13 @@ class TokenAuthenticator implements ReplaceableAuthenticator {
   tokenOf(header: string): number {
     if (!this.enabled) return 0;
     const start = bearerStart(header);
-    return start < 0 ? -1 : placeAmong(header, start, this.#tokens);
+    return start < 0 ? -1 : indexAmong(header, start, this.#tokens);
   }
 }
 
 /** Whether `given` is one of `secrets`, all of which are compared; time depends on their lengths only. */
 export function isOneOfSecrets(given: string, secrets: readonly string[]): boolean {
-  return placeAmong(given, 0, secrets) >= 0;
+  return indexAmong(given, 0, secrets) >= 0;
 }
 
 /** Hot. Where the token of an `Authorization` header begins, -1 where its scheme is another one. */
@@ -82,7 +82,7 @@ export function isSecretAt(text: string, start: number, secret: string): boolean
   return differs(text, start, secret) === 0;
 }
 
-function placeAmong(text: string, start: number, secrets: readonly string[]): number {
+function indexAmong(text: string, start: number, secrets: readonly string[]): number {
   let found = 0;
   for (let i = 0; i < secrets.length; i++) {
     const isSame = differs(text, start, secrets[i] as string) === 0 ? 1 : 0;

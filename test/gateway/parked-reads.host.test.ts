@@ -228,7 +228,7 @@ test('a deadline holds while the read waits', async () => {
 test.runIf(LOADS_UWS)(
   '10,000 callers that go while they wait leave no waiter, and no memory lent',
   async () => {
-    const given = vi.spyOn(BodyPool.prototype, 'take');
+    const given = vi.spyOn(BodyPool.prototype, 'acquire');
     const returned = vi.spyOn(BodyPool.prototype, 'returned');
     onTestFinished(() => {
       given.mockRestore();

@@ -8,7 +8,7 @@ import {
   type CallersFile,
   parseCallersFile,
 } from '../../gateway/callers/callers-file.ts';
-import { FSCK_RULES, type PlacedRule, RULES } from '../../gateway/callers/method-rules.ts';
+import { FSCK_RULES, type TargetedRule, RULES } from '../../gateway/callers/method-rules.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { meant } from '../../shared/text/nearest-name.ts';
 import type { CliLine } from '../core/command.ts';
@@ -108,18 +108,18 @@ export function mayCall(line: CliLine): Promise<number> {
   const asked = { ...place, id: projectId, scope: place, options: place };
   const defaultProjectId = line.environment['GATEWAY_DEFAULT_PROJECT_ID'] ?? '';
   const scopes = new CallerScopes(caller.scopes, defaultProjectId || 'default');
-  const isAdmitted = scopes.admit(rule, rule.placeOf(asked));
+  const isAdmitted = scopes.admit(rule, rule.targetOf(asked));
   const needs = rule.needs.length === 0 ? 'nothing' : rule.needs.join(' and ');
   line.screens.output.line(`${isAdmitted ? 'yes' : 'no'}: ${method} needs ${needs}`);
   return Promise.resolve(isAdmitted ? EXIT_OK : EXIT_NO);
 }
 
-function ruleOf(method: string): PlacedRule<unknown> {
+function ruleOf(method: string): TargetedRule<unknown> {
   const rules = new Map([
     ...[...RULES].map(([path, rule]) => [path.slice(1), rule] as const),
     ...Object.values(FSCK_RULES).map(
       (rule) =>
-        [`${rule.service}/${rule.method}`, { ...rule, placeOf: () => rule.placeOf() }] as const,
+        [`${rule.service}/${rule.method}`, { ...rule, targetOf: () => rule.targetOf() }] as const,
     ),
   ]);
   const rule = rules.get(method.replace(/^\//, ''));

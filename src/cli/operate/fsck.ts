@@ -86,7 +86,7 @@ function tokenOf({ serviceAuthTokens, callers, defaultProjectId }: Config): stri
   return parseCallersFile(callers)
     .callers.filter(({ scopes }) => {
       const compiled = new CallerScopes(scopes, defaultProjectId);
-      return Object.values(FSCK_RULES).every((rule) => compiled.admit(rule, rule.placeOf()));
+      return Object.values(FSCK_RULES).every((rule) => compiled.admit(rule, rule.targetOf()));
     })
     .flatMap(({ tokens }) => tokens)[0];
 }

@@ -128,7 +128,7 @@ class ProjectAccount {
   remember(refusal: RememberedRefusal): void {
     const key = keyOf(refusal);
     const kept = this.#remembered.filter((one) => keyOf(one) !== key);
-    if (kept.length >= QUERIES_MAX) kept.splice(crowdedPlace(kept), 1);
+    if (kept.length >= QUERIES_MAX) kept.splice(crowdedIndex(kept), 1);
     this.#remembered = [...kept, refusal];
   }
 
@@ -157,7 +157,7 @@ class ProjectAccount {
 }
 
 /** Finds the oldest refusal of the relation that has most entries. */
-function crowdedPlace(kept: readonly RememberedRefusal[]): number {
+function crowdedIndex(kept: readonly RememberedRefusal[]): number {
   const counts = new Map<string, number>();
   for (const { rpc, relation } of kept) {
     const key = `${rpc} ${relation}`;

@@ -43,9 +43,9 @@ describe('CallerScopes', () => {
     expect(new CallerScopes([some], 'default').admit(EXPORT, place)).toBe(false);
     expect(new CallerScopes([whole], 'default').admit(EXPORT, place)).toBe(true);
     const start = FSCK_RULES.start;
-    expect(new CallerScopes([whole], 'default').admit(start, start.placeOf())).toBe(false);
+    expect(new CallerScopes([whole], 'default').admit(start, start.targetOf())).toBe(false);
     const all: CallerScope = { ...whole, projects: '*' };
-    expect(new CallerScopes([all], 'default').admit(start, start.placeOf())).toBe(true);
+    expect(new CallerScopes([all], 'default').admit(start, start.targetOf())).toBe(true);
   });
 
   test('tells the projects that may be seen', () => {

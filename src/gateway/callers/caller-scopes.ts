@@ -1,4 +1,4 @@
-import type { MethodClass, MethodRule, CallPlace } from './method-rules.ts';
+import type { MethodClass, MethodRule, CallTarget } from './method-rules.ts';
 
 /** A list of names, or all there are. */
 export type NameList = readonly string[] | '*';
@@ -57,18 +57,18 @@ export class CallerScopes {
     return true;
   }
 
-  admit(rule: MethodRule, place: CallPlace): boolean {
-    if (place.kind === 'tenant') return this.admitTenant(rule, place.projectId, place.tenantId);
+  admit(rule: MethodRule, target: CallTarget): boolean {
+    if (target.kind === 'tenant') return this.admitTenant(rule, target.projectId, target.tenantId);
     if (this.#isEverything) return true;
     const reach = this.#reachOf(rule);
-    if (place.kind === 'nothing') return reach.every((shards) => shards.length > 0);
-    if (place.kind === 'all_projects') {
+    if (target.kind === 'nothing') return reach.every((shards) => shards.length > 0);
+    if (target.kind === 'all_projects') {
       return reach.every((all) =>
         all.some(({ projects, tenants }) => projects === null && tenants === null),
       );
     }
-    const project = place.projectId === '' ? this.#defaultProjectId : place.projectId;
-    const isWhole = place.kind === 'all_tenants';
+    const project = target.projectId === '' ? this.#defaultProjectId : target.projectId;
+    const isWhole = target.kind === 'all_tenants';
     return reach.every((all) =>
       all.some(
         ({ projects, tenants }) =>

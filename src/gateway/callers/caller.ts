@@ -3,7 +3,7 @@ import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { TokenBucket } from '../../shared/token-bucket.ts';
 import { CallerScopes } from './caller-scopes.ts';
-import type { MethodRule, PlacedRule } from './method-rules.ts';
+import type { MethodRule, TargetedRule } from './method-rules.ts';
 
 /** Counts of the calls of a caller, reported as metrics. */
 export type CallCounts = { accepted: number; rateLimited: number; outOfScope: number };
@@ -44,8 +44,8 @@ export class Caller {
   }
 
   /** Why a request is refused for where it goes, or null. */
-  refusal<Request>(rule: PlacedRule<Request>, request: Request): AppError | null {
-    return this.scopes.admit(rule, rule.placeOf(request)) ? null : this.#refused(rule);
+  refusal<Request>(rule: TargetedRule<Request>, request: Request): AppError | null {
+    return this.scopes.admit(rule, rule.targetOf(request)) ? null : this.#refused(rule);
   }
 
   /** Hot. The error that refuses every request of a method, whatever it reaches; null where it depends on the request. */
@@ -95,7 +95,7 @@ export type Authorize = (
 /** Hot. Finds the credential that an `Authorization` header carries. */
 export interface CredentialSource {
   /** null: none that is known by now. `header` is the whole value, '' when absent. */
-  find(header: string): Credential | null;
+  peek(header: string): Credential | null;
 }
 
 /** The credential of a call that nobody authenticated: it may reach nothing. */

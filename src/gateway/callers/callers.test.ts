@@ -16,7 +16,7 @@ const create = (tokens: readonly string[], ...callers: unknown[]): Callers =>
   });
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 const nameOf = (callers: Callers, token: string): string | undefined =>
-  callers.find(`Bearer ${token}`)?.caller.name;
+  callers.peek(`Bearer ${token}`)?.caller.name;
 
 test('each token finds its caller, and those of the old list one that reaches everything', () => {
   const callers = create(
@@ -27,14 +27,14 @@ test('each token finds its caller, and those of the old list one that reaches ev
   expect(
     ['a1', 'a2', 'b1', 'old:token', 'a3', 'old', ''].map((one) => nameOf(callers, one)),
   ).toEqual(['a', 'a', 'b', 'service-token', undefined, undefined, undefined]);
-  expect(callers.find('bearer   a1')?.caller.name).toBe('a');
-  expect(callers.find('Basic a1')).toBeNull();
-  expect(callers.find('')).toBeNull();
+  expect(callers.peek('bearer   a1')?.caller.name).toBe('a');
+  expect(callers.peek('Basic a1')).toBeNull();
+  expect(callers.peek('')).toBeNull();
 });
 
 test('a token that the file has as a digest is found once it was presented', () => {
   const callers = create([], { name: 'a', token_sha256: [sha256('hidden')], scopes: [scope] });
-  expect(callers.find('Bearer hidden')).toBeNull();
+  expect(callers.peek('Bearer hidden')).toBeNull();
   expect(callers.identify('Bearer hiddem')).toBeNull();
   expect(callers.identify('Bearer hidden')).toMatchObject({ caller: { name: 'a' } });
   expect(nameOf(callers, 'hidden')).toBe('a');
@@ -46,7 +46,7 @@ test('another file keeps credentials of the same caller with the same scopes, an
   const narrowed = { name: 'n', tokens: ['n1'], scopes: [scope] };
   const callers = create(['old'], a, narrowed, hidden);
   expect(callers.identify('Bearer hidden')).not.toBeNull();
-  const of = (token: string) => callers.find(`Bearer ${token}`);
+  const of = (token: string) => callers.peek(`Bearer ${token}`);
   const before = ['kept', 'gone', 'n1', 'hidden', 'old'].map((token) => of(token));
   callers.replaceFile(
     file(
@@ -76,10 +76,10 @@ test('a token that is in the list and in the file has the scopes of the file', (
 
 test('with nothing configured everybody is let in; a file that is exchanged never makes it so (C1)', () => {
   const open = create([]);
-  expect(open.find('')?.caller.name).toBe('anonymous');
+  expect(open.peek('')?.caller.name).toBe('anonymous');
   const closed = create([], { name: 'a', tokens: ['a1'], scopes: [] });
   closed.replaceFile({ callers: [], issuers: [] });
-  expect([closed.find(''), closed.find('Bearer a1')]).toEqual([null, null]);
+  expect([closed.peek(''), closed.peek('Bearer a1')]).toEqual([null, null]);
   // Health and reflection may be open all the same, and nothing else through them.
   const check = mustRule('/workspace.v1.AuthzService/Check');
   const reaches = [open, closed].map((one) =>
@@ -92,7 +92,7 @@ test('a caller has its burst at once, then its rate, by all of its tokens togeth
   const rate = { per_second: 0.001, burst: 3 };
   const callers = create([], { name: 'a', tokens: ['a1', 'a2'], scopes: [], rate_limit: rate });
   const takes = ['a1', 'a2', 'a1', 'a2'].map((token) => {
-    const caller = callers.find(`Bearer ${token}`)?.caller;
+    const caller = callers.peek(`Bearer ${token}`)?.caller;
     return [caller?.canAcquire(), caller?.admits()];
   });
   expect(takes).toEqual([
@@ -112,7 +112,7 @@ test('metrics know a hundred names, and one more for all others', () => {
   }));
   const callers = create([], ...many);
   expect(callers.counts.size).toBe(101);
-  callers.find('Bearer t299')?.caller.admits();
+  callers.peek('Bearer t299')?.caller.admits();
   expect(callers.counts.get('other')).toMatchObject({ accepted: 1 });
 });
 

@@ -86,9 +86,9 @@ export class Callers implements CredentialSource {
   }
 
   /** Hot. As CredentialSource has it; everybody is `anonymous` where nobody is authenticated. */
-  find(header: string): Credential | null {
+  peek(header: string): Credential | null {
     if (this.isOpen) return this.#anonymous;
-    return this.#table.find(header);
+    return this.#table.peek(header);
   }
 
   /** The credential of a call that health and reflection are open to. */
@@ -97,11 +97,11 @@ export class Callers implements CredentialSource {
   }
 
   /**
-   * Finds the credential like `find`, also of a token that is presented for the first time; null where it is unknown here. Only
+   * Finds the credential like `peek`, also of a token that is presented for the first time; null where it is unknown here. Only
    * a token in the form of a JWT of ours gives a promise, which may reject with KEYS_UNAVAILABLE or RATE_LIMITED.
    */
   identify(header: string): Credential | null | Promise<Credential | null> {
-    const known = this.find(header);
+    const known = this.peek(header);
     if (known !== null) return known;
     const start = bearerStart(header);
     if (start < 0) return null;
@@ -149,8 +149,8 @@ export class Callers implements CredentialSource {
     this.#callers = callers;
     this.#setFeeds();
     this.#table = new CredentialTable();
-    for (const [text, caller] of texts) this.#keep(before.get(text), text, caller, Infinity);
-    for (const known of before.values()) this.#keepLearned(known);
+    for (const [text, caller] of texts) this.#remember(before.get(text), text, caller, Infinity);
+    for (const known of before.values()) this.#rememberAgain(known);
     this.#revokeMissing(before);
   }
 
@@ -186,7 +186,7 @@ export class Callers implements CredentialSource {
     return counts;
   }
 
-  #keep(
+  #remember(
     known: KnownToken | undefined,
     text: string,
     caller: Caller,
@@ -196,19 +196,19 @@ export class Callers implements CredentialSource {
       known !== undefined && known.credential.caller === caller
         ? known.credential
         : new Credential(caller);
-    this.#table.set({ text, credential, expiresAtMs });
+    this.#table.remember({ text, credential, expiresAtMs });
     return credential;
   }
 
   /** Keeps a token that the settings do not hold themselves, if it would be found again. */
-  #keepLearned(known: KnownToken): void {
+  #rememberAgain(known: KnownToken): void {
     const { text, expiresAtMs } = known;
     if (this.#table.get(text) !== undefined) return;
     const jwt = this.#jwts.get(text);
     const caller =
       jwt === undefined ? this.#callerOfDigest.get(digestOf(text)) : this.#callerOfJwt(jwt);
     if (caller === undefined || caller !== known.credential.caller) this.#jwts.delete(text);
-    else this.#keep(known, text, caller, expiresAtMs);
+    else this.#remember(known, text, caller, expiresAtMs);
   }
 
   #callerOfJwt({ issuer, subject, kid, keyText }: CheckedJwt): Caller | undefined {
@@ -247,7 +247,7 @@ export class Callers implements CredentialSource {
   }
 
   #learn(text: string, caller: Caller, expiresAtMs: number): Credential {
-    return this.#keep(this.#table.get(text), text, caller, expiresAtMs);
+    return this.#remember(this.#table.get(text), text, caller, expiresAtMs);
   }
 
   #check(token: string): Promise<Credential | null> {

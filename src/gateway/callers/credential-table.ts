@@ -21,7 +21,7 @@ export class CredentialTable {
   readonly #all = new Map<string, KnownToken>();
 
   /** Hot. What the `Authorization` header carries, if it is known and has not expired. */
-  find(header: string): Credential | null {
+  peek(header: string): Credential | null {
     const start = bearerStart(header);
     if (start < 0) return null;
     const bucket = this.#buckets.get(tokenHash(header, start, this.#key0, this.#key1));
@@ -35,7 +35,7 @@ export class CredentialTable {
   }
 
   /** Adds a token, or replaces the one of that text. */
-  set(known: KnownToken): void {
+  remember(known: KnownToken): void {
     this.delete(known.text);
     const hash = this.#hashOf(known.text);
     this.#buckets.set(hash, [...(this.#buckets.get(hash) ?? []), known]);

@@ -2,12 +2,12 @@ import type { DescService } from '@bufbuild/protobuf';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type { AppError } from '../../shared/app-error.ts';
 import { type Credential, kCredential } from './caller.ts';
-import { mustRule, type PlacedRule } from './method-rules.ts';
+import { mustRule, type TargetedRule } from './method-rules.ts';
 
 type Handler = (request: unknown, context: HandlerContext) => unknown;
 
 /** Callback for each call beyond the scopes of its caller. */
-export type OnRefused = (rule: PlacedRule<unknown>, caller: string) => void;
+export type OnRefused = (rule: TargetedRule<unknown>, caller: string) => void;
 
 /**
  * The handlers of a service behind the scopes of the caller: each decoded request is checked before anything else is done for
@@ -45,13 +45,13 @@ export function guardedService<Service extends DescService>(
 /** Errors: SCOPE_REFUSED. */
 export function mustAdmit<Request>(
   { caller }: Credential,
-  rule: PlacedRule<Request>,
+  rule: TargetedRule<Request>,
   request: Request,
   onRefused: OnRefused,
 ): void {
   const refusal: AppError | null = caller.refusal(rule, request);
   if (refusal === null) return;
-  onRefused(rule as PlacedRule<unknown>, caller.name);
+  onRefused(rule as TargetedRule<unknown>, caller.name);
   throw refusal;
 }
 

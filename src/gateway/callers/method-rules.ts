@@ -17,7 +17,7 @@ export const METHOD_CLASSES = ['read', 'write', 'manage', 'export', 'stores'] as
 export type MethodClass = (typeof METHOD_CLASSES)[number];
 
 /** The data that a call reaches; '' is the default project, and the default tenant. */
-export type CallPlace =
+export type CallTarget =
   | { readonly kind: 'tenant'; readonly projectId: string; readonly tenantId: string }
   /** Data of any tenant of the project, or what changes them all. */
   | { readonly kind: 'all_tenants'; readonly projectId: string }
@@ -37,13 +37,13 @@ export type MethodRule = {
 };
 
 /** A rule with a function that finds what a request of its method reaches; of a stream of requests the first one counts. */
-export type PlacedRule<Request = never> = MethodRule & {
-  readonly placeOf: (request: Request) => CallPlace;
+export type TargetedRule<Request = never> = MethodRule & {
+  readonly targetOf: (request: Request) => CallTarget;
 };
 
 type RuleEntry<Request> = readonly [
   needs: MethodClass | readonly MethodClass[],
-  placeOf: (request: Request) => CallPlace,
+  targetOf: (request: Request) => CallTarget,
 ];
 
 /** An entry for each method of a service: one that is missing does not compile. */
@@ -60,18 +60,18 @@ type OfProject = { readonly projectId: string };
 type OfQuery = { readonly scope?: Scoped | undefined };
 type Listed = Scoped & { readonly allTenants: boolean };
 
-const NOTHING: CallPlace = { kind: 'nothing' };
-const nothing = (): CallPlace => NOTHING;
-const inTenant = ({ projectId, tenantId }: Scoped): CallPlace => ({
+const NOTHING: CallTarget = { kind: 'nothing' };
+const nothing = (): CallTarget => NOTHING;
+const inTenant = ({ projectId, tenantId }: Scoped): CallTarget => ({
   kind: 'tenant',
   projectId,
   tenantId,
 });
-const inAllTenants = ({ projectId }: OfProject): CallPlace => ({ kind: 'all_tenants', projectId });
-const inProject = ({ projectId }: OfProject): CallPlace => ({ kind: 'project', projectId });
-const inQuery = ({ scope }: OfQuery): CallPlace =>
+const inAllTenants = ({ projectId }: OfProject): CallTarget => ({ kind: 'all_tenants', projectId });
+const inProject = ({ projectId }: OfProject): CallTarget => ({ kind: 'project', projectId });
+const inQuery = ({ scope }: OfQuery): CallTarget =>
   inTenant(scope ?? { projectId: '', tenantId: '' });
-const inListed = (request: Listed): CallPlace =>
+const inListed = (request: Listed): CallTarget =>
   request.allTenants ? inAllTenants(request) : inTenant(request);
 
 const READ_TENANT = ['read', inTenant] as const;
@@ -174,7 +174,7 @@ const tuple: Entries<typeof TupleService> = {
   watch: ['export', inListed],
 };
 
-const ALL_PROJECTS: CallPlace = { kind: 'all_projects' };
+const ALL_PROJECTS: CallTarget = { kind: 'all_projects' };
 
 const budget: Entries<typeof BudgetService> = {
   // Shows refused queries, of any tenant.
@@ -192,38 +192,38 @@ const reflectionAlpha: Entries<typeof ServerReflectionAlpha> = { serverReflectio
 const FSCK = 'fsck';
 
 /** `/fsck`: it compares the indexes of all projects. */
-export const FSCK_RULES: Readonly<Record<'start' | 'report', PlacedRule<void>>> = {
-  start: { service: FSCK, method: 'start', needs: ['manage'], placeOf: () => ALL_PROJECTS },
-  report: { service: FSCK, method: 'report', needs: ['read'], placeOf: () => ALL_PROJECTS },
+export const FSCK_RULES: Readonly<Record<'start' | 'report', TargetedRule<void>>> = {
+  start: { service: FSCK, method: 'start', needs: ['manage'], targetOf: () => ALL_PROJECTS },
+  report: { service: FSCK, method: 'report', needs: ['read'], targetOf: () => ALL_PROJECTS },
 };
 
 /** Stores of OpenFGA's API, of which a caller reaches those that it made: nothing else of AdminService. */
-export const STORE_RULES: Readonly<Record<'create' | 'list' | 'delete', PlacedRule<void>>> = {
+export const STORE_RULES: Readonly<Record<'create' | 'list' | 'delete', TargetedRule<void>>> = {
   create: storeRule('CreateStore'),
   list: storeRule('ListStores'),
   delete: storeRule('DeleteStore'),
 };
 
-function storeRule(method: string): PlacedRule<void> {
-  return { service: AdminService.typeName, method, needs: ['stores'], placeOf: nothing };
+function storeRule(method: string): TargetedRule<void> {
+  return { service: AdminService.typeName, method, needs: ['stores'], targetOf: nothing };
 }
 
 function rulesOf<Service extends DescService>(
   service: Service,
   entries: Entries<Service>,
-): readonly (readonly [string, PlacedRule<unknown>])[] {
+): readonly (readonly [string, TargetedRule<unknown>])[] {
   return service.methods.map((method) => {
     const entry = (entries as Readonly<Record<string, RuleEntry<unknown> | undefined>>)[
       method.localName
     ];
     if (entry === undefined) throw new Error(`${service.typeName}/${method.name} has no rule`);
-    const [needs, placeOf] = entry;
+    const [needs, targetOf] = entry;
     const { typeName } = service;
     const rule = {
       service: typeName,
       method: method.name,
       needs: typeof needs === 'string' ? [needs] : needs,
-      placeOf,
+      targetOf,
     };
     return [pathOf(method), rule];
   });
@@ -234,7 +234,7 @@ function pathOf(method: DescMethod): string {
 }
 
 /** The rule of every method that the service has, by its path. */
-export const RULES: ReadonlyMap<string, PlacedRule<unknown>> = new Map([
+export const RULES: ReadonlyMap<string, TargetedRule<unknown>> = new Map([
   ...rulesOf(AuthzService, authz),
   ...rulesOf(WorkspaceService, workspace),
   ...rulesOf(GroupService, group),
@@ -258,7 +258,7 @@ export const SCOPED_SERVICES: readonly string[] = [
 ];
 
 /** The rule of a method by its path, which must be one of ours. */
-export function mustRule(path: string): PlacedRule<unknown> {
+export function mustRule(path: string): TargetedRule<unknown> {
   const rule = RULES.get(path);
   if (rule === undefined) throw new Error(`${path} has no rule`);
   return rule;

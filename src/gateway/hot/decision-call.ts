@@ -18,7 +18,7 @@ import { AppError, errorFromData } from '../../shared/app-error.ts';
 import type { CallStages } from '../../shared/time/stage-times.ts';
 import type { Credential } from '../callers/caller.ts';
 import type { DecisionMeter, DecisionRpc } from '../reads/decision-meter.ts';
-import type { ParkedCall } from '../reads/parked-read.ts';
+import type { ScopeWaiter } from '../reads/pending-read.ts';
 import type { QueryRecorder } from '../reads/query-recorder.ts';
 import type { ReadScopes } from '../reads/read-scopes.ts';
 import { type DecisionAnswer, framedAnswer, isSentPlain, preparedAnswer } from './answer-frames.ts';
@@ -32,7 +32,7 @@ export type DecisionCallOptions = {
   readonly shards: Pick<ShardClient, 'raw'>;
   readonly scopes: Pick<
     ReadScopes,
-    'peek' | 'park' | 'settled' | 'isMoved' | 'tokenOf' | 'projectIdOf'
+    'peek' | 'enqueue' | 'settled' | 'isMoved' | 'tokenOf' | 'projectIdOf'
   >;
   readonly meter: Pick<DecisionMeter, 'ended' | 'failed'>;
   /** Largest message, compressed and not. */
@@ -64,7 +64,7 @@ const { timeOrigin } = performance;
  * (`ExchangeCall` over HTTP/1.1, `StreamCall` over HTTP/2) sends the answer or the error, leads to the general path, and calls
  * `gone` when the caller has gone.
  */
-export abstract class DecisionCall implements ParkedCall, CallOrigin {
+export abstract class DecisionCall implements ScopeWaiter, CallOrigin {
   readonly hot: HotMethod;
   readonly head: PlainHead;
   readonly credential: Credential;
@@ -144,7 +144,7 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
   protected abstract handOn(body: Uint8Array): void;
 
   /** Takes the whole body; `lease` is of its memory. */
-  protected take(body: Uint8Array, lease: BodyLease | null): void {
+  protected receiveBody(body: Uint8Array, lease: BodyLease | null): void {
     if (this.#isEnded) {
       lease?.release();
       return;
@@ -189,7 +189,7 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
   gone(): void {
     if (this.#isEnded) return;
     const running = this.#running;
-    this.#end();
+    this.#close();
     running?.cancel();
   }
 
@@ -216,7 +216,7 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
     if (!this.reaches(projectId, tenantId)) return this.fallBack();
     this.#expected = { projectId, tenantId, token };
     const scope = this.#peek(this.#expected);
-    if (scope === undefined) this.#park();
+    if (scope === undefined) this.#enqueue();
     else this.scopeFound(scope);
   }
 
@@ -227,19 +227,19 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
   }
 
   /** Waits for the scope. A call that only the general path can answer goes there at once. */
-  #park(): void {
+  #enqueue(): void {
     const { deadlineMs } = this;
     const { isTimeoutStated: isDeadlineStated } = this.head;
     const { projectId, tenantId, token } = this.#expected;
     const request = { projectId, tenantId, token, deadlineMs, isDeadlineStated, origin: this };
-    const parked = this.#options.scopes.park(request, this);
-    if (parked !== null) this.#begin(parked);
-    else if (this.#message.length > LARGE_BODY_BYTES) this.#lookAgain();
+    const pending = this.#options.scopes.enqueue(request, this);
+    if (pending !== null) this.#begin(pending);
+    else if (this.#message.length > LARGE_BODY_BYTES) this.#retryScope();
     else this.fallBack();
   }
 
   /** The general path parses on this thread, where a large body would hold up everybody: it is not for the first of a tenant. */
-  #lookAgain(): void {
+  #retryScope(): void {
     const { scopes } = this.#options;
     const { projectId, tenantId, token } = this.#expected;
     this.watchCaller();
@@ -269,7 +269,7 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
     this.watchCaller();
   }
 
-  scopeUnusual(): void {
+  needsGeneralPath(): void {
     this.fallBack();
   }
 
@@ -315,7 +315,7 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
   #answer(answer: DecisionAnswer): void {
     const { stages } = this.#options;
     const sinceMs = stages === undefined ? 0 : performance.now();
-    this.#end();
+    this.#close();
     if (typeof answer === 'string') this.send(preparedAnswer(this.head, answer), false);
     else if (isSentPlain(this.head, answer, this.#options.compressMinBytes)) {
       this.send(framedAnswer(this.head, answer, false, this.keepsAnswer), false);
@@ -337,7 +337,7 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
     if (error.reason === 'QUEUE_FULL' && isShort) return this.#refuseUnread(error);
     if (!this.#options.scopes.isMoved(this.#expected.projectId, error)) return this.fail(error);
     // Nothing was answered yet. Once: the next one is left to the general path, which counts.
-    if (error.reason === 'SHARD_BEHIND') this.#park();
+    if (error.reason === 'SHARD_BEHIND') this.#enqueue();
     else this.fallBack();
   }
 
@@ -346,13 +346,13 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
     if (this.head.isTimeoutStated && this.leftMs < 1) return this.fail(deadlineExceeded());
     // The general path reads it later than this.
     const body = this.#lease === null ? this.#body : new Uint8Array(this.#body);
-    this.#end();
+    this.#close();
     this.handOn(body);
   }
 
   /** Answers with an error, also before the body was received. */
   fail(error: AppError): void {
-    this.#end();
+    this.#close();
     this.refuse(error);
     this.#options.meter.failed(this.#rpc, error);
     this.counted();
@@ -363,7 +363,7 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
     this.#options.meter.ended(this.#rpc, this.#startedMs);
   }
 
-  #end(): void {
+  #close(): void {
     this.#isEnded = true;
     this.#running = null;
     if (this.#timer !== null) clearTimeout(this.#timer);

@@ -46,7 +46,7 @@ export class ExchangeCall extends DecisionCall {
     this.#exchange.readBody(
       bytesMax,
       (body, lease, none) => {
-        if (none === null) this.take(body, lease);
+        if (none === null) this.receiveBody(body, lease);
         else if (!this.isEnded) this.fail(none);
       },
       null,

@@ -44,7 +44,7 @@ async function serve(): Promise<{
     shards: { raw },
     scopes: {
       peek: () => scope,
-      park: () => null,
+      enqueue: () => null,
       settled: () => Promise.resolve(),
       isMoved: () => false,
       projectIdOf: (projectId: string) => projectId,

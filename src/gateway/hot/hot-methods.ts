@@ -96,7 +96,7 @@ export function admitted(
   rule: MethodRule,
   authorization: string,
 ): Credential | null {
-  const credential = callers.find(authorization);
+  const credential = callers.peek(authorization);
   if (credential === null || !credential.caller.canAcquire()) return null;
   if (!credential.caller.scopes.admitAnywhere(rule)) return null;
   credential.caller.admits();

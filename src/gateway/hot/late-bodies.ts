@@ -14,7 +14,7 @@ export interface AwaitedBody extends SlowBody {
 export class LateBodies {
   #fresh: AwaitedBody[] = [];
   #deadlines: BodyDeadlines | null = null;
-  readonly #look = (): void => {
+  readonly #sweep = (): void => {
     const fresh = this.#fresh;
     this.#fresh = [];
     for (const body of fresh) {
@@ -27,6 +27,6 @@ export class LateBodies {
   /** Hot. `deadlines` is the listener's, the same each time. */
   expect(body: AwaitedBody, deadlines: BodyDeadlines): void {
     this.#deadlines = deadlines;
-    if (this.#fresh.push(body) === 1) setImmediate(this.#look);
+    if (this.#fresh.push(body) === 1) setImmediate(this.#sweep);
   }
 }

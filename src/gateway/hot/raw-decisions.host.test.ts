@@ -41,7 +41,7 @@ test('what the general path gets stays as it came, however long it is kept', asy
     // Of every project the general path must learn first.
     scopes: {
       peek: () => undefined,
-      park: () => null,
+      enqueue: () => null,
       settled: () => Promise.resolve(),
       isMoved: () => false,
       projectIdOf: (projectId: string) => projectId,
@@ -90,7 +90,7 @@ test('a large body waits for what its tenant lacks instead of being parsed besid
         known.has(tenantId)
           ? ({ projectId, tenantId } as unknown as ReturnType<ReadScopes['peek']>)
           : undefined,
-      park: () => null,
+      enqueue: () => null,
       settled: (_projectId, tenantId) => {
         ways.push(`settled ${tenantId}`);
         if (tenantId !== 'none') known.add(tenantId);
@@ -171,7 +171,7 @@ test('what finds no room is refused before its body comes, and the connection go
     scopes: {
       peek: (projectId, tenantId) =>
         ({ projectId, tenantId }) as unknown as ReturnType<ReadScopes['peek']>,
-      park: () => null,
+      enqueue: () => null,
       settled: () => Promise.resolve(),
       isMoved: () => false,
       projectIdOf: (projectId: string) => projectId,
@@ -258,7 +258,7 @@ async function serve(
         if (projectId === 'unknown') return undefined;
         return { projectId, tenantId, deadlineMs } as unknown as ReturnType<ReadScopes['peek']>;
       },
-      park: () => null,
+      enqueue: () => null,
       settled: () => Promise.resolve(),
       isMoved: () => false,
       projectIdOf: (projectId: string) => projectId,

@@ -165,12 +165,12 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
     if (!this.#isBodyAwaited) return;
     const chunk = this.#chunk;
     const intake = this.#intake;
-    const lease = this.#parts.bodies.take(this.#size);
+    const lease = this.#parts.bodies.acquire(this.#size);
     const body = lease?.bytes ?? Buffer.allocUnsafe(this.#size);
     if (intake !== null) intake.copyTo(body);
     else if (chunk !== null) body.set(chunk);
     this.#bodyDone();
-    this.take(body, lease);
+    this.receiveBody(body, lease);
   }
 
   #bodyDone(): void {

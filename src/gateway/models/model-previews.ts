@@ -79,13 +79,13 @@ export class ModelPreviews {
     }
     this.#running += 1;
     try {
-      yield* this.#ask(call);
+      yield* this.#run(call);
     } finally {
       this.#running -= 1;
     }
   }
 
-  async *#ask(call: PreviewCall): AsyncGenerator<PreviewProgress, void, undefined> {
+  async *#run(call: PreviewCall): AsyncGenerator<PreviewProgress, void, undefined> {
     const untilMs = sharedNowMs() + PREVIEW_MS_MAX;
     const { queries, projectId } = call;
     const recorded = this.#options.recorder?.newest(projectId, queries.recorded) ?? [];
@@ -101,7 +101,7 @@ export class ModelPreviews {
       tally.total -= count - chunk.length;
       yield* this.#answer(call, chunk, tally, untilMs);
     }
-    if (tally.isEmpty) yield tally.take();
+    if (tally.isEmpty) yield tally.progress();
   }
 
   async #draw(
@@ -134,7 +134,7 @@ export class ModelPreviews {
       const outcomes = await this.#send(call, tenantId, 'previewModel', args, untilMs);
       outcomes.forEach((outcome, index) => tally.add(rest[index] as RecordedQuery, outcome));
       rest = rest.slice(outcomes.length);
-      yield tally.take();
+      yield tally.progress();
     }
   }
 
@@ -202,7 +202,7 @@ class Tally {
     }
   }
 
-  take(): PreviewProgress {
+  progress(): PreviewProgress {
     const changes = this.#changes;
     this.#changes = [];
     const isTruncated = this.#reported > this.#changesMax;

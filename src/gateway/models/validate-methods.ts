@@ -47,11 +47,11 @@ function validate(source: ModelSource | undefined): Response {
 function inspected(
   modelJson: string,
   modelGate: string,
-  place: (problem: { readonly path: string; readonly message: string }) => Problem,
+  locate: (problem: { readonly path: string; readonly message: string }) => Problem,
 ): Response {
   const { model, ...found } = inspectModel(modelJson);
-  const errors = found.errors.map(place);
-  const warnings = found.warnings.map(place);
+  const errors = found.errors.map(locate);
+  const warnings = found.warnings.map(locate);
   const typed = model !== undefined && isTyped(model);
   if (errors.length > 0) return { valid: false, errors, warnings, typed };
   const texts = { modelJson, modelGate: gateOf({ version: undefined, modelJson, modelGate }) };

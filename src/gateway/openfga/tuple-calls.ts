@@ -76,8 +76,8 @@ export async function write(call: DoorCall, store: OpenFgaStore): Promise<DoorAn
 /** POST /stores/:store/read. */
 export async function read(call: DoorCall, store: OpenFgaStore): Promise<DoorAnswer> {
   const { body, parts, credential } = call;
-  const place = { projectId: store.projectId, tenantId: '' };
-  mustAdmit(credential, READ_TUPLES, place, parts.onOutOfScope);
+  const target = { projectId: store.projectId, tenantId: '' };
+  mustAdmit(credential, READ_TUPLES, target, parts.onOutOfScope);
   const size = pageSizeOf(valueOf(body, 'page_size'));
   const filter = filterOf(objectOf(body, 'tuple_key'), store.projectId);
   const scope = `tuples\n${store.id}\n${JSON.stringify(filter)}`;

@@ -11,14 +11,14 @@ describe('held parts', () => {
     parts.add('a');
     parts.add('bc');
     expect(room.held).toBe(3);
-    expect(await parts.take()).toBe('a');
+    expect(await parts.next()).toBe('a');
     expect(room.held).toBe(2);
-    expect(await parts.take()).toBe('bc');
-    const later = parts.take();
+    expect(await parts.next()).toBe('bc');
+    const later = parts.next();
     parts.add('d');
     expect(await later).toBe('d');
-    const last = parts.take();
-    parts.end();
+    const last = parts.next();
+    parts.finish();
     expect(await last).toBeUndefined();
     expect(room.held).toBe(0);
   });
@@ -29,14 +29,14 @@ describe('held parts', () => {
     one.add('123456');
     other.add('1234');
     other.add('5');
-    await expect(other.take()).rejects.toMatchObject({ reason: 'QUEUE_FULL' });
+    await expect(other.next()).rejects.toMatchObject({ reason: 'QUEUE_FULL' });
     expect(room.held).toBe(6);
     // What comes late is not held, and the first error stays.
     other.add('1');
     other.fail(new Error('later'));
-    await expect(other.take()).rejects.toMatchObject({ reason: 'QUEUE_FULL' });
+    await expect(other.next()).rejects.toMatchObject({ reason: 'QUEUE_FULL' });
     one.add('7890');
-    expect(await one.take()).toBe('123456');
+    expect(await one.next()).toBe('123456');
     one.close();
     expect(room.held).toBe(0);
   });
@@ -45,11 +45,11 @@ describe('held parts', () => {
     const room = new HeldCapacity();
     const parts = textsIn(room);
     parts.add('abc');
-    expect(await parts.take()).toBe('abc');
+    expect(await parts.next()).toBe('abc');
     parts.add('def');
     parts.fail(new Error('lost'));
     expect(room.held).toBe(0);
-    await expect(parts.take()).rejects.toThrow('lost');
+    await expect(parts.next()).rejects.toThrow('lost');
   });
 
   test('are given up for a reader who takes nothing, and it is told so', async () => {
@@ -57,17 +57,17 @@ describe('held parts', () => {
     const parts = textsIn(room, 1);
     parts.add('abc');
     parts.add('def');
-    expect(await parts.take()).toBe('abc');
+    expect(await parts.next()).toBe('abc');
     while (room.held > 0) await new Promise((resolve) => setTimeout(resolve, 1));
-    parts.end();
-    await expect(parts.take()).rejects.toMatchObject({ reason: 'DEADLINE_EXCEEDED' });
+    parts.finish();
+    await expect(parts.next()).rejects.toMatchObject({ reason: 'DEADLINE_EXCEEDED' });
   });
 
   test('wait for a part as long as it takes', async () => {
     const parts = textsIn(new HeldCapacity(), 1);
     parts.add('a');
-    expect(await parts.take()).toBe('a');
-    const next = parts.take();
+    expect(await parts.next()).toBe('a');
+    const next = parts.next();
     await new Promise((resolve) => setTimeout(resolve, 20));
     parts.add('b');
     expect(await next).toBe('b');

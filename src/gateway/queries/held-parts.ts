@@ -20,7 +20,7 @@ export class HeldCapacity {
   }
 
   /** Errors: QUEUE_FULL; then nothing was taken. */
-  take(size: number): void {
+  acquire(size: number): void {
     if (this.#held + size > this.#heldMax) {
       throw new AppError<AuthzReason>(
         'QUEUE_FULL',
@@ -31,7 +31,7 @@ export class HeldCapacity {
     this.#held += size;
   }
 
-  give(size: number): void {
+  release(size: number): void {
     this.#held -= size;
   }
 }
@@ -60,7 +60,7 @@ export class HeldParts<Part> {
   add(part: Part): void {
     if (this.#isEnded || this.#failure !== undefined) return;
     try {
-      this.#capacity.take(this.#sizeOf(part));
+      this.#capacity.acquire(this.#sizeOf(part));
     } catch (error) {
       this.fail(error);
       return;
@@ -70,7 +70,7 @@ export class HeldParts<Part> {
   }
 
   /** No part follows. */
-  end(): void {
+  finish(): void {
     this.#isEnded = true;
     this.#wake();
   }
@@ -89,13 +89,13 @@ export class HeldParts<Part> {
   }
 
   /** The next part, once there is one; undefined after the last. Errors: that of `fail`; DEADLINE_EXCEEDED, QUEUE_FULL. */
-  async take(): Promise<Part | undefined> {
+  async next(): Promise<Part | undefined> {
     clearTimeout(this.#stall);
     for (;;) {
       if (this.#failure !== undefined) throw this.#failure.error;
       const part = this.#parts.shift();
       if (part !== undefined) {
-        this.#capacity.give(this.#sizeOf(part));
+        this.#capacity.release(this.#sizeOf(part));
         this.#watch();
         return part;
       }
@@ -115,7 +115,7 @@ export class HeldParts<Part> {
 
   #drop(): void {
     clearTimeout(this.#stall);
-    for (const part of this.#parts.splice(0)) this.#capacity.give(this.#sizeOf(part));
+    for (const part of this.#parts.splice(0)) this.#capacity.release(this.#sizeOf(part));
   }
 
   #wake(): void {

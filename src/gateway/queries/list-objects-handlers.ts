@@ -58,12 +58,12 @@ export function listObjectsHandlers(
         parts.add(await askQuery(options, call, query, 'streamObjects', args, onPart));
       });
       asking.then(
-        () => parts.end(),
+        () => parts.finish(),
         (error: unknown) => parts.fail(error),
       );
       let served: ServedProject | undefined;
       try {
-        for (let part = await parts.take(); part !== undefined; part = await parts.take()) {
+        for (let part = await parts.next(); part !== undefined; part = await parts.next()) {
           served ??= servedProject(options, request.scope, call.signal);
           await served.refresh();
           const { texts, isUndecided: undecided } = part.result;

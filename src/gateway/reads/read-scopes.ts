@@ -9,7 +9,7 @@ import type { HeadRevision } from '../../services/reads/head-revisions.ts';
 import type { ReadIndex } from '../../services/reads/read-index.ts';
 import type { ReadPositions } from '../../services/reads/read-positions.ts';
 import { AppError } from '../../shared/app-error.ts';
-import { ParkedRead, type ParkedCall } from './parked-read.ts';
+import { PendingRead, type ScopeWaiter } from './pending-read.ts';
 
 export type ReadScopesOptions = {
   readonly settingsSource: Pick<
@@ -93,7 +93,7 @@ export class ReadScopes {
 
   /**
    * The scope when everything is known without waiting and nothing is refused, else undefined:
-   * `park` or `decide` then wait, or give the error. Hot: allocates the scope only.
+   * `enqueue` or `decide` then wait, or give the error. Hot: allocates the scope only.
    */
   peek(
     projectId: string,
@@ -125,9 +125,9 @@ export class ReadScopes {
    * Waits for the scope of a read that `peek` did not know, without a promise; calls `call`, never inside this call. Returns
    * null where only the general path can decide.
    */
-  park(request: ScopeRequest, call: ParkedCall): Cancellable | null {
+  enqueue(request: ScopeRequest, call: ScopeWaiter): Cancellable | null {
     const { settingsSource, positions, index, isAlone } = this.#options;
-    if (isAlone()) return this.#parkAlone(request, call);
+    if (isAlone()) return this.#enqueueAlone(request, call);
     const settings = settingsSource.known(request.projectId);
     if (settings === undefined) return null;
     const { tenantId, token, deadlineMs, isDeadlineStated = false, origin } = request;
@@ -149,7 +149,7 @@ export class ReadScopes {
         origin,
       );
     };
-    const read = new ParkedRead(call, deadlineMs, (headRevision, version, askedMs) => {
+    const read = new PendingRead(call, deadlineMs, (headRevision, version, askedMs) => {
       const confirmed = settingsSource.confirm(shard.projectId, version, askedMs);
       if (confirmed !== undefined) return scopeFor(confirmed, headRevision);
       return settingsSource
@@ -161,13 +161,13 @@ export class ReadScopes {
   }
 
   /** The first read of a tenant: only its head is not known. Nobody else changes the settings meanwhile. */
-  #parkAlone(request: ScopeRequest, call: ParkedCall): Cancellable | null {
+  #enqueueAlone(request: ScopeRequest, call: ScopeWaiter): Cancellable | null {
     const { settingsSource, index } = this.#options;
     const { tenantId, token, deadlineMs, isDeadlineStated = false, origin } = request;
     const settings = settingsSource.peek(request.projectId);
     if (settings === undefined || settings.suspended || !settings.regionServed) return null;
     if (token !== '') return null;
-    const read = new ParkedRead(call, deadlineMs, (headRevision) =>
+    const read = new PendingRead(call, deadlineMs, (headRevision) =>
       scopeOf(settings, tenantId, headRevision, '', deadlineMs, isDeadlineStated, origin),
     );
     read.waits = index.request(settings.projectId, tenantId, read);

@@ -32,7 +32,7 @@ export class ExportWriter {
   }
 
   /** The last line; `members` are others of it. Once. */
-  end(members: Readonly<Record<string, unknown>>): string {
+  lastLine(members: Readonly<Record<string, unknown>>): string {
     const [count, digest] = [this.#count, this.#hash.digest('hex')];
     return `${JSON.stringify({ end: true, ...members, count, [DIGEST]: digest })}\n`;
   }
@@ -86,7 +86,7 @@ export class ExportReader {
   mark(marks: Marks, line: number): void {
     if (marks.begin === true) this.#begin(marks, line);
     else if (this.#hash !== undefined) this.#assertSame(marks, this.#hash.copy(), line);
-    else if (DIGEST in marks && 'end' in marks) throw this.#cut('its first line is missing');
+    else if (DIGEST in marks && 'end' in marks) throw this.#cutError('its first line is missing');
     else this.#isUnchecked = true;
     if ('end' in marks) this.#hash = undefined;
     const { cursor } = marks;
@@ -96,12 +96,12 @@ export class ExportReader {
 
   /** There is no more. Errors: EXPORT_CUT. */
   ended(): void {
-    if (this.isOpen) throw this.#cut('its last line, with count and digest, is missing');
+    if (this.isOpen) throw this.#cutError('its last line, with count and digest, is missing');
   }
 
   #begin({ cursor }: Marks, line: number): void {
     if (this.isOpen && (cursor === '' || cursor !== this.#cursor)) {
-      throw this.#cut(
+      throw this.#cutError(
         `in line ${line} another export begins, which does not go on at its last cursor`,
       );
     }
@@ -120,7 +120,7 @@ export class ExportReader {
     );
   }
 
-  #cut(problem: string): AppError {
+  #cutError(problem: string): AppError {
     const after =
       this.#cursor === ''
         ? ''

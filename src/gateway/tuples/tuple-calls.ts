@@ -9,7 +9,7 @@ import type { TupleWatch } from '../../services/watch/tuple-watch.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { Admission, Credential } from '../callers/caller.ts';
 import { mustAdmit, type OnRefused } from '../callers/guarded-service.ts';
-import type { PlacedRule } from '../callers/method-rules.ts';
+import type { TargetedRule } from '../callers/method-rules.ts';
 import { errorBody, sendConnectError } from '../connect/connect-error.ts';
 import { finishWith, StalledError } from './slow-reader.ts';
 
@@ -88,7 +88,7 @@ function goneSignal(exchange: HttpExchange): AbortSignal {
 /** Errors: SCOPE_REFUSED. */
 export function mustReach<Request>(
   { credential, parts }: TupleCall,
-  rule: PlacedRule<Request>,
+  rule: TargetedRule<Request>,
   request: Request,
 ): void {
   mustAdmit(credential, rule, request, parts.onOutOfScope);
@@ -97,11 +97,11 @@ export function mustReach<Request>(
 /** Whether the caller may call the method in any project; a caller that may not is answered before its body is read. */
 export function reachesAnywhere<Request>(
   { exchange, requestId, credential, parts }: TupleCall,
-  rule: PlacedRule<Request>,
+  rule: TargetedRule<Request>,
 ): boolean {
   const error = credential.caller.refusalAnywhere(rule);
   if (error === null) return true;
-  parts.onOutOfScope(rule as PlacedRule<unknown>, credential.caller.name);
+  parts.onOutOfScope(rule as TargetedRule<unknown>, credential.caller.name);
   sendConnectError(exchange, error, requestId);
   return false;
 }

@@ -9,7 +9,7 @@ import type { ExportTuplesRequest } from '../../services/bulk/tuple-export.ts';
 import type { ImportTuplesResult } from '../../services/bulk/tuple-import.ts';
 import { ANSWER_JSON } from '../../shared/answer-json.ts';
 import { AppError } from '../../shared/app-error.ts';
-import { type PlacedRule, mustRule } from '../callers/method-rules.ts';
+import { type TargetedRule, mustRule } from '../callers/method-rules.ts';
 import { sendConnectError } from '../connect/connect-error.ts';
 import { ExportReader, ExportWriter } from './export-frame.ts';
 import { writeTo } from './slow-reader.ts';
@@ -35,12 +35,12 @@ import {
 const EXPORT_PATH = '/v1/tuples';
 const IMPORT_PATH = '/v1/tuples:import';
 /** They reach what the methods of the same name do. */
-const EXPORT_RULE: PlacedRule<ExportTuplesRequest> = mustRule(
+const EXPORT_RULE: TargetedRule<ExportTuplesRequest> = mustRule(
   '/gatehouse.v1.TupleService/StreamTuples',
 );
-const IMPORT_RULE: PlacedRule<ImportQuery> = {
+const IMPORT_RULE: TargetedRule<ImportQuery> = {
   ...mustRule('/gatehouse.v1.TupleService/ImportTuples'),
-  placeOf: ({ projectId, tenantId }) => ({ kind: 'tenant', projectId, tenantId }),
+  targetOf: ({ projectId, tenantId }) => ({ kind: 'tenant', projectId, tenantId }),
 };
 const NOT_CHECKED =
   'the lines of an export came without its first and last, so that nothing shows whether they are all of it';
@@ -121,7 +121,7 @@ async function sendExport(
       if (exchange.isEnded) return;
     }
     begin();
-    exchange.write(`${first}${writer.end(last)}`);
+    exchange.write(`${first}${writer.lastLine(last)}`);
     exchange.finish();
   } catch (error) {
     const textOf = (body: string): string => `{"error":${body}}\n`;

@@ -5,7 +5,7 @@ import { REQUEST_ID_HEADER } from '../../http/request-id.ts';
 import type { WatchTuplesRequest } from '../../services/watch/tuple-watch.ts';
 import { ANSWER_JSON } from '../../shared/answer-json.ts';
 import { AppError } from '../../shared/app-error.ts';
-import { mustRule, type PlacedRule } from '../callers/method-rules.ts';
+import { mustRule, type TargetedRule } from '../callers/method-rules.ts';
 import { writeTo } from './slow-reader.ts';
 import {
   failStream,
@@ -19,7 +19,7 @@ import { watchEventToProto } from './watch-event.ts';
 
 export const WATCH_PATH = '/v1/watch';
 /** It reaches what the method of the same name does. */
-const RULE: PlacedRule<WatchTuplesRequest> = mustRule('/gatehouse.v1.TupleService/Watch');
+const RULE: TargetedRule<WatchTuplesRequest> = mustRule('/gatehouse.v1.TupleService/Watch');
 
 /**
  * Adds GET /v1/watch, which sends the events of Watch as server-sent events over HTTP/1.1: `event` is the kind, `id` the

@@ -15,7 +15,7 @@ class Body {
     this.hold = budget.open(owner, this);
   }
 
-  cutForCapacity(error: AppError): void {
+  evict(error: AppError): void {
     expect(this.hold.bytes).toBe(0);
     this.cut = error;
     this.hold.release();
@@ -56,7 +56,7 @@ test('bodies hold no more than the budget, owners no more than their shares, and
         } else {
           const hold = chosen(one.body)?.hold;
           const before = hold?.bytes;
-          if (hold?.set(one.bytes, one.isAwaited)) expect(hold.bytes).toBe(before);
+          if (hold?.resize(one.bytes, one.isAwaited)) expect(hold.bytes).toBe(before);
         }
         const held = bodies.reduce((sum, { hold }) => sum + hold.bytes, 0);
         expect(budget.heldBytes).toBe(held);
@@ -71,7 +71,7 @@ test('bodies hold no more than the budget, owners no more than their shares, and
       for (const { hold } of bodies) hold.release();
       expect(budget.heldBytes).toBe(0);
       // A released one holds nothing, whatever is set late.
-      for (const { hold } of bodies) expect(hold.set(10_000, true)).toBeNull();
+      for (const { hold } of bodies) expect(hold.resize(10_000, true)).toBeNull();
       expect(budget.heldBytes).toBe(0);
     }),
     { numRuns: 400 },
@@ -81,10 +81,10 @@ test('bodies hold no more than the budget, owners no more than their shares, and
 test('who still sends is not cut: the next one is refused, with its share and when to try again', () => {
   const { budget, clock } = budgetAt(8 * MIB);
   const sending = Array.from({ length: 3 }, () => new Body(budget, 'ann'));
-  for (const { hold } of sending) expect(hold.set(MIB, true)).toBeNull();
+  for (const { hold } of sending) expect(hold.resize(MIB, true)).toBeNull();
   clock.nowMs = 900;
   const next = new Body(budget, 'ann');
-  const full = next.hold.set(MIB, true);
+  const full = next.hold.resize(MIB, true);
   expect(full?.reason).toBe('BODY_MEMORY_EXHAUSTED');
   expect(full?.metadata).toEqual({
     share: 'caller',
@@ -99,16 +99,16 @@ test('the one that was quiet for longest makes place, and no more than have to',
   const { budget, clock } = budgetAt(8 * MIB);
   const quiet = Array.from({ length: 3 }, () => new Body(budget, 'ann'));
   for (const { hold } of quiet) {
-    hold.set(MIB, true);
+    hold.resize(MIB, true);
     clock.nowMs += 10;
   }
   // The first one sends again.
-  quiet[0]?.hold.set(MIB + 1, true);
+  quiet[0]?.hold.resize(MIB + 1, true);
   const handled = new Body(budget, 'ann');
-  handled.hold.set(500_000, false);
+  handled.hold.resize(500_000, false);
   clock.nowMs += 1_500;
   const next = new Body(budget, 'ann');
-  expect(next.hold.set(MIB, true)).toBeNull();
+  expect(next.hold.resize(MIB, true)).toBeNull();
   expect(quiet.map(({ cut }) => cut?.reason)).toEqual([
     undefined,
     'BODY_MEMORY_EXHAUSTED',
@@ -122,29 +122,29 @@ test('callers that fill their shares leave each other theirs, and strangers have
   const { budget } = budgetAt(16 * MIB);
   const fill = (name: string): number => {
     let count = 0;
-    while (new Body(budget, name).hold.set(MIB - OVERHEAD_BYTES, true) === null) count += 1;
+    while (new Body(budget, name).hold.resize(MIB - OVERHEAD_BYTES, true) === null) count += 1;
     return count;
   };
   expect(fill(NO_OWNER)).toBe(2);
   expect(fill('ann')).toBe(8);
-  expect(new Body(budget, 'ben').hold.set(MIB, true)).toBeNull();
+  expect(new Body(budget, 'ben').hold.resize(MIB, true)).toBeNull();
   expect(fill('ben')).toBe(4);
   const stranger = new Body(budget, NO_OWNER);
-  expect(stranger.hold.set(1, true)?.metadata['share']).toBe('unauthenticated');
-  expect(new Body(budget, 'cid').hold.set(MIB, true)?.metadata['share']).toBe('process');
+  expect(stranger.hold.resize(1, true)?.metadata['share']).toBe('unauthenticated');
+  expect(new Body(budget, 'cid').hold.resize(MIB, true)?.metadata['share']).toBe('process');
 });
 
 test('it is known late who sends: what is held counts as that of the caller, if it has room', () => {
   const { budget } = budgetAt(16 * MIB);
   const late = new Body(budget, NO_OWNER);
-  late.hold.set(MIB, true);
+  late.hold.resize(MIB, true);
   expect(late.hold.moveTo('ann')).toBeNull();
   expect([budget.heldBytesOf(NO_OWNER), budget.heldBytesOf('ann')]).toEqual([
     0,
     MIB + OVERHEAD_BYTES,
   ]);
   const other = new Body(budget, 'ben');
-  other.hold.set(8 * MIB - OVERHEAD_BYTES, false);
+  other.hold.resize(8 * MIB - OVERHEAD_BYTES, false);
   expect(late.hold.moveTo('ben')?.metadata['share']).toBe('caller');
   expect(budget.heldBytes).toBe(8 * MIB);
 });

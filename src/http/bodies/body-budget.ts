@@ -8,11 +8,11 @@ type BodyShare = 'caller' | 'unauthenticated' | 'process';
 /** A body that memory is held for. */
 export interface HeldBody {
   /** The body must free memory: it drops its bytes at once, and is answered with `error`. It holds nothing any more by then. */
-  cutForCapacity(error: AppError): void;
+  evict(error: AppError): void;
 }
 
 /** The body of a hold that is never cut: nothing of it is awaited. */
-export const notEvictable: HeldBody = { cutForCapacity: () => undefined };
+export const notEvictable: HeldBody = { evict: () => undefined };
 
 type BodyBudgetOptions = {
   /** The limit of all bodies together. */
@@ -92,7 +92,7 @@ export class BodyBudget {
     return this.#accounts.get(owner)?.heldBytes ?? 0;
   }
 
-  /** Holds nothing before its first `set`. `owner` is the name of the caller, NO_OWNER while it is not known. */
+  /** Holds nothing before its first `resize`. `owner` is the name of the caller, NO_OWNER while it is not known. */
   open(owner: string, body: HeldBody): BodyHold {
     return new BodyHold(this, owner, body);
   }
@@ -103,7 +103,7 @@ export class BodyBudget {
     const more = bytes - hold.bytes;
     const full = more > 0 ? this.#makeSpace(account, hold, more) : null;
     if (full === null) {
-      this.#add(account, more);
+      this.#count(account, more);
       hold.bytes = bytes;
       account.awaited.delete(hold);
       if (isAwaited && bytes > 0) {
@@ -121,7 +121,7 @@ export class BodyBudget {
     const { bytes } = hold;
     const before = this.#accountOf(hold.owner);
     const isAwaited = before.awaited.delete(hold);
-    this.#add(before, -bytes);
+    this.#count(before, -bytes);
     this.#forget(before);
     hold.owner = owner;
     hold.bytes = 0;
@@ -141,7 +141,7 @@ export class BodyBudget {
     if (account.heldBytes === 0) this.#accounts.delete(account.owner);
   }
 
-  #add(account: Account, bytes: number): void {
+  #count(account: Account, bytes: number): void {
     account.heldBytes += bytes;
     this.#heldBytes += bytes;
     assert(account.heldBytes >= 0, 'an owner gives back no more than it held');
@@ -153,12 +153,12 @@ export class BodyBudget {
     while (account.heldBytes + bytes > account.bytesMax) {
       const idle = this.#idleOf(account, hold);
       if (idle === null) return this.#refused(share, account.bytesMax);
-      this.#cut(account, idle, share, account.bytesMax, account);
+      this.#evict(account, idle, share, account.bytesMax, account);
     }
     while (this.#heldBytes + bytes > this.bytesMax) {
       const [holder, idle] = this.#idlest(hold);
       if (holder === null || idle === null) return this.#refused('process', this.bytesMax);
-      this.#cut(holder, idle, 'process', this.bytesMax, account);
+      this.#evict(holder, idle, 'process', this.bytesMax, account);
     }
     return null;
   }
@@ -185,13 +185,19 @@ export class BodyBudget {
     return [holder, found];
   }
 
-  #cut(account: Account, hold: BodyHold, share: BodyShare, bytesMax: number, inUse: Account): void {
+  #evict(
+    account: Account,
+    hold: BodyHold,
+    share: BodyShare,
+    bytesMax: number,
+    inUse: Account,
+  ): void {
     account.awaited.delete(hold);
-    this.#add(account, -hold.bytes);
+    this.#count(account, -hold.bytes);
     hold.bytes = 0;
     if (account !== inUse) this.#forget(account);
     this.counts.cut[share] += 1;
-    hold.body.cutForCapacity(noCapacity(share, bytesMax));
+    hold.body.evict(noCapacity(share, bytesMax));
   }
 
   #refused(share: BodyShare, bytesMax: number): AppError {
@@ -220,7 +226,7 @@ export class BodyHold {
    * It holds `bytes` from now on, 0: nothing. `isAwaited` says that its sender is to send more, and has just done so.
    * Returns BODY_MEMORY_EXHAUSTED where there is no room; it holds what it held before then.
    */
-  set(bytes: number, isAwaited: boolean): AppError | null {
+  resize(bytes: number, isAwaited: boolean): AppError | null {
     if (this.#isReleased) return null;
     return this.#budget.change(this, bytes === 0 ? 0 : bytes + OVERHEAD_BYTES, isAwaited);
   }

@@ -56,10 +56,10 @@ export class BodyIntake implements HeldBody {
     if (this.#state === 'gathering' && this.#size > bytesMax) this.#discard(null);
     if (this.#pieces > PIECES_SPARE + this.#size / BYTES_A_PIECE) {
       this.#options.budget.counts.refused.crumbs += 1;
-      this.#discard(inCrumbs());
+      this.#discard(tinyFragments());
       return this.#refused();
     }
-    if (this.#state === 'gathering') this.#keep(chunk, isLast);
+    if (this.#state === 'gathering') this.#append(chunk, isLast);
     if (this.#state === 'discarding') {
       return isLast || this.#size > bytesMax + discardBytesMax ? this.#refused() : 'more';
     }
@@ -73,13 +73,13 @@ export class BodyIntake implements HeldBody {
     const lease = this.#lease;
     this.#lease = null;
     if (lease !== null) return { bytes: lease.bytes, lease };
-    return { bytes: this.#gatherer.take(this.#size), lease: null };
+    return { bytes: this.#gatherer.consume(this.#size), lease: null };
   }
 
   /** Copies what came to `whole`, which has room for all; it stays counted until `release`. */
   copyTo(whole: Uint8Array): void {
     this.#state = 'over';
-    this.#hold.set(this.#gatherer.capacity, false);
+    this.#hold.resize(this.#gatherer.capacity, false);
     this.#gatherer.moveTo(whole);
   }
 
@@ -90,7 +90,7 @@ export class BodyIntake implements HeldBody {
     return full;
   }
 
-  cutForCapacity(error: AppError): void {
+  evict(error: AppError): void {
     this.#drop();
     this.#options.onCut(error);
   }
@@ -102,14 +102,14 @@ export class BodyIntake implements HeldBody {
     this.#state = 'over';
   }
 
-  #keep(chunk: Uint8Array, isLast: boolean): void {
+  #append(chunk: Uint8Array, isLast: boolean): void {
     if (!isLast) this.#leaseWhole();
     const before = this.#size - chunk.length;
     if (this.#lease !== null && this.#size <= this.#lease.bytes.length) {
       this.#lease.bytes.set(chunk, before);
-    } else this.#gatherer.add(chunk);
+    } else this.#gatherer.append(chunk);
     const leased = this.#lease?.bytes.buffer.byteLength ?? 0;
-    const full = this.#hold.set(this.#gatherer.capacity + leased, !isLast);
+    const full = this.#hold.resize(this.#gatherer.capacity + leased, !isLast);
     if (full !== null) this.#discard(full);
   }
 
@@ -118,7 +118,7 @@ export class BodyIntake implements HeldBody {
     const { pool, declaredBytes, bytesMax } = this.#options;
     if (this.#lease !== null || pool === undefined || declaredBytes > bytesMax) return;
     if (this.#size > declaredBytes || this.#size * DECLARED_PART < declaredBytes) return;
-    this.#lease = pool.takeLarge(declaredBytes);
+    this.#lease = pool.acquireLarge(declaredBytes);
     this.#gatherer.moveTo(this.#lease.bytes);
   }
 
@@ -142,7 +142,7 @@ export class BodyIntake implements HeldBody {
   }
 }
 
-function inCrumbs(): AppError {
+function tinyFragments(): AppError {
   return new AppError<SharedReason>(
     'BODY_IN_CRUMBS',
     `the body comes in pieces that are shorter than ${BYTES_A_PIECE} bytes on the average`,

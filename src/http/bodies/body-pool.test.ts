@@ -14,7 +14,7 @@ test('bodies that are held never share a byte, whatever comes and goes', () => {
       let marks = 0;
       for (const each of steps) {
         if ('take' in each) {
-          const lease = pool.take(each.take);
+          const lease = pool.acquire(each.take);
           if (lease === null) continue;
           expect(lease.bytes).toHaveLength(each.take);
           marks = (marks + 1) % 256;
@@ -38,7 +38,7 @@ test('the same memory serves again once it was given back', () => {
   const pool = new BodyPool();
   const buffers = new Set<ArrayBufferLike>();
   for (let i = 0; i < 10_000; i++) {
-    const leases = [pool.take(11_000), pool.take(11_000)];
+    const leases = [pool.acquire(11_000), pool.acquire(11_000)];
     for (const lease of leases) {
       if (lease === null) throw new Error('the pool has room');
       buffers.add(lease.bytes.buffer);
@@ -50,33 +50,33 @@ test('the same memory serves again once it was given back', () => {
 
 test('is bounded, and leaves small and large bodies to others', () => {
   const pool = new BodyPool();
-  expect(pool.take(100)).toBeNull();
-  expect(pool.take(100_000)).toBeNull();
+  expect(pool.acquire(100)).toBeNull();
+  expect(pool.acquire(100_000)).toBeNull();
   let taken = 0;
-  while (pool.take(32_768) !== null) taken += 1;
+  while (pool.acquire(32_768) !== null) taken += 1;
   expect(taken * 32_768).toBe(8 * 1024 * 1024);
 });
 
 test('memory of a large body is used again, for one body at a time, and what is kept is bounded', () => {
   const pool = new BodyPool();
-  const first = pool.takeLarge(1_300_000);
-  const second = pool.takeLarge(1_300_000);
+  const first = pool.acquireLarge(1_300_000);
+  const second = pool.acquireLarge(1_300_000);
   expect(first.bytes.length).toBe(1_300_000);
   expect(second.bytes.buffer).not.toBe(first.bytes.buffer);
   const { buffer } = first.bytes;
   first.release();
   first.release();
-  expect(pool.takeLarge(1_100_000).bytes.buffer).toBe(buffer);
-  expect(pool.takeLarge(1_100_000).bytes.buffer).not.toBe(buffer);
+  expect(pool.acquireLarge(1_100_000).bytes.buffer).toBe(buffer);
+  expect(pool.acquireLarge(1_100_000).bytes.buffer).not.toBe(buffer);
   // 16 MiB are kept: eight of 2 MiB.
-  const many = Array.from({ length: 20 }, () => pool.takeLarge(2_000_000));
+  const many = Array.from({ length: 20 }, () => pool.acquireLarge(2_000_000));
   const given = new Set(many.map((lease) => lease.bytes.buffer));
   for (const lease of many) lease.release();
-  const again = Array.from({ length: 20 }, () => pool.takeLarge(2_000_000));
+  const again = Array.from({ length: 20 }, () => pool.acquireLarge(2_000_000));
   expect(again.filter((lease) => given.has(lease.bytes.buffer))).toHaveLength(8);
   // One beyond the largest size is exactly as long as asked for, and not kept.
-  const huge = pool.takeLarge(9_000_000);
+  const huge = pool.acquireLarge(9_000_000);
   expect(huge.bytes.buffer.byteLength).toBe(9_000_000);
   huge.release();
-  expect(pool.takeLarge(9_000_000).bytes.buffer).not.toBe(huge.bytes.buffer);
+  expect(pool.acquireLarge(9_000_000).bytes.buffer).not.toBe(huge.bytes.buffer);
 });

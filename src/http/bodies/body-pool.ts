@@ -31,7 +31,7 @@ export class BodyPool {
   #largeKeptBytes = 0;
 
   /** Memory for a body, or null when it is better off without: by its size, or as the pool is used up. */
-  take(bytes: number): BodyLease | null {
+  acquire(bytes: number): BodyLease | null {
     if (bytes < BODY_BYTES_MIN || bytes > BODY_BYTES_MAX) return null;
     let slab = this.#slab;
     if (slab === null || slab.used + bytes > SLAB_BYTES) {
@@ -44,8 +44,8 @@ export class BodyPool {
     return new SlabLease(this, slab, slab.bytes.subarray(start, start + bytes));
   }
 
-  /** Memory for a body longer than those of `take`; its bytes are any. */
-  takeLarge(bytes: number): BodyLease {
+  /** Memory for a body longer than those of `acquire`; its bytes are any. */
+  acquireLarge(bytes: number): BodyLease {
     const size = 2 ** Math.ceil(Math.log2(Math.max(bytes, BODY_BYTES_MAX)));
     if (size > LARGE_BYTES_MAX) return new LargeLease(this, Buffer.allocUnsafeSlow(bytes), bytes);
     const kept = this.#large.get(size)?.pop();

@@ -4,7 +4,7 @@ import { BodyBudget } from './body-budget.ts';
 import { gunzipCounted } from './gunzip-counted.ts';
 
 const MIB = 2 ** 20;
-const NONE = { cutForCapacity: (): void => undefined };
+const NONE = { evict: (): void => undefined };
 
 test('what comes out counts, from before it is there until its end', async () => {
   const budget = new BodyBudget({ bytesMax: 32 * MIB });

@@ -33,7 +33,7 @@ export async function gunzipCounted(
 }
 
 function mustHold(hold: BodyHold, bytes: number): void {
-  const full = hold.set(bytes, false);
+  const full = hold.resize(bytes, false);
   if (full !== null) throw full;
 }
 

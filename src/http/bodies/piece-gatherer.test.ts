@@ -28,7 +28,7 @@ test('any cut of a body gives the same bytes, within twice their memory', () => 
       for (const piece of all) {
         // The memory of a piece is its owner's again.
         const lent = Uint8Array.from(piece);
-        gatherer.add(lent);
+        gatherer.append(lent);
         lent.fill(0xff);
         received += piece.length;
         expect(isWithinBound(gatherer, received)).toBe(true);
@@ -36,7 +36,7 @@ test('any cut of a body gives the same bytes, within twice their memory', () => 
       const wanted = Buffer.concat(all);
       expect(gatherer.length).toBe(received);
       let given: Uint8Array;
-      if (way === 'take') given = gatherer.take(received);
+      if (way === 'take') given = gatherer.consume(received);
       else if (way === 'move') gatherer.moveTo((given = new Uint8Array(received)));
       else {
         const parts: Uint8Array[] = [];
@@ -69,18 +69,18 @@ test('what is taken in between is what came first', () => {
       };
       for (const step of all) {
         if ('add' in step) {
-          gatherer.add(step.add);
+          gatherer.append(step.add);
           wanted = Buffer.concat([wanted, step.add]);
         } else if ('take' in step) {
           const count = Math.floor(step.take * gatherer.length);
-          const given = gatherer.take(count);
+          const given = gatherer.consume(count);
           expect(given.length).toBe(count);
           check(given);
         } else check(gatherer.shift());
         expect(gatherer.length).toBe(wanted.length);
         expect(gatherer.capacity).toBeGreaterThanOrEqual(gatherer.length);
       }
-      check(gatherer.take(gatherer.length));
+      check(gatherer.consume(gatherer.length));
       expect(gatherer.capacity).toBe(0);
     }),
     { numRuns: 300 },
@@ -90,7 +90,7 @@ test('what is taken in between is what came first', () => {
 test('eight MiB in single bytes are blocks, and not eight million pieces', () => {
   const gatherer = new PieceGatherer();
   const one = Uint8Array.of(7);
-  for (let i = 0; i < 8 * 2 ** 20; i++) gatherer.add(one);
+  for (let i = 0; i < 8 * 2 ** 20; i++) gatherer.append(one);
   expect(gatherer.capacity).toBeLessThanOrEqual(gatherer.length + 65_536);
   let blocks = 0;
   while (gatherer.length > 0) {

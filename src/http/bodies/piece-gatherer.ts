@@ -27,7 +27,7 @@ export class PieceGatherer {
   }
 
   /** Copies the piece, whose memory is its owner's again when this returns. */
-  add(piece: Uint8Array): void {
+  append(piece: Uint8Array): void {
     let from = 0;
     const last = this.#blocks.at(-1);
     if (last !== undefined) {
@@ -72,7 +72,7 @@ export class PieceGatherer {
   }
 
   /** The oldest `count` bytes in one piece, which is the taker's. `count` is at most `length`. */
-  take(count: number): Uint8Array {
+  consume(count: number): Uint8Array {
     if (count === this.#length && this.#blocks.length === 1) return this.shift();
     const whole = Buffer.allocUnsafeSlow(count);
     if (count === this.#length) {

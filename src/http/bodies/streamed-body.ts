@@ -46,7 +46,7 @@ export class StreamedBody implements AsyncIterable<Uint8Array>, HeldBody {
   came(chunk: Uint8Array): void {
     if (this.#isOver || this.#failure !== null || chunk.length === 0) return;
     const end = this.#options.ends.endIn(chunk);
-    this.#gatherer.add(chunk);
+    this.#gatherer.append(chunk);
     if (end > 0) this.#wholeBytes = this.#gatherer.length - (chunk.length - end);
     this.#count();
     if (!this.#isPaused && this.#wholeBytes >= AHEAD_BYTES) {
@@ -61,7 +61,7 @@ export class StreamedBody implements AsyncIterable<Uint8Array>, HeldBody {
     this.#wake?.();
   }
 
-  cutForCapacity(error: AppError): void {
+  evict(error: AppError): void {
     this.#fail(error);
   }
 
@@ -88,7 +88,7 @@ export class StreamedBody implements AsyncIterable<Uint8Array>, HeldBody {
   }
 
   #given(count: number): Uint8Array {
-    const bytes = this.#gatherer.take(count);
+    const bytes = this.#gatherer.consume(count);
     this.#wholeBytes = 0;
     this.#givenBytes = bytes.buffer.byteLength;
     this.#count();
@@ -117,7 +117,7 @@ export class StreamedBody implements AsyncIterable<Uint8Array>, HeldBody {
     const isAwaited = this.#givenBytes === 0 && this.#wholeBytes === 0 && !this.#isComplete;
     const full =
       this.#hold.moveTo(this.#options.owner()) ??
-      this.#hold.set(this.#gatherer.capacity + this.#givenBytes, isAwaited);
+      this.#hold.resize(this.#gatherer.capacity + this.#givenBytes, isAwaited);
     if (full !== null) this.#fail(full);
   }
 

@@ -32,7 +32,7 @@ export class CallRecord {
   }
 
   /** The answer is given, or nobody waits for it. Idempotent. */
-  end(): void {
+  finish(): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
     const durationMs = performance.now() - this.#startMs;

@@ -163,7 +163,7 @@ export class Call {
       name: 'gzip',
       compress: gzipped,
       decompress: (bytes, bytesMax) => {
-        this.#decompressed.set(0, false);
+        this.#decompressed.resize(0, false);
         return gunzipCounted(bytes, bytesMax, this.#decompressed) as Promise<
           Uint8Array<ArrayBuffer>
         >;
@@ -212,7 +212,7 @@ export class Call {
   }
 
   /** Ends what the method does for the call, and what the call holds. Idempotent. */
-  end(): void {
+  close(): void {
     this.context.abort(COMPLETE);
     this.#decompressed.release();
   }

@@ -46,7 +46,7 @@ export class Calls {
     void admission.catch(internalError).then((known) => {
       if (!carrier.isGone) return this.#admitted(carrier, head, handler, known);
       head.record?.failed(Code.Canceled);
-      head.record?.end();
+      head.record?.finish();
     });
   }
 
@@ -121,7 +121,7 @@ export class Calls {
         (response) => respond(sink, response),
         (error: unknown) => respond(sink, this.#failed(handler, error, request)),
       )
-      .then(() => record?.end());
+      .then(() => record?.finish());
   }
 
   #failed(

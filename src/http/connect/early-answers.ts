@@ -46,7 +46,7 @@ export class EarlyAnswers {
       (head.isHttp1 && envelopedWireOf(contentType)?.protocol === 'grpc')
     ) {
       record?.failed(Code.InvalidArgument);
-      record?.end();
+      record?.finish();
       return this.otherType();
     }
     // Nothing of what the caller may reach is behind this method: its body need not be read.
@@ -60,7 +60,7 @@ export class EarlyAnswers {
   #refused({ contentType, record }: CallHead, error: AppError): HttpAnswer {
     const { errors } = this.#policy;
     record?.failed(errors.codeOfReason(error.reason));
-    record?.end();
+    record?.finish();
     return refusal(contentType, error, errors);
   }
 

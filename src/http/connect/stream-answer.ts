@@ -18,7 +18,7 @@ async function* envelopesOf(call: Call): AsyncGenerator<Uint8Array> {
   } catch (failure) {
     error = call.shown(failure);
   } finally {
-    call.end();
+    call.close();
   }
   const last = await call.lastEnvelope(error);
   if (last !== null) yield last;

@@ -25,7 +25,7 @@ export async function unaryAnswer(call: Call): Promise<HttpAnswer> {
   } catch (failure) {
     error = call.shown(failure);
   } finally {
-    call.end();
+    call.close();
   }
   return call.wire.isEnveloped
     ? await inEnvelopes(call, body, error)

@@ -47,7 +47,7 @@ export class HttpExchange extends RequestSide {
       writeHead(this.res, statusCode, contentType, extra);
       if (body.length <= SEND_WHOLE_BYTES_MAX) {
         this.res.end(body, this.closeAfter || this.host.isDraining);
-        this.#end();
+        this.#close();
       } else {
         this.#offer(typeof body === 'string' ? Buffer.from(body) : body);
       }
@@ -62,7 +62,7 @@ export class HttpExchange extends RequestSide {
     this.res.cork(() => {
       writeHead(this.res, statusCode, '', extra);
       this.res.end(undefined, this.closeAfter || this.host.isDraining);
-      this.#end();
+      this.#close();
     });
   }
 
@@ -88,7 +88,7 @@ export class HttpExchange extends RequestSide {
         if (isClosing) this.res.writeHeader('connection', 'close');
         this.res.endWithoutBody();
       }
-      this.#end();
+      this.#close();
     });
   }
 
@@ -157,7 +157,7 @@ export class HttpExchange extends RequestSide {
     if (this.state !== 'sending') return;
     this.resumeBody();
     this.res.cork(() => this.res.end());
-    this.#end();
+    this.#close();
   }
 
   #offer(body: Uint8Array): void {
@@ -166,7 +166,7 @@ export class HttpExchange extends RequestSide {
   }
 
   #newOffered(totalBytes: number): OfferedAnswer {
-    const onDone = (): void => this.#end();
+    const onDone = (): void => this.#close();
     const onCapacity = (): void => this.#wakeWriter();
     return (this.#offered = new OfferedAnswer(this.res, totalBytes, onDone, onCapacity));
   }
@@ -177,7 +177,7 @@ export class HttpExchange extends RequestSide {
     listener?.();
   }
 
-  #end(): void {
+  #close(): void {
     if (this.state === 'ended') return;
     this.state = 'ended';
     this.#offered?.over();
@@ -189,7 +189,7 @@ export class HttpExchange extends RequestSide {
   #abort(): void {
     if (this.state === 'ended') return;
     const listener = this.#abortListener;
-    this.#end();
+    this.#close();
     listener?.();
     this.#wakeWriter();
   }

@@ -125,8 +125,8 @@ export abstract class RequestSide implements SlowBody {
       const bytes = chunk.byteLength;
       if (this.#intake === null && isLast && bytes <= UNCOUNTED_BYTES_MAX && bytes <= maxBytes) {
         isOver = true;
-        const lease = pool === undefined ? null : pool.take(bytes);
-        if (lease === null) return this.#give(copyOfChunk(chunk), null, pool, onBody);
+        const lease = pool === undefined ? null : pool.acquire(bytes);
+        if (lease === null) return this.#deliver(copyOfChunk(chunk), null, pool, onBody);
         lease.bytes.set(chunk);
         onBody(lease.bytes, lease, null);
         return;
@@ -148,7 +148,7 @@ export abstract class RequestSide implements SlowBody {
         return;
       }
       const { bytes: whole, lease } = this.#intake.takeWhole();
-      this.#give(whole, lease, pool, onBody);
+      this.#deliver(whole, lease, pool, onBody);
     });
   }
 
@@ -177,7 +177,7 @@ export abstract class RequestSide implements SlowBody {
     else onBody(NO_BYTES, null, refusal ?? bodyTooLarge(maxBytes));
   }
 
-  #give(
+  #deliver(
     body: Uint8Array,
     lease: BodyLease | null,
     pool: BodyPool | undefined,

@@ -66,7 +66,7 @@ export class StreamSink implements AnswerSink, UnreadAnswer {
       release(stream);
     } else {
       this.begin(head);
-      this.#end(body);
+      this.#endStream(body);
     }
   }
 
@@ -90,14 +90,14 @@ export class StreamSink implements AnswerSink, UnreadAnswer {
   }
 
   finish(): void {
-    if (!this.#stream.destroyed) this.#end(NO_BYTES);
+    if (!this.#stream.destroyed) this.#endStream(NO_BYTES);
   }
 
   abort(): void {
     if (!this.#stream.destroyed) this.#stream.close(INTERNAL_ERROR);
   }
 
-  #end(bytes: Uint8Array): void {
+  #endStream(bytes: Uint8Array): void {
     const stream = this.#stream;
     stream.end(bytes);
     release(stream);

@@ -26,12 +26,12 @@ type Held = {
   readonly bytes: number;
   readonly owner: object;
   progress: number;
-  looks: number;
+  idleSweeps: number;
 };
 type Share = { bytes: number; readonly answers: Set<UnreadAnswer> };
 
 const NOBODY = {};
-const LOOKS_A_STALL = 2;
+const SWEEPS_PER_STALL = 2;
 
 /**
  * Answers that wait for callers to read them. Together they hold at most `bytesMax`: beyond it the oldest ones of the caller who holds
@@ -58,7 +58,7 @@ export class UnreadAnswers {
   add(answer: UnreadAnswer): void {
     if (this.#answers.has(answer)) return;
     const { unreadBytes: bytes, owner = NOBODY, progress } = answer;
-    this.#answers.set(answer, { bytes, owner, progress, looks: 0 });
+    this.#answers.set(answer, { bytes, owner, progress, idleSweeps: 0 });
     let share = this.#shares.get(owner);
     if (share === undefined) this.#shares.set(owner, (share = { bytes: 0, answers: new Set() }));
     share.bytes += bytes;
@@ -107,20 +107,20 @@ export class UnreadAnswers {
 
   #watch(): void {
     if (this.#timer !== null || this.#answers.size === 0) return;
-    this.#timer = setTimeout(() => this.#look(), this.#options.stallMs / LOOKS_A_STALL);
+    this.#timer = setTimeout(() => this.#sweep(), this.#options.stallMs / SWEEPS_PER_STALL);
     this.#timer.unref();
   }
 
-  #look(): void {
+  #sweep(): void {
     this.#timer = null;
     for (const [answer, held] of this.#answers) {
       const { progress } = answer;
       if (progress !== held.progress) {
         held.progress = progress;
-        held.looks = 0;
-      } else held.looks += 1;
+        held.idleSweeps = 0;
+      } else held.idleSweeps += 1;
       // The first look came anywhere within its pause.
-      if (held.looks > LOOKS_A_STALL) this.#drop(answer, true);
+      if (held.idleSweeps > SWEEPS_PER_STALL) this.#drop(answer, true);
     }
     this.#watch();
   }

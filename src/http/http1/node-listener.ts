@@ -211,7 +211,7 @@ export class NodeListener {
     const refused = refusalOf(message, request, this.#options.fields);
     if (refused !== null) {
       connection.isRefused = true;
-      this.#end(connection, ...refused);
+      this.#answerRefusal(connection, ...refused);
       return;
     }
     const raw = new NodeResponse(request, response, this.#options.limits, () =>
@@ -294,12 +294,12 @@ export class NodeListener {
     } else if (isOfCurrent) {
       connection.refusal = DONE;
       // It is answered, though not yet sent.
-      if (current.raw.giveHeld()) return;
+      if (current.raw.sendHeld()) return;
       current.raw.abort();
-      this.#end(connection, 400, PROBLEMS[400]);
+      this.#answerRefusal(connection, 400, PROBLEMS[400]);
     } else if (connection.isBusy)
-      connection.refusal = () => this.#end(connection, status, PROBLEMS[status]);
-    else this.#end(connection, status, PROBLEMS[status]);
+      connection.refusal = () => this.#answerRefusal(connection, status, PROBLEMS[status]);
+    else this.#answerRefusal(connection, status, PROBLEMS[status]);
   }
 
   /**
@@ -312,7 +312,7 @@ export class NodeListener {
     connection.socket.end();
   }
 
-  #end(connection: Connection, status: RefusedStatus, problem: string): void {
+  #answerRefusal(connection: Connection, status: RefusedStatus, problem: string): void {
     const body = refusedMessageBody(problem);
     connection.discarded = null;
     connection.socket.write(

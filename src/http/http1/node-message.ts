@@ -188,7 +188,7 @@ export class NodeResponse implements RawResponse {
     if (!response.headersSent && !hasNoContent(response)) {
       response.setHeader('content-length', Buffer.byteLength(body ?? ''));
     }
-    this.#end(closeConnection, body);
+    this.#endMessage(closeConnection, body);
   }
 
   /** node:http closes the connection as it is answered: on a client that still sends the answer would be lost. */
@@ -214,7 +214,7 @@ export class NodeResponse implements RawResponse {
   }
 
   /** Gives an answer that waits for the end of its request. Returns whether there was one. */
-  giveHeld(): boolean {
+  sendHeld(): boolean {
     const held = this.#held;
     held?.();
     return held !== null;
@@ -222,7 +222,7 @@ export class NodeResponse implements RawResponse {
 
   endWithoutBody(contentLength?: number, closeConnection = false): void {
     if (contentLength !== undefined) this.#response.setHeader('content-length', contentLength);
-    this.#end(closeConnection);
+    this.#endMessage(closeConnection);
   }
 
   tryEnd(chunk: Uint8Array, totalBytes: number): [boolean, boolean] {
@@ -238,7 +238,7 @@ export class NodeResponse implements RawResponse {
     this.#givenBytes += at;
     const hasCapacity = !response.writableNeedDrain && at === chunk.byteLength;
     const isDone = hasCapacity && this.#givenBytes >= totalBytes;
-    if (isDone) this.#end(false);
+    if (isDone) this.#endMessage(false);
     return [hasCapacity, isDone];
   }
 
@@ -257,7 +257,7 @@ export class NodeResponse implements RawResponse {
     return this.#request.socket.remoteAddress ?? '';
   }
 
-  #end(closeConnection: boolean, body?: string | Uint8Array): void {
+  #endMessage(closeConnection: boolean, body?: string | Uint8Array): void {
     if (this.#isOver) return;
     this.#isOver = true;
     if (closeConnection && !this.#response.headersSent)

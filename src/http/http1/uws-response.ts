@@ -249,13 +249,13 @@ export class UwsResponse implements RawResponse {
   /** Gives all to uWebSockets.js, as long as that passes it on to the kernel, and keeps the rest. */
   #write(bytes: Uint8Array): boolean {
     if (this.#isWaiting) {
-      this.#waiting?.add(bytes);
+      this.#waiting?.append(bytes);
       return false;
     }
     this.#isBodyBegun = true;
     const at = this.#writePieces(bytes);
     if (at === ALL_TAKEN) return true;
-    if (at < bytes.byteLength) (this.#waiting ??= new PieceGatherer()).add(bytes.subarray(at));
+    if (at < bytes.byteLength) (this.#waiting ??= new PieceGatherer()).append(bytes.subarray(at));
     this.onWritable(this.#onWritable ?? keepWriting);
     return false;
   }
@@ -316,7 +316,7 @@ export class UwsResponse implements RawResponse {
     this.#raw.cork(nothing);
     const waiting = this.#waiting;
     while (waiting !== null && waiting.length > 0) {
-      const piece = waiting.take(Math.min(PIECE_BYTES, waiting.length));
+      const piece = waiting.consume(Math.min(PIECE_BYTES, waiting.length));
       if (!this.#raw.write(piece)) return false;
     }
     if (this.#isEnding) {
@@ -342,14 +342,14 @@ export class UwsResponse implements RawResponse {
     let isScheduled = false;
     let isWhole = false;
     this.#raw.onData((chunk, isLast) => {
-      pieces.add(new Uint8Array(chunk));
+      pieces.append(new Uint8Array(chunk));
       isWhole ||= isLast;
       this.#isRequestWhole = isWhole;
       if (isScheduled) return;
       isScheduled = true;
       setImmediate(() => {
         isScheduled = false;
-        if (!this.#isOver) handler(pieces.take(pieces.length), isWhole);
+        if (!this.#isOver) handler(pieces.consume(pieces.length), isWhole);
       });
     });
   }

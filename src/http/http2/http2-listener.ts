@@ -25,7 +25,7 @@ export class CountedUnreadBytes implements UnreadBytes, HeldBody {
   }
 
   add(chunk: Uint8Array): boolean {
-    this.#gatherer.add(chunk);
+    this.#gatherer.append(chunk);
     return this.#counted();
   }
 
@@ -45,12 +45,12 @@ export class CountedUnreadBytes implements UnreadBytes, HeldBody {
   }
 
   /** Never called: it waits for us, and not for who sends it. */
-  cutForCapacity(): void {
+  evict(): void {
     this.#gatherer.clear();
   }
 
   #counted(): boolean {
-    return this.#hold.set(this.#gatherer.capacity, false) === null;
+    return this.#hold.resize(this.#gatherer.capacity, false) === null;
   }
 }
 
@@ -83,7 +83,7 @@ export class Http2Listener {
   }
 
   /** Adopts a connection whose bytes are still unread. */
-  take(socket: Socket): void {
+  adopt(socket: Socket): void {
     const { onStream, limits, bodyDeadlines, bodyBudget, onIncident } = this.#options;
     const connection: Http2Connection = new Http2Connection(socket, {
       streamsMax: limits.http2StreamsMax,

@@ -89,7 +89,7 @@ export class OpenStreams implements StreamCarrier {
     let from = begin;
     let to = end;
     if (id === 0) return this.#owner.fail(h2.PROTOCOL_ERROR, 'data of no stream');
-    if (!this.#window.take(end - begin)) {
+    if (!this.#window.consume(end - begin)) {
       return this.#owner.fail(h2.FLOW_CONTROL_ERROR, 'more data than the window of the connection');
     }
     if ((flags & h2.PADDED) !== 0) {

@@ -72,7 +72,7 @@ export class OwnStream extends EventEmitter implements Http2RequestStream {
   sentBytes = 0;
   /** For whoever looks whether it goes on: those at the last look, and looks since then that found no more. */
   sentBytesSeen = -1;
-  stillLooks = 0;
+  idleSweeps = 0;
   /** The peer has ended the request. */
   isRemoteEnded = false;
   /** We have ended the answer. */

@@ -15,7 +15,7 @@ export class ReceiveWindow {
   }
 
   /** Counts data, padding and all; false where it is more than was allowed. */
-  take(bytes: number): boolean {
+  consume(bytes: number): boolean {
     this.#bytes -= bytes;
     if (this.#bytes < 0) return false;
     this.#owedBytes += bytes;

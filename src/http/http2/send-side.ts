@@ -177,7 +177,7 @@ export class SendSide implements StreamSender {
     const ended = this.#ended ?? NONE;
     this.#ended = null;
     if (isGone) return this.#report(ended);
-    const chunks = this.#output.take();
+    const chunks = this.#output.drain();
     if (chunks.length === 0) this.#report(ended);
     else this.#write(chunks, ended);
     if (this.#isLast) this.#farewell();

@@ -1,7 +1,7 @@
 import type { OwnStream } from './own-stream.ts';
 import type { SendSide } from './send-side.ts';
 
-const LOOKS_A_STALL = 2;
+const SWEEPS_PER_STALL = 2;
 
 export type StallWatchOptions = {
   readonly stallMs: number;
@@ -19,7 +19,7 @@ export class StallWatch {
   readonly #options: StallWatchOptions;
   #timer: NodeJS.Timeout | null = null;
   #takenBytesSeen = -1;
-  #stillLooks = 0;
+  #idleSweeps = 0;
 
   constructor(options: StallWatchOptions) {
     this.#options = options;
@@ -28,7 +28,7 @@ export class StallWatch {
   /** Something waits. O(1) while it is known. */
   begin(): void {
     if (this.#timer !== null) return;
-    this.#timer = setTimeout(() => this.#look(), this.#options.stallMs / LOOKS_A_STALL);
+    this.#timer = setTimeout(() => this.#sweep(), this.#options.stallMs / SWEEPS_PER_STALL);
     this.#timer.unref();
   }
 
@@ -39,13 +39,13 @@ export class StallWatch {
   }
 
   /** O(open streams). */
-  #look(): void {
+  #sweep(): void {
     this.#timer = null;
     const { sender, streams, onIncident, onStream, onConnection } = this.#options;
     const { takenBytes, isBacklogged } = sender;
-    this.#stillLooks = takenBytes === this.#takenBytesSeen ? this.#stillLooks + 1 : 0;
+    this.#idleSweeps = takenBytes === this.#takenBytesSeen ? this.#idleSweeps + 1 : 0;
     this.#takenBytesSeen = takenBytes;
-    if (isBacklogged && this.#stillLooks >= LOOKS_A_STALL) {
+    if (isBacklogged && this.#idleSweeps >= SWEEPS_PER_STALL) {
       onIncident('answer_stalled', 'a peer of HTTP/2 reads nothing');
       onConnection();
       return;
@@ -66,7 +66,7 @@ export class StallWatch {
 }
 
 function hasStalled(stream: OwnStream): boolean {
-  stream.stillLooks = stream.sentBytes === stream.sentBytesSeen ? stream.stillLooks + 1 : 0;
+  stream.idleSweeps = stream.sentBytes === stream.sentBytesSeen ? stream.idleSweeps + 1 : 0;
   stream.sentBytesSeen = stream.sentBytes;
-  return stream.stillLooks >= LOOKS_A_STALL;
+  return stream.idleSweeps >= SWEEPS_PER_STALL;
 }

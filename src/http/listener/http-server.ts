@@ -136,7 +136,7 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
       limits: this.#limits,
       fields: this.headerFields,
       peek: this.#peek,
-      take: (res, request) => this.#take(res, request),
+      take: (res, request) => this.#accept(res, request),
       onIncident: (event, detail) => this.#incident(event, detail),
     });
     this.#http2?.whenDrained(() => this.inFlight.checkIdle());
@@ -208,7 +208,7 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
       },
       onHttp2: (socket) => {
         if (this.#http2 === null) socket.destroy();
-        else this.#http2.take(socket);
+        else this.#http2.adopt(socket);
       },
       onIncident: (event, detail) => this.#incident(event, detail),
     });
@@ -272,7 +272,7 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
       limits: this.#limits,
       fields: this.headerFields,
       peek,
-      take: (res, request) => this.#take(res, request),
+      take: (res, request) => this.#accept(res, request),
       routes: this.#uwsRoutes(),
     });
   }
@@ -300,7 +300,7 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
       port: wanted,
       admits: () => this.#admits(),
       onHttp1: (socket) => node.takeSocket(socket),
-      onHttp2: http2 === null ? null : (socket) => http2.take(socket),
+      onHttp2: http2 === null ? null : (socket) => http2.adopt(socket),
     });
     const { port, http2Port } = await this.#apart.listen();
     if (http1 !== 'node') this.#incident('http1_on_node', NO_DESCRIPTORS);
@@ -311,8 +311,8 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
   }
 
   /** Hot. Every request of HTTP/1 comes in here. */
-  #take(res: RawResponse, request: UwsRequest | NodeRequest): void {
-    this.#routes.take(this.#exchangeOf(res, request), request);
+  #accept(res: RawResponse, request: UwsRequest | NodeRequest): void {
+    this.#routes.dispatch(this.#exchangeOf(res, request), request);
   }
 
   #exchangeOf(res: RawResponse, request: UwsRequest | NodeRequest): HttpExchange {

@@ -69,7 +69,7 @@ export class RouteTable {
   }
 
   /** Hands a request to its route. What no route takes, as `*`, is the fallback's. Hot. */
-  take(exchange: HttpExchange, request: UwsRequest | NodeRequest): void {
+  dispatch(exchange: HttpExchange, request: UwsRequest | NodeRequest): void {
     const method = request.getCaseSensitiveMethod();
     const fixed = this.#fixedRoutes.get(request.getUrl());
     if (fixed !== undefined) {

@@ -45,11 +45,11 @@ const BACKLOG = 16_384;
  */
 const ACCEPTED_PER_TURN_MAX = 512;
 /** Pauses between two looks at the silent connections: short while the youngest is young. */
-const LOOK_MS_YOUNG = 1;
-const LOOK_MS_OLD = 20;
+const POLL_MS_YOUNG = 1;
+const POLL_MS_OLD = 20;
 const YOUNG_MS = 50;
 /** Connections that have sent something, in one look. */
-const LOOKS_MAX = 512;
+const POLLS_MAX = 512;
 /** Between two looks at the sockets of neighbours, which may have ended, or stand still. */
 const HELP_MS = 20;
 /** At the end: nobody came for this long, and the longest that is waited for it. */
@@ -187,7 +187,7 @@ export class SniffingListener {
     if (this.#waiting.size >= this.#options.sniffingMax) this.#evictOldest();
     this.#youngestMs = performance.now();
     this.#waiting.add({ ...accepted, sinceMs: this.#youngestMs });
-    if (this.#timer === null) this.#schedule(LOOK_MS_YOUNG);
+    if (this.#timer === null) this.#schedule(POLL_MS_YOUNG);
   }
 
   #drop({ fd, socket }: Accepted): void {
@@ -205,11 +205,11 @@ export class SniffingListener {
   }
 
   #schedule(delayMs: number): void {
-    this.#timer = setTimeout(() => this.#lookAgain(), delayMs);
+    this.#timer = setTimeout(() => this.#pollAgain(), delayMs);
     this.#timer.unref();
   }
 
-  #lookAgain(): void {
+  #pollAgain(): void {
     this.#timer = null;
     const nowMs = performance.now();
     this.#handReadable();
@@ -219,7 +219,7 @@ export class SniffingListener {
       this.#drop(waiting);
     }
     if (this.#waiting.size === 0) return;
-    this.#schedule(nowMs - this.#youngestMs < YOUNG_MS ? LOOK_MS_YOUNG : LOOK_MS_OLD);
+    this.#schedule(nowMs - this.#youngestMs < YOUNG_MS ? POLL_MS_YOUNG : POLL_MS_OLD);
   }
 
   /** Of those that have sent something, some are looked at, from anywhere on: one that sends half a head stays readable. */
@@ -233,13 +233,13 @@ export class SniffingListener {
     }
     this.#options.peek.poll(polled, all.length);
     const start = Math.floor(Math.random() * all.length);
-    let looks = 0;
-    for (let n = 0; n < all.length && looks < LOOKS_MAX; n++) {
+    let polls = 0;
+    for (let n = 0; n < all.length && polls < POLLS_MAX; n++) {
       const i = (start + n) % all.length;
       const waiting = all[i] as WaitingConnection;
       // A descriptor below 0 is one that Node.js has closed, which poll leaves out.
       if ((polled[i * 2 + 1] ?? 0) >>> 16 === 0 && (polled[i * 2] ?? 0) >= 0) continue;
-      looks += 1;
+      polls += 1;
       if (this.#hand(waiting) !== 'unknown') this.#waiting.delete(waiting);
     }
   }

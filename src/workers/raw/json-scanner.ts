@@ -172,7 +172,7 @@ export class JsonScanner {
   #key(): number {
     const tokens = this.#tokens;
     if (!tokens.plain(STOP_BYTE)) return -1;
-    const field = NAMES.find(tokens.bytes, tokens.from, tokens.to);
+    const field = NAMES.lookUp(tokens.bytes, tokens.from, tokens.to);
     return field === undefined || !tokens.colon() ? -1 : field;
   }
 

@@ -115,7 +115,7 @@ class WriteScan {
 
   #kind(member: number): RawSubject {
     if (member === 0) return { case: 'userId', value: this.#string() };
-    if (member === 1) return { case: 'set', value: this.#set() };
+    if (member === 1) return { case: 'set', value: this.#subjectSet() };
     if (member === 3) return { case: 'wildcardOf', value: this.#string() };
     this.#tokens.peek();
     if (!this.#text.startsWith('true', this.#tokens.at)) throw NOT_PLAIN;
@@ -123,7 +123,7 @@ class WriteScan {
     return { case: 'wildcard', value: true };
   }
 
-  #set(): RawSubjectSet {
+  #subjectSet(): RawSubjectSet {
     const texts = ['', '', ''];
     this.#object(SET, (member) => {
       texts[member] = this.#string();
@@ -140,7 +140,7 @@ class WriteScan {
     let next: number = tokens.peek() === CLOSING_BRACE ? tokens.next() : COMMA;
     while (next === COMMA) {
       if (!tokens.plain(ASCII_STOPS)) throw NOT_PLAIN;
-      const member = members.find(tokens.bytes, tokens.from, tokens.to);
+      const member = members.lookUp(tokens.bytes, tokens.from, tokens.to);
       if (member === undefined || (seen & (1 << member)) !== 0 || !tokens.colon()) throw NOT_PLAIN;
       seen |= 1 << member;
       read(member);

@@ -42,7 +42,7 @@ export class FrameOutput {
     this.#bytes += FRAME_HEAD_BYTES + length;
     if (isCopied) return;
     this.#cutBuffer();
-    this.#add(payload);
+    this.#append(payload);
   }
 
   /** A frame whose payload is one number of four bytes. */
@@ -75,7 +75,7 @@ export class FrameOutput {
   }
 
   /** Takes what was gathered away, in order. */
-  take(): readonly Uint8Array[] {
+  drain(): readonly Uint8Array[] {
     this.#cutBuffer();
     const chunks = this.#chunks ?? NONE;
     this.#chunks = null;
@@ -105,11 +105,11 @@ export class FrameOutput {
   #cutBuffer(): void {
     const buffer = this.#buffer;
     if (buffer === null || this.#to === this.#from) return;
-    this.#add(buffer.subarray(this.#from, this.#to));
+    this.#append(buffer.subarray(this.#from, this.#to));
     this.#from = this.#to;
   }
 
-  #add(chunk: Uint8Array): void {
+  #append(chunk: Uint8Array): void {
     if (this.#chunks === null) this.#chunks = [chunk];
     else this.#chunks.push(chunk);
   }

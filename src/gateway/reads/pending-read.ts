@@ -4,10 +4,10 @@ import type { HeadRevision } from '../../services/reads/head-revisions.ts';
 import { AppError } from '../../shared/app-error.ts';
 
 /** A call that waits for its scope. One of these is called, once, unless it was cancelled. */
-export interface ParkedCall {
+export interface ScopeWaiter {
   scopeFound(scope: ReadScope): void;
   /** The general path must take the call: it is to be refused, or something is unusual. */
-  scopeUnusual(): void;
+  needsGeneralPath(): void;
   /** The database did not answer in time: STORE_UNAVAILABLE, DEADLINE_EXCEEDED, QUEUE_FULL, SHUTTING_DOWN. */
   scopeFailed(error: AppError): void;
 }
@@ -20,14 +20,14 @@ type Finish = (
 ) => ReadScope | undefined | Promise<ReadScope | undefined>;
 
 /** A read on the hot path while it waits for the head of its shard, and perhaps for newer settings. */
-export class ParkedRead implements HeadRevisionWaiter, Cancellable {
+export class PendingRead implements HeadRevisionWaiter, Cancellable {
   readonly deadlineMs: number;
   /** Its entry in the read index; set before it can be called back. */
   waits: Cancellable | null = null;
-  #call: ParkedCall | null;
+  #call: ScopeWaiter | null;
   readonly #finish: Finish;
 
-  constructor(call: ParkedCall, deadlineMs: number, finish: Finish) {
+  constructor(call: ScopeWaiter, deadlineMs: number, finish: Finish) {
     this.#call = call;
     this.deadlineMs = deadlineMs;
     this.#finish = finish;
@@ -40,9 +40,9 @@ export class ParkedRead implements HeadRevisionWaiter, Cancellable {
 
   found(headRevision: HeadRevision, settingsVersion: number | null, askedMs: number): void {
     const scope = this.#finish(headRevision, settingsVersion, askedMs);
-    if (!(scope instanceof Promise)) return this.#end(scope);
+    if (!(scope instanceof Promise)) return this.#finished(scope);
     scope.then(
-      (newer) => this.#end(newer),
+      (newer) => this.#finished(newer),
       (error: unknown) => this.#settingsFailed(error),
     );
   }
@@ -53,16 +53,16 @@ export class ParkedRead implements HeadRevisionWaiter, Cancellable {
     call?.scopeFailed(error);
   }
 
-  #end(scope: ReadScope | undefined): void {
+  #finished(scope: ReadScope | undefined): void {
     const call = this.#call;
     this.#call = null;
-    if (scope === undefined) call?.scopeUnusual();
+    if (scope === undefined) call?.needsGeneralPath();
     else call?.scopeFound(scope);
   }
 
   /** Fails the read where the general path would only wait again; otherwise the general path answers why. */
   #settingsFailed(error: unknown): void {
     if (error instanceof AppError && error.reason === 'STORE_UNAVAILABLE') this.failed(error);
-    else this.#end(undefined);
+    else this.#finished(undefined);
   }
 }
