@@ -37,7 +37,7 @@ test('documents that are written by hand do not grow', () => {
 });
 
 /** A ceiling that only goes down: lower it with each file that is put right. */
-const BARE_DOC_COMMENTS_MAX = 507;
+const BARE_DOC_COMMENTS_MAX = 251;
 
 test('doc comments that begin with a bare clause become fewer', () => {
   const count = globSync('src/**/*.ts')

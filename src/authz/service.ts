@@ -308,5 +308,5 @@ async function stopParts(parts: ServiceParts, drainMs: number): Promise<void> {
 }
 
 function ignoreWhileFailing(): void {
-  // The first failure is the one that is reported; what was started is given up as well as it can be.
+  // Only the first failure is reported; the cleanup is best effort.
 }

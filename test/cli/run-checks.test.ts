@@ -5,9 +5,9 @@ import { runChecks } from '../../src/cli/operate/doctor/run-checks.ts';
 test('a check that throws, and one that does not end, have failed; the others count', async () => {
   const counts: number[] = [];
   const checks = [
-    { name: 'silent', look: () => new Promise<never>(() => undefined) },
-    { name: 'broken', look: () => Promise.reject(new Error('no such thing')) },
-    { name: 'well', look: () => Promise.resolve([fine('yes'), fine('indeed')]) },
+    { name: 'silent', run: () => new Promise<never>(() => undefined) },
+    { name: 'broken', run: () => Promise.reject(new Error('no such thing')) },
+    { name: 'well', run: () => Promise.resolve([fine('yes'), fine('indeed')]) },
   ];
   expect(await runChecks(checks, (done) => counts.push(done), 20)).toEqual({
     isHanging: true,

@@ -32,8 +32,8 @@ describe('what comes in pieces', () => {
               ? JSON.stringify(page, null, indent)
               : objects.map((one) => JSON.stringify(one, null, indent)).join('\n');
         const reader = new JsonValues();
-        const found = chunksOf(text, at).flatMap((chunk) => [...reader.push(chunk)]);
-        reader.end();
+        const found = chunksOf(text, at).flatMap((chunk) => [...reader.feed(chunk)]);
+        reader.finish();
         const parsed = found.map((one) => ({ ...one, value: JSON.parse(one.text) as unknown }));
         expect(parsed.filter(({ isAround }) => !isAround).map((one) => one.value)).toEqual(
           JSON.parse(JSON.stringify(objects)),
@@ -59,8 +59,8 @@ describe('what comes in pieces', () => {
         const text = quoted.join('\r\n') + (endsOpen ? '' : '\r\n');
         const reader = new CsvRows();
         const found = [
-          ...chunksOf(text, at).flatMap((chunk) => [...reader.push(chunk)]),
-          ...reader.end(),
+          ...chunksOf(text, at).flatMap((chunk) => [...reader.feed(chunk)]),
+          ...reader.finish(),
         ];
         expect(found.map(({ fields }) => fields)).toEqual(rows);
         const lineOf = (index: number): number =>

@@ -49,7 +49,7 @@ export async function listObjects(line: CliLine): Promise<number> {
     isUndecided ||= page.undecided === true;
     for (const id of page.object_ids ?? []) sink.add({ object: `${namespace}:${id}` });
   }
-  sink.end();
+  sink.finish();
   if (isUndecided)
     line.screens.notes.line('what could not be decided, for want of an input, is left out');
   return isUndecided ? EXIT_UNDECIDED : EXIT_OK;
@@ -78,7 +78,7 @@ export async function listSubjects(line: CliLine): Promise<number> {
       sink.add({ subject: nameOf(id), state: 'excluded' });
     for (const id of undecided) sink.add({ subject: nameOf(id), state: 'undecided' });
   }
-  sink.end();
+  sink.finish();
   return isUndecided ? EXIT_UNDECIDED : EXIT_OK;
 }
 
@@ -123,7 +123,7 @@ class RowSink {
     }
   }
 
-  end(): void {
+  finish(): void {
     if (this.#line.isSet('json') && !this.#line.isSet('jsonl')) {
       this.#line.screens.output.line(JSON.stringify(this.#kept, undefined, 2));
     }

@@ -35,7 +35,7 @@ export async function compare(
     const part = queries.slice(from, from + BATCH);
     line.screens.notes.status(`${from} of ${queries.length} queries asked of both`);
     const [there, here] = await Promise.all([
-      source.ask(part),
+      source.query(part),
       askHere(connection, imported, part),
     ]);
     for (const [index, query] of part.entries()) {

@@ -96,7 +96,7 @@ class OpenFgaSource implements PeerSource {
     } while (token !== '');
   }
 
-  async ask(queries: readonly PeerQuery[]): Promise<readonly PeerAnswer[]> {
+  async query(queries: readonly PeerQuery[]): Promise<readonly PeerAnswer[]> {
     const answers: PeerAnswer[] = [];
     for (let from = 0; from < queries.length; from += BATCH_MAX) {
       answers.push(...(await this.#askSome(queries.slice(from, from + BATCH_MAX))));

@@ -20,7 +20,7 @@ export interface PeerSource {
   /** Every tuple, page by page. Memory: one page. */
   readTuples(): AsyncIterable<PeerTupleSource>;
   /** Answers in the order of the queries. */
-  ask(queries: readonly PeerQuery[]): Promise<readonly PeerAnswer[]>;
+  query(queries: readonly PeerQuery[]): Promise<readonly PeerAnswer[]>;
   close(): void;
 }
 

@@ -72,7 +72,7 @@ class SpiceDbSource implements PeerSource {
     }
   }
 
-  async ask(queries: readonly PeerQuery[]): Promise<readonly PeerAnswer[]> {
+  async query(queries: readonly PeerQuery[]): Promise<readonly PeerAnswer[]> {
     const answers: PeerAnswer[] = [];
     for (let from = 0; from < queries.length; from += BATCH_MAX) {
       const items = queries.slice(from, from + BATCH_MAX).map(({ object, relation, subject }) => ({

@@ -27,7 +27,7 @@ export async function exportTuples(line: CliLine): Promise<number> {
     await writeOutput(bytes);
     progress.pass(mark);
   }
-  progress.end('exported');
+  progress.finish('exported');
   return EXIT_OK;
 }
 
@@ -56,7 +56,7 @@ async function exportToFile(
   } finally {
     await file.close();
   }
-  progress.end(`${out}: exported`);
+  progress.finish(`${out}: exported`);
   return EXIT_OK;
 }
 
@@ -94,7 +94,7 @@ class ExportProgress {
     notes.status(`${counted(this.count, 'tuple')}, ${this.#rate()}`);
   }
 
-  end(done: string): void {
+  finish(done: string): void {
     const { notes } = this.#line.screens;
     notes.status('');
     const isOfOne = this.#token !== '' && !this.#line.isSet('all-tenants');

@@ -59,12 +59,12 @@ async function imported(
         bodyError: (error) => fileError(path, messageOf(error)),
       });
     } catch (error) {
-      progress.end();
+      progress.finish();
       const isElsewhere = serviceReason(error) === 'IMPORT_TAKEN_OVER';
       if (isRepeatable && !isElsewhere) await retries.wait(error, 'the import is sent again');
       else throw isElsewhere ? error : hinted(line, error);
     } finally {
-      progress.end();
+      progress.finish();
     }
   }
 }
@@ -136,7 +136,7 @@ class SentBytes {
     });
   }
 
-  end(): void {
+  finish(): void {
     this.#line.screens.notes.status('');
   }
 }

@@ -25,7 +25,7 @@ export async function readTuples(line: CliLine): Promise<number> {
   for await (const part of exportedParts(connection, query, new Retries(line, 0))) {
     for (const tuple of tuplesOf(part)) {
       if (rows.count === limit) {
-        rows.end();
+        rows.finish();
         notes.line(`there are more than ${counted(limit, 'tuple')}: --limit shows more`);
         return EXIT_OK;
       }
@@ -33,7 +33,7 @@ export async function readTuples(line: CliLine): Promise<number> {
     }
     await outputTaken();
   }
-  rows.end();
+  rows.finish();
   if (rows.count === 0) notes.line('no tuples');
   return EXIT_OK;
 }
@@ -62,7 +62,7 @@ class TupleRows {
     this.count += 1;
   }
 
-  end(): void {
+  finish(): void {
     if (this.#line.isSet('jsonl') || !this.#line.isSet('json')) return;
     this.#line.screens.output.line(this.count === 0 ? '[]' : ']');
   }

@@ -87,7 +87,7 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
   }
 
   protected watchCaller(): void {
-    // It is notified when its stream closes, from the first moment on.
+    // The stream calls `gone` when it closes, from the first moment on.
   }
 
   get owner(): object {

@@ -140,7 +140,7 @@ async function imported(
 }
 
 function ignoreEnded(): void {
-  // What failed was reported by reading.
+  // The read of the stream has thrown the same error.
 }
 
 async function importedFrom(

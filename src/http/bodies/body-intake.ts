@@ -1,6 +1,6 @@
 import { AppError } from '../../shared/app-error.ts';
 /*
- * Chunks of requests flow into this folder, whole bodies out of it. `body-intake` gathers one, `body-budget` counts the bytes of all, `body-deadlines` ends slow ones, `body-pool` lends
+ * Chunks of requests flow into this folder, whole bodies out of it. `body-intake` gathers one, `body-budget` counts the bytes of all, `body-deadlines` ends slow ones, `body-pool` provides
  * memory. `streamed-body` gives one by whole units, which `unit-ends` finds. `gunzip-*` unpack within the same bounds.
  */
 import type { SharedReason } from '../../shared/reasons.ts';

@@ -108,14 +108,14 @@ class SchemaReader {
     const lexer = this.#lexer;
     lexer.advance();
     const name = lexer.path('the name of a caveat');
-    lexer.take('(');
+    lexer.expect('(');
     const parameters: (readonly [string, string])[] = [];
     while (!lexer.is(')')) {
       const parameter = lexer.name('the name of a parameter');
       parameters.push([parameter, this.#parameterType(1)]);
-      if (!lexer.is(')')) lexer.take(',');
+      if (!lexer.is(')')) lexer.expect(',');
     }
-    lexer.take(')');
+    lexer.expect(')');
     const expression = lexer.block();
     this.#conditions.push({ name, place: `caveat ${name} (${line})`, parameters, expression });
   }
@@ -127,14 +127,14 @@ class SchemaReader {
     if (nesting > NESTING_MAX) throw lexer.problem('the type is nested too deep');
     const inner = [this.#parameterType(nesting + 1)];
     while (lexer.try(',')) inner.push(this.#parameterType(nesting + 1));
-    lexer.take('>');
+    lexer.expect('>');
     return `${name}<${inner.join(', ')}>`;
   }
 
   #body(owner: string): readonly Member[] {
     const lexer = this.#lexer;
     const members: Member[] = [];
-    lexer.take('{');
+    lexer.expect('{');
     while (!lexer.try('}')) {
       const line = lexer.line(lexer.token.at);
       if (lexer.try('relation')) members.push(this.#relation(owner, line));
@@ -149,7 +149,7 @@ class SchemaReader {
   #relation(owner: string, line: string): PeerRelation {
     const name = this.#lexer.name('the name of a relation');
     const place = `${owner}, relation ${name} (${line})`;
-    this.#lexer.take(':');
+    this.#lexer.expect(':');
     const subjects = [this.#subject()];
     while (this.#lexer.try('|')) subjects.push(this.#subject());
     return { name, place, rule: { op: 'this' }, subjects };
@@ -160,7 +160,7 @@ class SchemaReader {
     const type = lexer.path('a type');
     let relation = '';
     if (lexer.try(':')) {
-      lexer.take('*');
+      lexer.expect('*');
       relation = '*';
     } else if (lexer.try('#') && !lexer.try('...')) relation = lexer.name('a relation');
     const none = { type, relation, condition: undefined, expires: false };
@@ -183,7 +183,7 @@ class SchemaReader {
       while (lexer.try('|'));
       this.#notes.push({ place, text: 'the types that it is annotated with are not kept' });
     }
-    lexer.take('=');
+    lexer.expect('=');
     return { name, place, rule: this.#expression(1), subjects: [] };
   }
 
@@ -213,7 +213,7 @@ class SchemaReader {
     if (lexer.try('(')) {
       this.#bound(nesting);
       const rule = this.#expression(nesting + 1);
-      lexer.take(')');
+      lexer.expect(')');
       return rule;
     }
     if (lexer.try('nil')) return { op: 'nil' };
@@ -225,9 +225,9 @@ class SchemaReader {
     if (!lexer.try('.')) return { op: 'computed', relation: name };
     const word = lexer.name('any or all');
     if (word !== 'any' && word !== 'all') throw lexer.problem(`.${word}() is not known`);
-    lexer.take('(');
+    lexer.expect('(');
     const computed = lexer.name('a relation or permission');
-    lexer.take(')');
+    lexer.expect(')');
     if (word === 'any') return this.#walk(name, computed);
     return this.#without(
       `${name}.all(${computed}) asks every related object for ${computed}: rules ask for any one here`,

@@ -47,7 +47,7 @@ export class SchemaLexer {
     return true;
   }
 
-  take(text: string): void {
+  expect(text: string): void {
     if (!this.try(text)) throw this.expected(`"${text}"`);
   }
 

@@ -40,7 +40,7 @@ export function problemOfDropped(
   return { field: 'relation', message };
 }
 
-/** Whether a document says it: not what the built-in model has, and lends to documents that leave it out. */
+/** Whether a document says it: not what the built-in model has, which also applies to documents that leave it out. */
 function declares({ namespaces }: NamespaceModel, name: string): boolean {
   const relations = namespaces.get(name);
   return relations !== undefined && relations !== BUILT_IN_NAMESPACES.get(name);

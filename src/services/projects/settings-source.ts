@@ -238,5 +238,5 @@ export class SettingsSource {
 }
 
 function ignoreLoadError(): void {
-  // Settings that are gone are not remembered: the next call is reported.
+  // Settings that are gone are not remembered: the next call gets the error.
 }

@@ -202,7 +202,7 @@ export class DecisionStats {
 }
 
 function ignoreRefusal(): void {
-  // Benchmarks and tests of evaluations alone have nobody to say.
+  // Benchmarks and tests of evaluations alone pass no callback.
 }
 
 function makeCounter(namespace: string, relation: string): PairCounter {

@@ -18,7 +18,7 @@ export class CsvRows {
   #isBegun = false;
 
   /** The rows that end in `chunk`; empty lines are passed over. Errors: FIELD_INVALID naming the line. */
-  *push(chunk: string): Generator<CsvRow> {
+  *feed(chunk: string): Generator<CsvRow> {
     for (const c of chunk) {
       if (c === '\n') this.#line += 1;
       this.#length += 1;
@@ -47,7 +47,7 @@ export class CsvRows {
   }
 
   /** The last row, where no newline ended it. Errors: FIELD_INVALID for an open quote. */
-  *end(): Generator<CsvRow> {
+  *finish(): Generator<CsvRow> {
     if (this.#state === 'quoted')
       throw shapeError(`line ${this.#rowLine}`, 'a quote is not closed');
     const row = this.#endRow();

@@ -33,7 +33,7 @@ export class JsonValues {
   #needsObject = false;
 
   /** The objects that end in `chunk`. Errors: FIELD_INVALID naming the line, behind the objects before it. */
-  *push(chunk: string): Generator<JsonText> {
+  *feed(chunk: string): Generator<JsonText> {
     let start = 0;
     for (let i = 0; i < chunk.length; i++) {
       const c = chunk.charCodeAt(i);
@@ -48,7 +48,7 @@ export class JsonValues {
       }
       this.#depth += c === OPEN || c === LIST_OPEN ? 1 : -1;
       if (this.#state === 'around' && c === LIST_OPEN && this.#depth === 2) {
-        this.#take(chunk.slice(start, i));
+        this.#append(chunk.slice(start, i));
         start = i;
         if (LIST_NAME.test(this.#text)) {
           this.#beginList();
@@ -56,14 +56,14 @@ export class JsonValues {
         }
       }
       if (this.#depth > 0) continue;
-      this.#take(chunk.slice(start, i + 1));
+      this.#append(chunk.slice(start, i + 1));
       yield this.#ended();
     }
-    if (this.#state === 'object' || this.#state === 'around') this.#take(chunk.slice(start));
+    if (this.#state === 'object' || this.#state === 'around') this.#append(chunk.slice(start));
   }
 
   /** There is no more. Errors: FIELD_INVALID where something is not ended. */
-  end(): void {
+  finish(): void {
     if (this.#state !== 'top') throw this.#error('the text ends within a list or an object');
   }
 
@@ -139,7 +139,7 @@ export class JsonValues {
     return { text, line, isAround };
   }
 
-  #take(part: string): void {
+  #append(part: string): void {
     this.#text += part;
     if (this.#text.length > OBJECT_MAX) throw this.#error(`an object is longer than ${OBJECT_MAX}`);
   }

@@ -31,13 +31,13 @@ async function* textOf(file: string): AsyncGenerator<string> {
 export async function* jsonTuples(file: string): AsyncGenerator<TupleSource> {
   const values = new JsonValues();
   for await (const chunk of textOf(file)) {
-    for (const { text, line, isAround } of values.push(chunk)) {
+    for (const { text, line, isAround } of values.feed(chunk)) {
       const place = `${file}:${line}`;
       if (isAround) checkAround(parse(text), place);
       else yield { place, read: () => openFgaTuple(parse(text)) };
     }
   }
-  values.end();
+  values.finish();
 }
 
 function parse(text: string): unknown {
@@ -76,8 +76,8 @@ export async function* csvTuples(file: string): AsyncGenerator<TupleSource> {
 }
 
 async function* rowsOf(file: string, rows: CsvRows) {
-  for await (const chunk of textOf(file)) yield* rows.push(chunk);
-  yield* rows.end();
+  for await (const chunk of textOf(file)) yield* rows.feed(chunk);
+  yield* rows.finish();
 }
 
 /** Relationships of SpiceDB, one a line; empty lines and those that begin with `//` are passed over. Errors: FIELD_INVALID. */

@@ -2,20 +2,15 @@ import { loadConfig } from '../../../config/load-config.ts';
 import { type Environment, thisMachine } from '../../../config/load-options.ts';
 import type { Config } from '../../../config/options.ts';
 import { AppError } from '../../../shared/app-error.ts';
-import { lookAtBinaries, lookAtDataDirectory } from './data-directory-checks.ts';
-import {
-  lookAtClock,
-  lookAtConnections,
-  lookAtMigrations,
-  lookAtServer,
-} from './database-checks.ts';
+import { checkBinaries, checkDataDirectory } from './data-directory-checks.ts';
+import { checkClock, checkConnections, checkMigrations, checkServer } from './database-checks.ts';
 import { databaseOf } from './database-session.ts';
-import { lookAtInstance } from './instance-checks.ts';
+import { checkInstance } from './instance-checks.ts';
 import type { DoctorCheck } from './observation.ts';
-import { instanceAt, lookAtPort } from './port-checks.ts';
-import { lookAtRights } from './rights-checks.ts';
-import { lookAtCallers, lookAtNode, lookAtSecretFiles, lookAtSettings } from './settings-checks.ts';
-import { lookAtHttp1, lookAtMemory, lookAtOpenFiles, lookAtProcessors } from './system-checks.ts';
+import { instanceAt, checkPort } from './port-checks.ts';
+import { checkRights } from './rights-checks.ts';
+import { checkCallers, checkNode, checkSecretFiles, checkSettings } from './settings-checks.ts';
+import { checkHttp1, checkMemory, checkOpenFiles, checkProcessors } from './system-checks.ts';
 
 /** The checks for what `environment` sets. With settings that are wrong only those that need none. */
 export function checksOf(environment: Environment): readonly DoctorCheck[] {
@@ -29,10 +24,10 @@ export function checksOf(environment: Environment): readonly DoctorCheck[] {
     problems = error.message.split('\n');
   }
   const first: readonly DoctorCheck[] = [
-    { name: 'node', look: lookAtNode },
-    { name: 'settings', look: () => lookAtSettings(environment, { config, machine, problems }) },
-    { name: 'secret files', look: () => lookAtSecretFiles(environment) },
-    { name: 'open files', look: lookAtOpenFiles },
+    { name: 'node', run: checkNode },
+    { name: 'settings', run: () => checkSettings(environment, { config, machine, problems }) },
+    { name: 'secret files', run: () => checkSecretFiles(environment) },
+    { name: 'open files', run: checkOpenFiles },
   ];
   if (config === undefined) return first;
   return [...first, ...checksWith(config, machine)];
@@ -46,37 +41,37 @@ function checksWith(
   const calls = instanceAt(host, connectPort);
   const metrics = instanceAt(host, metricsPort);
   const common: readonly DoctorCheck[] = [
-    { name: 'callers', look: () => lookAtCallers(config) },
-    { name: 'HTTP/1.1', look: () => lookAtHttp1(config) },
-    { name: 'memory', look: () => lookAtMemory(config, machine) },
-    { name: 'processors', look: () => lookAtProcessors(config, machine) },
+    { name: 'callers', run: () => checkCallers(config) },
+    { name: 'HTTP/1.1', run: () => checkHttp1(config) },
+    { name: 'memory', run: () => checkMemory(config, machine) },
+    { name: 'processors', run: () => checkProcessors(config, machine) },
     {
       name: 'port of calls',
-      look: () => lookAtPort(host, connectPort, calls, 'GATEWAY_CONNECT_PORT'),
+      run: () => checkPort(host, connectPort, calls, 'GATEWAY_CONNECT_PORT'),
     },
     {
       name: 'port of metrics',
-      look: () => lookAtPort(host, metricsPort, metrics, 'GATEWAY_METRICS_PORT'),
+      run: () => checkPort(host, metricsPort, metrics, 'GATEWAY_METRICS_PORT'),
     },
-    { name: 'running service', look: () => lookAtInstance(host, metricsPort, metrics) },
+    { name: 'running service', run: () => checkInstance(host, metricsPort, metrics) },
   ];
   if (databaseUrl === undefined) {
     return [
       ...common,
-      { name: 'data directory', look: () => lookAtDataDirectory(dataDir, calls) },
-      { name: 'embedded PostgreSQL', look: () => Promise.resolve(lookAtBinaries(dataDir)) },
+      { name: 'data directory', run: () => checkDataDirectory(dataDir, calls) },
+      { name: 'embedded PostgreSQL', run: () => Promise.resolve(checkBinaries(dataDir)) },
     ];
   }
   const database = databaseOf(databaseUrl);
   return [
     ...common,
-    { name: 'database', look: () => lookAtServer(database) },
-    { name: 'database rights', look: () => database.use((client) => lookAtRights(client)) },
+    { name: 'database', run: () => checkServer(database) },
+    { name: 'database rights', run: () => database.use((client) => checkRights(client)) },
     {
       name: 'database connections',
-      look: () => database.use((client) => lookAtConnections(client, config)),
+      run: () => database.use((client) => checkConnections(client, config)),
     },
-    { name: 'migrations', look: () => database.use((client) => lookAtMigrations(client)) },
-    { name: 'clock', look: () => database.use((client) => lookAtClock(client)) },
+    { name: 'migrations', run: () => database.use((client) => checkMigrations(client)) },
+    { name: 'clock', run: () => database.use((client) => checkClock(client)) },
   ];
 }

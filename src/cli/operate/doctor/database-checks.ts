@@ -16,7 +16,7 @@ const CLOCK_MS_MAX = 1_000;
 const MIGRATIONS_TABLE = 'schema_migration';
 
 /** Whether the server can be reached, is new enough and the primary, and what stands before it. */
-export async function lookAtServer(database: DoctorDatabase): Promise<readonly Observation[]> {
+export async function checkServer(database: DoctorDatabase): Promise<readonly Observation[]> {
   const seen = await database.reach(async (client) => {
     const { rows } = await client.query<{ version: string; number: number; standby: boolean }>(
       `select current_setting('server_version') as version,
@@ -47,7 +47,7 @@ async function poolerSeen(url: string): Promise<Observation> {
 }
 
 /** Whether the connections of all instances fit into what the server grants. */
-export async function lookAtConnections(
+export async function checkConnections(
   client: Client,
   config: Config,
 ): Promise<readonly Observation[]> {
@@ -78,7 +78,7 @@ export async function lookAtConnections(
 }
 
 /** Whether the schema is older than this release, or newer than it can run on. */
-export async function lookAtMigrations(client: Client): Promise<readonly Observation[]> {
+export async function checkMigrations(client: Client): Promise<readonly Observation[]> {
   const files = readMigrationFiles(MIGRATIONS_DIRECTORY);
   const known = files.map(({ name }) => name);
   const replaced = files.flatMap((file) => file.replaces);
@@ -105,7 +105,7 @@ export async function lookAtMigrations(client: Client): Promise<readonly Observa
 }
 
 /** How far this machine's clock is from that of the database. */
-export async function lookAtClock(client: Client): Promise<readonly Observation[]> {
+export async function checkClock(client: Client): Promise<readonly Observation[]> {
   const sentMs = Date.now();
   const { rows } = await client.query<{ ms: number }>(
     'select extract(epoch from clock_timestamp())::float8 * 1000 as ms',

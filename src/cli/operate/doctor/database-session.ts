@@ -5,9 +5,9 @@ import { CALL_MS_MAX, failure, type Observation } from './observation.ts';
 /** The database of DATABASE_URL, to which each check has a connection of its own. */
 export type DoctorDatabase = {
   readonly url: string;
-  /** What `look` sees; nothing where no connection is made, of which `lookAtServer` speaks. Errors: those of `look`. */
+  /** Observations of `check`; none without a connection, which `checkServer` reports. Errors: those of `check`. */
   readonly use: (
-    look: (client: Client) => Promise<readonly Observation[]>,
+    check: (client: Client) => Promise<readonly Observation[]>,
   ) => Promise<readonly Observation[]>;
   /** The same as `use`, and a failure where no connection is made. */
   readonly reach: DoctorDatabase['use'];
@@ -17,14 +17,14 @@ export type DoctorDatabase = {
 export function databaseOf(url: string): DoctorDatabase {
   return {
     url,
-    use: (look) => withClient(url, look, () => []),
-    reach: (look) => withClient(url, look, (error) => [unreachable(error)]),
+    use: (check) => withClient(url, check, () => []),
+    reach: (check) => withClient(url, check, (error) => [unreachable(error)]),
   };
 }
 
 async function withClient(
   url: string,
-  look: (client: Client) => Promise<readonly Observation[]>,
+  check: (client: Client) => Promise<readonly Observation[]>,
   onUnreached: (error: unknown) => readonly Observation[],
 ): Promise<readonly Observation[]> {
   // No time-outs of the server: poolers refuse them with the connect.
@@ -42,7 +42,7 @@ async function withClient(
     return onUnreached(error);
   }
   try {
-    return await look(client);
+    return await check(client);
   } finally {
     // Not awaited: a server that hangs does not answer to that either.
     client.end().catch(ignoreLost);

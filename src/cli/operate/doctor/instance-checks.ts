@@ -11,7 +11,7 @@ const BUILD = /^gatehouse_build_info\{([^}]*)\} 1$/m;
 const OFFSET = /^gatehouse_clock_offset_seconds (\S+)$/m;
 
 /** The version and the clock of a service that runs, against those of this command. */
-export async function lookAtInstance(
+export async function checkInstance(
   host: string,
   metricsPort: number,
   query: PortQuery,

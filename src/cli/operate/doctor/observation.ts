@@ -11,7 +11,7 @@ export type Observation = {
 export type DoctorCheck = {
   readonly name: string;
   /** Ends by itself in less than `CHECK_MS_MAX`; what it throws is a failure of the check. */
-  readonly look: () => Promise<readonly Observation[]>;
+  readonly run: () => Promise<readonly Observation[]>;
 };
 
 /** What a check saw, under its name. */

@@ -45,7 +45,7 @@ function init(): RequestInit {
 }
 
 /** Whether a port is free, or a service's, or somebody else's. `variable` sets it. */
-export async function lookAtPort(
+export async function checkPort(
   host: string,
   port: number,
   query: PortQuery,

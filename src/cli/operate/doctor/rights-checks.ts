@@ -13,7 +13,7 @@ type Rights = {
 };
 
 /** What docs/operations.md, "A PostgreSQL of your own" asks of the role: its own tables in schema public, and LISTEN. */
-export async function lookAtRights(client: Client): Promise<readonly Observation[]> {
+export async function checkRights(client: Client): Promise<readonly Observation[]> {
   const { rows } = await client.query<Rights>(
     `select current_user as role, current_database() as database,
        has_schema_privilege(current_user, 'public', 'create') as "makesTables",

@@ -24,7 +24,7 @@ export async function runChecks(
 ): Promise<Diagnosis> {
   let done = 0;
   let isHanging = false;
-  const all = checks.map(async ({ name, look }) => {
+  const all = checks.map(async ({ name, run }) => {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<readonly Observation[]>((resolve) => {
       timer = setTimeout(() => {
@@ -32,7 +32,7 @@ export async function runChecks(
         resolve([failure(`gave no answer within ${millisecondsMax / 1000} s`)]);
       }, millisecondsMax);
     });
-    const seen = await Promise.race([looked(look), late]);
+    const seen = await Promise.race([ran(run), late]);
     clearTimeout(timer);
     onDone(++done);
     return seen.map((observation) => ({ check: name, ...observation }));
@@ -41,9 +41,9 @@ export async function runChecks(
   return { observations, isHanging };
 }
 
-async function looked(look: DoctorCheck['look']): Promise<readonly Observation[]> {
+async function ran(run: DoctorCheck['run']): Promise<readonly Observation[]> {
   try {
-    return await look();
+    return await run();
   } catch (error) {
     return [failure(messageOf(error))];
   }

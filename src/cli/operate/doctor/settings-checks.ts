@@ -14,7 +14,7 @@ const RIGHT_TO_READ_OF_OTHERS = 0o004;
 const RIGHT_TO_READ_OF_GROUP = 0o040;
 
 /** The Node.js of this process, which is that of a service that is started in the same way. */
-export function lookAtNode(): Promise<readonly Observation[]> {
+export function checkNode(): Promise<readonly Observation[]> {
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
   const isOld = major < NODE_MIN.major || (major === NODE_MIN.major && minor < NODE_MIN.minor);
   const needed = `${NODE_MIN.major}.${NODE_MIN.minor}`;
@@ -33,7 +33,7 @@ export type LoadedSettings = {
 };
 
 /** Every problem of the settings; else those that are not as by default, without secrets. */
-export function lookAtSettings(
+export function checkSettings(
   environment: Environment,
   { config, machine, problems }: LoadedSettings,
 ): Promise<readonly Observation[]> {
@@ -55,18 +55,16 @@ export function lookAtSettings(
 }
 
 /** Whether others can read the files that hold secrets. */
-export async function lookAtSecretFiles(environment: Environment): Promise<readonly Observation[]> {
+export async function checkSecretFiles(environment: Environment): Promise<readonly Observation[]> {
   const variables = Object.values(OPTIONS)
     .filter(({ secret }) => secret)
     .map(({ env }) => fileVariableOf(env))
     .filter((name) => (environment[name] ?? '') !== '');
   if (variables.length === 0) return [fine('none are set')];
-  return await Promise.all(
-    variables.map((name) => lookAtSecretFile(name, environment[name] ?? '')),
-  );
+  return await Promise.all(variables.map((name) => checkSecretFile(name, environment[name] ?? '')));
 }
 
-async function lookAtSecretFile(variable: string, path: string): Promise<Observation> {
+async function checkSecretFile(variable: string, path: string): Promise<Observation> {
   try {
     const { mode } = await stat(path);
     const rights = (mode & 0o777).toString(8).padStart(4, '0');
@@ -83,7 +81,7 @@ async function lookAtSecretFile(variable: string, path: string): Promise<Observa
 }
 
 /** Whether the callers can be read, and whether anybody is asked for a credential. */
-export function lookAtCallers(config: Config): Promise<readonly Observation[]> {
+export function checkCallers(config: Config): Promise<readonly Observation[]> {
   const { callers, serviceAuthTokens: tokens } = config;
   if (callers === undefined) {
     const open = warning(

@@ -16,7 +16,7 @@ const WORKER_BYTES = 60 * MIB;
 const QUOTA_FILE = '/sys/fs/cgroup/cpu.max';
 
 /** How many descriptors a process may have. Node.js raises the soft limit to the hard one as it starts. */
-export async function lookAtOpenFiles(): Promise<readonly Observation[]> {
+export async function checkOpenFiles(): Promise<readonly Observation[]> {
   let limits: string;
   try {
     limits = await readFile('/proc/self/limits', 'utf8');
@@ -32,7 +32,7 @@ export async function lookAtOpenFiles(): Promise<readonly Observation[]> {
 }
 
 /** Who reads HTTP/1.1, and where that is not uWebSockets.js, why. */
-export async function lookAtHttp1({ http1Parser }: Config): Promise<readonly Observation[]> {
+export async function checkHttp1({ http1Parser }: Config): Promise<readonly Observation[]> {
   if (http1Parser === 'node') return [fine('node:http, as GATEWAY_HTTP1 says')];
   let problem = '';
   await loadUws(http1Parser, (reason) => (problem = reason));
@@ -46,7 +46,7 @@ export async function lookAtHttp1({ http1Parser }: Config): Promise<readonly Obs
 }
 
 /** Whether indexes and what is beside them fit into the memory of the machine or container. */
-export function lookAtMemory(config: Config, machine: Machine): Promise<readonly Observation[]> {
+export function checkMemory(config: Config, machine: Machine): Promise<readonly Observation[]> {
   const { indexBytes, workers } = config;
   const needed = indexBytes + PROCESS_BYTES + workers * WORKER_BYTES;
   const isLimited = process.constrainedMemory() === machine.memoryBytes;
@@ -62,7 +62,7 @@ function mib(bytes: number): string {
 }
 
 /** Whether the workers and the gateway's thread have processors, and what the container grants of them. */
-export async function lookAtProcessors(
+export async function checkProcessors(
   { workers }: Config,
   machine: Machine,
 ): Promise<readonly Observation[]> {
