@@ -96,6 +96,40 @@ test('banned synonyms are found in names, comments, templates and paths, and now
   expect(faults('const maybe = 1;')).toBe(0);
 });
 
+/** Methods that many classes had, each with another meaning; a method is called what it does. */
+const VAGUE_METHOD =
+  /^ {2}(?:(?:protected|static|override|async|abstract) |\*)*#?(push|find|take|give|look|ask|keep|tell)[(<](?:[^;\n]*\)(?:: .*)? \{|.*\): .*;|(?:.*\()?)$/gm;
+const vagueMethodsOf = (text: string): readonly string[] =>
+  [...text.matchAll(VAGUE_METHOD)].map(([, name = '']) => name);
+
+test('no method has one of the vague names that once stood in many classes', () => {
+  const found = SOURCES.filter((path) => !/^src\/(runner|notify)\//.test(path)).flatMap((path) =>
+    vagueMethodsOf(textOf(path)).map((name) => `${path}: ${name}`),
+  );
+  expect(found).toEqual([]);
+});
+
+test('vague methods are found in classes and interfaces, and calls of others are not', () => {
+  const text = `class A {
+  take(count: number): number {
+  }
+  async #find<K>(
+    key: K,
+  ): Promise<void> {
+  }
+}
+interface B {
+  give(size: number): void;
+}
+function c() {
+  take(1);
+  ask(1, () => {
+  });
+}
+`;
+  expect(vagueMethodsOf(text)).toEqual(['take', 'find', 'give']);
+});
+
 const files: readonly TypedFile[] = SOURCES.map((path) => {
   const text = textOf(path);
   return {

@@ -329,7 +329,7 @@ export class Scope {
 
   /**
    * Scans the tuples of (entity, relation) alone: true if one of them names the target for certain. Counts entries, as
-   * visits if `isLook`, and not the list.
+   * visits if `isPartial`, and not the list.
    */
   scanThis(
     entity: number,
@@ -350,7 +350,7 @@ export class Scope {
   }
 
   /**
-   * Scans the objects that the tuplesets of a leaf reference. Counts entries, as visits if `isLook`, and not the
+   * Scans the objects that the tuplesets of a leaf reference. Counts entries, as visits if `isPartial`, and not the
    * lists.
    */
   scanWalks(entity: number, leaf: Op, sink: LeafSink, isPartial = false): void {

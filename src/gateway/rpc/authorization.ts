@@ -14,7 +14,7 @@ import {
 
 /** Finds callers by an `Authorization` header. */
 export interface CallerSource extends CredentialSource {
-  /** Finds the credential like `find`, also of a header that was not presented before: then it may be a promise. */
+  /** Finds the credential like `peek`, also of a header that was not presented before: then it may be a promise. */
   identify(header: string): Credential | null | Promise<Credential | null>;
   /** The credential of a call that is let in without one. */
   readonly anonymous: Credential;

@@ -60,7 +60,7 @@ type ChangesOfManyRow = {
 };
 
 /**
- * The changes of many shards after their revisions, in the order of the asks, each as `readChanges`
+ * The changes of many shards after their revisions, in the order given, each as `readChanges`
  * gives a page of it. Undefined: none of a shard's changes fitted, ask for it alone. Errors:
  * whatever the driver throws (pg-errors.ts). Cost: one prepared statement, about three lookups by
  * key for each shard; at most about 4 MiB.

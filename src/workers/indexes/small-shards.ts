@@ -92,7 +92,7 @@ export class SmallShards {
     return new TupleIndex({ bytesMax: this.#options.bytesMax });
   }
 
-  /** An empty index, until `release`, `detach` or `discard`. Packs whoever was used least recently if there are many. */
+  /** An empty index, until `release` or `detach`. Packs whoever was used least recently if there are many. */
   acquire(holder: IndexHolder): TupleIndex {
     const { hydratedMax = HYDRATED_MAX } = this.#options;
     const bytesMax = Math.min(HYDRATED_BYTES_MAX, this.#options.bytesMax * HYDRATED_SHARE_MAX);

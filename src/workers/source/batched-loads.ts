@@ -4,7 +4,7 @@ import type { SnapshotSink } from '../../store/feed/snapshot.ts';
 import { SNAPSHOTS_MAX, type SmallSnapshotSink } from '../../store/feed/snapshots-of-many.ts';
 import { withTimeout } from '../shard/shard-load.ts';
 
-/** At most `places` loads at once; the others wait in order. */
+/** At most `slots` loads at once; the others wait in order. */
 export class LoadSlots {
   #free: number;
   readonly #waiting: (() => void)[] = [];
