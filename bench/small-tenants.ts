@@ -2,7 +2,7 @@
 import type { ShardKey } from '../src/model/relation-tuple.ts';
 import { RAW_FIELDS, type RequestBatch, rawOpcode } from '../src/protocol/messages.ts';
 import { systemClock } from '../src/shared/time/clock.ts';
-import type { HeadRevision } from '../src/store/feed/changes.ts';
+import type { StoredHeadRevision } from '../src/store/feed/changes.ts';
 import type { SnapshotSink } from '../src/store/feed/snapshot.ts';
 import { ShardHost } from '../src/workers/host/shard-host.ts';
 import { WORKER_DEFAULTS } from '../src/workers/host/worker-settings.ts';
@@ -15,7 +15,7 @@ const tenants = numberArgument(0, 10_000);
 const limitMib = numberArgument(1, 1_024);
 const tuplesEach = numberArgument(2, 20);
 const GATHERED = 64;
-const head: HeadRevision = {
+const head: StoredHeadRevision = {
   epoch: 1,
   revision: 1,
   forkId: '1',
@@ -32,7 +32,7 @@ let end = 0;
 class MadeUpShards extends MemoryShardSource {
   readonly loadSlots = GATHERED;
 
-  override loadSnapshot(shard: ShardKey, sink: SnapshotSink): Promise<HeadRevision> {
+  override loadSnapshot(shard: ShardKey, sink: SnapshotSink): Promise<StoredHeadRevision> {
     sink.begin(head);
     const count = shard.tenantId === 'one' ? tuplesEach * tenants : tuplesEach;
     for (let i = 0; i < count; i++) {

@@ -1,8 +1,9 @@
 import { isScalar, isSeq, type Node } from 'yaml';
-import { canonicalJson, type JsonObject, type JsonValue } from '../model/canonical-json.ts';
+import { canonicalJson } from '../model/canonical-json.ts';
 import { checkConditionName, checkJson, checkNamespace, checkRelation } from '../model/names.ts';
 import type { RelationTuple, Subject, TupleKey } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
+import type { JsonObject, JsonValue } from '../shared/json.ts';
 import { compareUtf8 } from '../shared/text/utf8-order.ts';
 import { utf8Length } from '../shared/text/utf8.ts';
 import { microsecondsOf, parseTimestamp } from '../shared/time/instant.ts';

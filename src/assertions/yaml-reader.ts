@@ -8,7 +8,7 @@ import {
   type Pair,
   parseDocument,
 } from 'yaml';
-import type { JsonValue } from '../model/canonical-json.ts';
+import type { JsonValue } from '../shared/json.ts';
 import { nearestName } from '../shared/text/nearest-name.ts';
 
 /** Something wrong with a file, and where; both from 1. */

@@ -1,5 +1,5 @@
 import type { Readiness } from '../gateway/readiness.ts';
-import type { Membership } from '../store/membership/membership.ts';
+import type { InstanceMembership } from '../store/membership/membership.ts';
 import type { WorkerPool } from '../workers/pool/worker-pool.ts';
 import type { Database } from './database/database.ts';
 import type { Services } from './services.ts';
@@ -7,7 +7,7 @@ import type { Services } from './services.ts';
 /** Follows the membership: readiness, and the caches that must be cleared or read again. */
 export class PostgresWatch {
   readonly #readiness: Readiness;
-  #membership: Membership | undefined;
+  #membership: InstanceMembership | undefined;
   #index: Services['index'] | undefined;
   #refusals: Database['refusals'] | undefined;
   #wasConnected = true;
@@ -68,7 +68,7 @@ export class PostgresWatch {
    * Whether decisions are made while the registration cannot be renewed: from memory alone, or by the read index, which has
    * connections of its own. (Others may hold all that the server grants.)
    */
-  #decides(membership: Membership): boolean {
+  #decides(membership: InstanceMembership): boolean {
     if (membership.isSilent) return false;
     return membership.lease.isAlone() || this.#index?.isServing === true;
   }

@@ -57,7 +57,8 @@ function wholeNumber(text: string): bigint | undefined {
   return decimalInteger({ sign, whole, fraction, exponent });
 }
 
-type JsonOptions = Partial<JsonReadOptions> | undefined;
+/** Options of protobuf's JSON reader: `undefined` is its default. */
+export type JsonOptions = Partial<JsonReadOptions> | undefined;
 
 const TIMESTAMP = 'google.protobuf.Timestamp';
 const PROBLEM = 'must be a time of RFC 3339 in the years 0001 to 9999, as 2026-11-27T00:00:00Z';

@@ -1,7 +1,6 @@
 import {
   type DescMessage,
   fromBinary,
-  type JsonReadOptions,
   type JsonValue,
   type Message,
   mergeFromBinary,
@@ -20,7 +19,7 @@ import {
   UNSCANNED_BYTES_MAX,
 } from './decode-limits.ts';
 import { JsonScan, JsonSyntaxProblem } from './json-scan.ts';
-import { mergeJsonText, messageOfJsonText } from './json-values.ts';
+import { type JsonOptions, mergeJsonText, messageOfJsonText } from './json-values.ts';
 import { type FieldShape, MessageShapes } from './message-shape.ts';
 import { ProtoScan, ProtoSyntaxProblem, type RestPiece } from './proto-scan.ts';
 
@@ -72,8 +71,6 @@ const SIZES: DecodeSizes = {
   scannedAtOnceBytesMax: SCANNED_AT_ONCE_BYTES_MAX,
   decodedAtOnceValuesMax: DECODED_AT_ONCE_VALUES_MAX,
 };
-
-type JsonOptions = Partial<JsonReadOptions> | undefined;
 
 /** The first may begin with a byte order mark, which is no part of the text. */
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true });

@@ -19,14 +19,14 @@ export type MessageShape = {
   readonly names: JsonNames<FieldShape>;
 };
 
-export type FieldKind = 'text' | 'token' | 'message' | 'struct';
+export type FieldShapeKind = 'text' | 'token' | 'message' | 'struct';
 
 export type FieldShape = {
   readonly field: DescField;
   readonly name: string;
   readonly number: number;
   /** `token`: numbers, enums, booleans, and what JSON writes as short texts. */
-  readonly kind: FieldKind;
+  readonly kind: FieldShapeKind;
   readonly isList: boolean;
   readonly isMap: boolean;
   /** Of a list. */
@@ -113,7 +113,7 @@ const STRUCT_TYPES = new Set(
   ['Struct', 'Value', 'ListValue'].map((one) => `google.protobuf.${one}`),
 );
 
-function kindOf({ message, scalar, fieldKind }: DescField): FieldKind {
+function kindOf({ message, scalar, fieldKind }: DescField): FieldShapeKind {
   if (fieldKind === 'map') return 'struct';
   if (message !== undefined) return STRUCT_TYPES.has(message.typeName) ? 'struct' : 'message';
   return scalar === ScalarType.STRING || scalar === ScalarType.BYTES ? 'text' : 'token';

@@ -17,7 +17,7 @@ import { createConnectAdapter } from '../http/connect/adapter.ts';
 import type { UnreadAnswers } from '../http/exchange/unread-answers.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import type { StageTimes } from '../shared/time/stage-times.ts';
-import type { Admission } from './callers/caller.ts';
+import type { AuthorizeResult } from './callers/caller.ts';
 import { guardedService, type OnRefused } from './callers/guarded-service.ts';
 import { createCallerPort } from './connect/caller-port.ts';
 import { AUTHZ_ERRORS, malformedMessage } from './connect/connect-error.ts';
@@ -145,7 +145,7 @@ export function createCallHandlers(options: CallOptions, parts: HandlerParts): C
     report: options.report,
     onFailure: (rpc, failure, shown) => options.meter.failedOutside(rpc, failure, shown),
   });
-  const admit = (authorization: string): Admission | Promise<Admission> =>
+  const admit = (authorization: string): AuthorizeResult | Promise<AuthorizeResult> =>
     admissionBy(callers, authorization);
   const tuples = { ...options.tupleRoutes, admit, onOutOfScope, report: options.report };
   const fsck = { admit, onOutOfScope, runs: options.fsck };

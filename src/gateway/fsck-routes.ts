@@ -1,7 +1,7 @@
 import type { HttpExchange } from '../http/exchange/http-exchange.ts';
 import type { HttpServer } from '../http/listener/http-server.ts';
 import { AppError } from '../shared/app-error.ts';
-import type { Admission } from './callers/caller.ts';
+import type { AuthorizeResult } from './callers/caller.ts';
 import { mustAdmit, type OnRefused } from './callers/guarded-service.ts';
 import { FSCK_RULES } from './callers/method-rules.ts';
 import { codeNameOfReason, httpStatusOfReason } from './connect/connect-error.ts';
@@ -27,7 +27,7 @@ export interface FsckRuns {
 }
 
 export type FsckParts = {
-  readonly admit: (authorization: string) => Admission | Promise<Admission>;
+  readonly admit: (authorization: string) => AuthorizeResult | Promise<AuthorizeResult>;
   readonly onOutOfScope: OnRefused;
   readonly runs: FsckRuns;
 };
@@ -53,7 +53,7 @@ export function addFsckRoutes(server: HttpServer, parts: () => FsckParts | null)
     if (exchange.header('origin') !== '') {
       return refuse(exchange, 403, 'permission_denied', 'not for pages in a browser');
     }
-    const finish = (admission: Admission): void => {
+    const finish = (admission: AuthorizeResult): void => {
       if (admission instanceof AppError) throw admission;
       mustAdmit(admission, FSCK_RULES[rule], undefined, ready.onOutOfScope);
       exchange.send(statusCode, JSON_TYPE, JSON.stringify(act(ready.runs)));

@@ -5,6 +5,7 @@
 export { Engine } from './engine.ts';
 export { EngineError, type ErrorReason, type SourceProblem as Problem } from './engine-error.ts';
 export type { EngineLimits, EngineOptions } from './engine-options.ts';
+export type { JsonObject, JsonValue } from '../shared/json.ts';
 export { formatGate, type Model, parseModel } from './model.ts';
 export { runTests, type TestOptions } from './run-tests.ts';
 export type {
@@ -13,8 +14,6 @@ export type {
   EngineDerivation as Derivation,
   ExplainOptions,
   EngineExplanation as Explanation,
-  JsonObject,
-  JsonValue,
   ListOptions,
   ObjectList,
   EngineObstacle as Obstacle,

@@ -11,13 +11,12 @@ import {
 } from '../model/names.ts';
 import { fieldError } from '../model/reasons.ts';
 import type { RelationTuple, Subject, TupleKey, TuplePayload } from '../model/relation-tuple.ts';
+import type { JsonObject, JsonValue } from '../shared/json.ts';
 import { utf8Length } from '../shared/text/utf8.ts';
 import { isTimestamp } from '../shared/time/instant.ts';
 import { checkInteger, refuseUnknown } from './checked-options.ts';
 import type {
   EngineQuery,
-  JsonObject,
-  JsonValue,
   ListOptions,
   EngineQueryOptions,
   EngineSubject,

@@ -3,11 +3,11 @@ import { gateProblems, parseGate, type ParsedGate } from '../language/gate/parse
 import { formatGate as formatText, printGate } from '../language/gate/print-gate-tree.ts';
 import type { ModelProblem } from '../model/model-json.ts';
 import { inspectModel } from '../model/namespace/namespace-model.ts';
+import type { JsonObject } from '../shared/json.ts';
 import { atBorder } from './border.ts';
 import { checkText } from './checked-options.ts';
 import { EngineError, type SourceProblem } from './engine-error.ts';
 import { knownModel } from './known-models.ts';
-import type { JsonObject } from './types.ts';
 
 /** A model that is right: what `parseModel` returns. It does not change. */
 export type Model = {

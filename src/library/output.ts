@@ -1,9 +1,9 @@
 import type { Derivation, Explanation, Obstacle } from '../model/explanation.ts';
 import type { RelationTuple, Subject } from '../model/relation-tuple.ts';
+import type { JsonObject } from '../shared/json.ts';
 import type {
   EngineDerivation,
   EngineExplanation,
-  JsonObject,
   EngineObstacle,
   EngineSubject,
   EngineTuple,

@@ -1,7 +1,4 @@
-/** A JSON value. */
-export type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject;
-/** A JSON object, such as the context of a condition. */
-export type JsonObject = { readonly [name: string]: JsonValue };
+import type { JsonObject } from '../shared/json.ts';
 
 /** An object, or with a `relation` a userset of it: all who hold that relation on the object. */
 export type SubjectSet = {

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type JsonValue, canonicalJson } from './canonical-json.ts';
+import type { JsonValue } from '../shared/json.ts';
+import { canonicalJson } from './canonical-json.ts';
 
 test('the examples of RFC 8785', () => {
   const numbers = [333333333.3333333, 1e30, 4.5, 2e-3, 0.000000000000000000000000001];

@@ -1,6 +1,4 @@
-/** A JSON value as `JSON.parse` and protobuf's Struct give it. */
-export type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject;
-export type JsonObject = { readonly [key: string]: JsonValue };
+import type { JsonObject, JsonValue } from '../shared/json.ts';
 
 /** Deepest nesting that `canonicalJson` follows, so that no input can exhaust the stack. */
 export const JSON_DEPTH_MAX = 100;

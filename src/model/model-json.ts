@@ -9,7 +9,7 @@ export type ModelProblem = {
   readonly message: string;
 };
 
-export type JsonObject = { readonly [key: string]: unknown };
+export type UnreadObject = { readonly [key: string]: unknown };
 
 const NAME = /^[a-z][a-z0-9_-]{0,63}$/;
 /** Names that a suggestion is looked for among, at most: a message must not cost more than the check. */
@@ -35,12 +35,12 @@ export function parseJson(json: string): unknown {
 }
 
 /** `value` as an object. Errors: MODEL_INVALID. */
-export function objectOf(value: unknown, path: string): JsonObject {
+export function objectOf(value: unknown, path: string): UnreadObject {
   if (value === undefined) throw modelError(path, 'is required');
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw modelError(path, 'must be an object');
   }
-  return value as JsonObject;
+  return value as UnreadObject;
 }
 
 /** `value` as the name of a namespace or relation. Errors: MODEL_INVALID. */
@@ -57,7 +57,11 @@ export function checkName(name: string, path: string): void {
 }
 
 /** Refuses members that are not `known`, and names the nearest of these. Errors: MODEL_INVALID. */
-export function refuseUnknown(document: JsonObject, known: readonly string[], path: string): void {
+export function refuseUnknown(
+  document: UnreadObject,
+  known: readonly string[],
+  path: string,
+): void {
   for (const member of Object.keys(document)) {
     if (known.includes(member)) continue;
     throw modelError(`${path}.${member}`, `is not a known member${suggestion(member, known)}`);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { JsonObject } from './canonical-json.ts';
+import type { JsonObject } from '../shared/json.ts';
 import * as names from './names.ts';
 import { fieldError } from './reasons.ts';
 

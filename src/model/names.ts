@@ -1,6 +1,7 @@
 import { type AppError, errorWithoutStack } from '../shared/app-error.ts';
+import type { JsonValue } from '../shared/json.ts';
 import { utf8Length } from '../shared/text/utf8.ts';
-import { JSON_DEPTH_MAX, type JsonValue } from './canonical-json.ts';
+import { JSON_DEPTH_MAX } from './canonical-json.ts';
 import { type AuthzReason, fieldError } from './reasons.ts';
 
 /** The namespace whose tuples only seat operations may write. */

@@ -1,4 +1,4 @@
-import type { JsonObject } from './canonical-json.ts';
+import type { JsonObject } from '../shared/json.ts';
 
 /** A userset of a request: as these all, close to the wire, so that each error can name its field. */
 export type RawSubjectSet = {

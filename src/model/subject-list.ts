@@ -10,7 +10,7 @@ export type ListPage = {
  * Who holds a relation, of one kind: users, or where these were asked for objects of a namespace, or the objects whose usersets hold
  * it. The ids of a page are the next ones of all its lists together.
  */
-export type SubjectList = {
+export type SubjectPage = {
   /** Users who hold it: all of them, or with `wildcard` those whom a grant names. Sorted. */
   readonly userIds: readonly string[];
   /** Whether everybody holds it who is in none of the lists. */

@@ -1,7 +1,8 @@
 import { AppError } from '../shared/app-error.ts';
+import type { JsonObject } from '../shared/json.ts';
 import { DECODE_TURNS, runInSlices } from '../shared/slice-queue.ts';
 import { isTimestamp } from '../shared/time/instant.ts';
-import { type JsonObject, canonicalJson } from './canonical-json.ts';
+import { canonicalJson } from './canonical-json.ts';
 import {
   SEAT_NAMESPACE,
   checkConditionName,

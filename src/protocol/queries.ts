@@ -1,7 +1,7 @@
 import type { ExpandTree, UsersetRef } from '../model/expand-tree.ts';
 import type { Explanation } from '../model/explanation.ts';
 import type { RelationTuple, Subject, TupleChange } from '../model/relation-tuple.ts';
-import type { ListPage, SubjectList } from '../model/subject-list.ts';
+import type { ListPage, SubjectPage } from '../model/subject-list.ts';
 import type { RefusedQuery } from './read-figures.ts';
 
 /**
@@ -147,7 +147,7 @@ export type QueryResults = {
   readonly expand: ExpandTree;
   readonly check: Decision;
   /** In parts, each with its own ids; `next` of the last one counts. */
-  readonly listSubjects: SubjectList;
+  readonly listSubjects: SubjectPage;
   readonly listRelations: {
     readonly relations: readonly string[];
     readonly undecidedRelations: readonly string[];

@@ -1,5 +1,5 @@
 import type { CheckRequest, SubjectSet } from '../gen/workspace/v1/authz_service_pb.ts';
-import { canonicalJson, type JsonObject } from '../model/canonical-json.ts';
+import { canonicalJson } from '../model/canonical-json.ts';
 import {
   checkJson,
   checkNamespace,
@@ -11,6 +11,7 @@ import {
 import { type AuthzReason, fieldError } from '../model/reasons.ts';
 import type { CheckQuery, Subject } from '../model/relation-tuple.ts';
 import { type AppError, errorWithoutStack } from '../shared/app-error.ts';
+import type { JsonObject } from '../shared/json.ts';
 
 /** The fields that Check, Expand and BatchCheckItem share. */
 type ObjectRelation = {

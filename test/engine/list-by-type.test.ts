@@ -11,7 +11,7 @@ import { OverlayReader } from '../../src/engine/overlay/overlay-reader.ts';
 import type { UsersetRef } from '../../src/model/expand-tree.ts';
 import { parseModel } from '../../src/model/namespace/namespace-model.ts';
 import type { TupleChange } from '../../src/model/relation-tuple.ts';
-import type { ListPage, SubjectList } from '../../src/model/subject-list.ts';
+import type { ListPage, SubjectPage } from '../../src/model/subject-list.ts';
 import { systemClock } from '../../src/shared/time/clock.ts';
 import { memoizedValues, weighTuples } from '../reference/reference-decision.ts';
 import { keyOf, ReferenceEvaluator } from '../reference/reference-evaluator.ts';
@@ -77,7 +77,7 @@ function listOf(
   of: Kind,
   contextJson: string,
   page = ALL,
-): SubjectList {
+): SubjectPage {
   const scope = evaluator.scope('any', contextJson, NOW_MS, READS);
   const kind = listedKindOf(evaluator.reader, of.namespace, of.relation);
   const steps = listSubjects(scope, { ...idsOf(evaluator, ref), kind }, page);
@@ -85,14 +85,14 @@ function listOf(
 }
 
 /** What a list says of one, named or not. */
-function valueIn(list: SubjectList, id: string): Value {
+function valueIn(list: SubjectPage, id: string): Value {
   if (list.userIds.includes(id)) return TRUE;
   if (list.undecidedUserIds.includes(id)) return UNDETERMINED;
   if (list.excludedUserIds.includes(id)) return FALSE;
   return list.wildcard ? TRUE : list.isWildcardUndecided ? UNDETERMINED : FALSE;
 }
 
-function compare(list: SubjectList, of: object, valueOf: (id: string) => Value): void {
+function compare(list: SubjectPage, of: object, valueOf: (id: string) => Value): void {
   for (const id of IDS) {
     comparisons++;
     const [listed, wanted] = [valueIn(list, id), valueOf(id)];

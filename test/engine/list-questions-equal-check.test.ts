@@ -12,7 +12,7 @@ import { OverlayReader } from '../../src/engine/overlay/overlay-reader.ts';
 import type { UsersetRef } from '../../src/model/expand-tree.ts';
 import { parseModel } from '../../src/model/namespace/namespace-model.ts';
 import type { Subject, TupleChange } from '../../src/model/relation-tuple.ts';
-import type { ListPage, SubjectList } from '../../src/model/subject-list.ts';
+import type { ListPage, SubjectPage } from '../../src/model/subject-list.ts';
 import { systemClock } from '../../src/shared/time/clock.ts';
 import { memoizedValues, weighTuples } from '../reference/reference-decision.ts';
 import { keyOf, ReferenceEvaluator } from '../reference/reference-evaluator.ts';
@@ -66,7 +66,7 @@ function subjectsOf(
   ref: UsersetRef,
   contextJson: string,
   page = ALL,
-): SubjectList {
+): SubjectPage {
   const { reader } = evaluator;
   const scope = evaluator.scope('any', contextJson, NOW_MS, READS);
   const name = reader.nameId(ref.namespace);
@@ -76,7 +76,7 @@ function subjectsOf(
 }
 
 /** What a list says of a user. */
-function valueIn(list: SubjectList, userId: string): Value {
+function valueIn(list: SubjectPage, userId: string): Value {
   const places = [list.userIds, list.undecidedUserIds, list.excludedUserIds];
   const at = places.filter((ids) => ids.includes(userId));
   if (at.length > 1) throw new Error(`${userId} is in several lists: ${JSON.stringify(list)}`);
@@ -99,7 +99,7 @@ function decide(
 
 /** Every user of the world, and one whom nobody ever named, by the list and by `valueOf`. */
 function compareSubjects(
-  list: SubjectList,
+  list: SubjectPage,
   ref: UsersetRef,
   valueOf: (userId: string) => Value,
 ): void {
@@ -197,7 +197,7 @@ describe(`lists of subjects (SEED=${seed})`, () => {
           const evaluator = evaluatorOf(world, depthMax);
           for (const ref of ALL_REFS) {
             const whole = subjectsOf(evaluator, ref, '');
-            const parts: SubjectList[] = [];
+            const parts: SubjectPage[] = [];
             let after = '';
             do {
               const part = subjectsOf(evaluator, ref, '', { after, idsMax });

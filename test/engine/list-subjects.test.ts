@@ -11,7 +11,7 @@ import { listSubjects } from '../../src/engine/lists/list-subjects.ts';
 import { StepsTask } from '../../src/engine/lists/steps-task.ts';
 import { parseModel } from '../../src/model/namespace/namespace-model.ts';
 import type { RelationTuple } from '../../src/model/relation-tuple.ts';
-import type { ListPage, SubjectList } from '../../src/model/subject-list.ts';
+import type { ListPage, SubjectPage } from '../../src/model/subject-list.ts';
 import { systemClock } from '../../src/shared/time/clock.ts';
 import { keyOf } from '../support/tuple-text.ts';
 
@@ -82,7 +82,7 @@ function listOf(tuples: Tuples, userset: string, options?: Options) {
   return task.result();
 }
 
-const NOBODY: SubjectList = {
+const NOBODY: SubjectPage = {
   userIds: [],
   excludedUserIds: [],
   undecidedUserIds: [],

@@ -7,7 +7,7 @@ import {
 import { TupleWriter } from '../../src/services/writes/tuple-writer.ts';
 import { IdSource } from '../../src/shared/ids.ts';
 import { systemClock } from '../../src/shared/time/clock.ts';
-import { Membership } from '../../src/store/membership/membership.ts';
+import { InstanceMembership } from '../../src/store/membership/membership.ts';
 import { createPool } from '../../src/store/postgres/pool.ts';
 import { selectHeadRevisions } from '../../src/store/sql/reads/select-head-revisions.ts';
 import type { TestDatabase } from '../support/postgres.ts';
@@ -42,7 +42,7 @@ type Socket = { destroy(): void };
 export class DrivenInstance {
   readonly held = new Set<Held>();
   readonly heads = new HeadRevisions({ entriesMax: 100 });
-  readonly membership: Membership;
+  readonly membership: InstanceMembership;
   readonly writer: TupleWriter;
   readonly #pool: Pool;
   readonly #database: TestDatabase;
@@ -52,7 +52,7 @@ export class DrivenInstance {
 
   constructor(database: TestDatabase, faults: ReadonlySet<Fault>) {
     this.#database = database;
-    this.membership = new Membership({
+    this.membership = new InstanceMembership({
       target: database.target,
       region: '',
       isExclusive: false,

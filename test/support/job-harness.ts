@@ -17,7 +17,8 @@ import type {
   JobRequest,
 } from '../../src/runner/model/execution.ts';
 import type { ArtifactStore } from '../../src/runner/model/ports.ts';
-import type { Annotation, Conclusion, JsonObject } from '../../src/runner/model/run.ts';
+import type { Annotation, Conclusion } from '../../src/runner/model/run.ts';
+import type { JsonObject } from '../../src/shared/json.ts';
 
 export type RecordedStep = {
   readonly number: number;

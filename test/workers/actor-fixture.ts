@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { ShardKey } from '../../src/model/relation-tuple.ts';
 import { type AppError } from '../../src/shared/app-error.ts';
-import type { Job, JobShard } from '../../src/workers/jobs/job.ts';
+import type { ReadJob, JobShard } from '../../src/workers/jobs/job.ts';
 import { type ActorHost, ShardActor } from '../../src/workers/shard/shard-actor.ts';
 import { packingIndex } from './folding-index.ts';
 import { MemoryShardSource } from './memory-shard-source.ts';
@@ -10,7 +10,7 @@ import { viewer } from './pool-fixture.ts';
 export const SHARD: ShardKey = { projectId: 'p', tenantId: 't' };
 
 export type Want = Partial<
-  Pick<Job, 'minRevision' | 'deadlineMs' | 'isDeadlineStated' | 'waitUntilMs' | 'isLong'> & {
+  Pick<ReadJob, 'minRevision' | 'deadlineMs' | 'isDeadlineStated' | 'waitUntilMs' | 'isLong'> & {
     epoch: number;
     settingsVersion: number;
     forkId: string;
@@ -25,7 +25,7 @@ export type Want = Partial<
 >;
 
 /** A job that notes what it saw: the watermark at each slice, or why it failed. */
-export class Probe implements Job {
+export class Probe implements ReadJob {
   readonly scope;
   readonly minRevision: number;
   readonly deadlineMs: number;

@@ -5,7 +5,7 @@ import type { ShardKey } from '../../src/model/relation-tuple.ts';
 import { DEBUG_ASSERTIONS } from '../../src/shared/assert.ts';
 import { systemClock } from '../../src/shared/time/clock.ts';
 import type { ChangePage } from '../../src/store/feed/changes.ts';
-import { RawRequest } from '../../src/workers/queues/pending-request.ts';
+import { PendingRawRequest } from '../../src/workers/queues/pending-request.ts';
 import { ShardQueue } from '../../src/workers/queues/shard-queue.ts';
 import { ShardActor } from '../../src/workers/shard/shard-actor.ts';
 import { WorkerSlot } from '../../src/workers/slot/worker-slot.ts';
@@ -100,8 +100,8 @@ test('a slot takes requests of its own shards only', () => {
     },
     systemClock,
   );
-  const requestFor = (index: number, id: number): RawRequest =>
-    new RawRequest(
+  const requestFor = (index: number, id: number): PendingRawRequest =>
+    new PendingRawRequest(
       id,
       new ShardQueue(SHARD.projectId, SHARD.tenantId, index),
       scopeOf(SHARD, 0),

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { ReadScope } from '../../src/protocol/shard-client.ts';
 import { FairQueue } from '../../src/workers/queues/fair-queue.ts';
-import { RawRequest } from '../../src/workers/queues/pending-request.ts';
+import { PendingRawRequest } from '../../src/workers/queues/pending-request.ts';
 import { ShardQueue } from '../../src/workers/queues/shard-queue.ts';
 import { scopeOf } from './pool-fixture.ts';
 
@@ -16,14 +16,22 @@ let id = 0;
 
 const shardOf = (tenantId: string): ShardQueue => new ShardQueue('p', tenantId, 0);
 
-function request(shard: ShardQueue, bytes: number): RawRequest {
+function request(shard: ShardQueue, bytes: number): PendingRawRequest {
   id += 1;
   const scope: ReadScope = scopeOf({ projectId: 'p', tenantId: shard.tenantId }, 0);
   const expected = { projectId: 'p', tenantId: shard.tenantId, token: '' };
-  return new RawRequest(id, shard, scope, 1, new Uint8Array(bytes), expected, () => undefined);
+  return new PendingRawRequest(
+    id,
+    shard,
+    scope,
+    1,
+    new Uint8Array(bytes),
+    expected,
+    () => undefined,
+  );
 }
 
-function push(queue: FairQueue, shard: ShardQueue, bytes: number): RawRequest {
+function push(queue: FairQueue, shard: ShardQueue, bytes: number): PendingRawRequest {
   const made = request(shard, bytes);
   queue.enqueue(made, nowMs);
   return made;
@@ -71,16 +79,16 @@ test('the worker has no more large requests of a tenant than keep it busy', () =
   const queue = new FairQueue();
   const [noisy, other] = [shardOf('noisy'), shardOf('other')];
   for (let i = 0; i < 10; i++) push(queue, noisy, LARGE_BYTES);
-  const sent: RawRequest[] = [];
+  const sent: PendingRawRequest[] = [];
   for (let taken = queue.takeBatch(); taken.length > 0; taken = queue.takeBatch()) {
-    sent.push(...(taken as RawRequest[]));
+    sent.push(...(taken as PendingRawRequest[]));
   }
   expect(sent).toHaveLength(3);
   expect(queue.waiting()).toHaveLength(7);
   // Another one's are not held back by that.
   const batch = push(queue, other, LARGE_BYTES);
   expect(queue.takeBatch()).toEqual([batch]);
-  expect(queue.answered(sent[0] as RawRequest)).toBe(true);
+  expect(queue.answered(sent[0] as PendingRawRequest)).toBe(true);
   expect(queue.takeBatch()).toHaveLength(1);
   expect(queue.takeBatch()).toHaveLength(0);
 });
@@ -112,9 +120,9 @@ test(`nothing is lost, sent twice, overtaken in its line or beyond a bound (SEED
     fc.property(fc.array(step, { minLength: 1, maxLength: 120 }), (steps) => {
       const queue = new FairQueue();
       const shards = Array.from({ length: 4 }, (_, i) => shardOf(`t${i}`));
-      const waiting = new Set<RawRequest>();
-      const sent = new Set<RawRequest>();
-      const finish = (ended: RawRequest): void => {
+      const waiting = new Set<PendingRawRequest>();
+      const sent = new Set<PendingRawRequest>();
+      const finish = (ended: PendingRawRequest): void => {
         const wasSent = sent.delete(ended);
         waiting.delete(ended);
         ended.state = 'done';
@@ -122,7 +130,7 @@ test(`nothing is lost, sent twice, overtaken in its line or beyond a bound (SEED
         else ended.shard.fifoFor(ended.bytes).gone(ended);
       };
       const take = (): number => {
-        const taken = queue.takeBatch() as RawRequest[];
+        const taken = queue.takeBatch() as PendingRawRequest[];
         for (const name of ['small', 'large'] as const) {
           const ofIt = taken.filter((r) => r.shard.fifoFor(r.bytes) === r.shard[name]);
           const bytes = ofIt.reduce((sum, r) => sum + r.bytes, 0);
@@ -145,7 +153,7 @@ test(`nothing is lost, sent twice, overtaken in its line or beyond a bound (SEED
         return taken.length;
       };
       for (const one of steps) {
-        const pickOf = (set: Set<RawRequest>, pick: number): RawRequest | undefined =>
+        const pickOf = (set: Set<PendingRawRequest>, pick: number): PendingRawRequest | undefined =>
           [...set][pick % Math.max(1, set.size)];
         if (one.kind === 'push') {
           waiting.add(push(queue, shards[one.tenant] as ShardQueue, one.bytes));

@@ -3,7 +3,7 @@ import type { ShardKey, TupleChange } from '../../src/model/relation-tuple.ts';
 import { subjectToColumns } from '../../src/model/relation-tuple.ts';
 import type {
   ChangePage,
-  HeadRevision,
+  StoredHeadRevision,
   ShardPosition,
   StoredChange,
 } from '../../src/store/feed/changes.ts';
@@ -12,7 +12,7 @@ import type { SnapshotSink } from '../../src/store/feed/snapshot.ts';
 import type { ShardSource } from '../../src/workers/shard/ports.ts';
 
 type Stored = {
-  head: HeadRevision;
+  head: StoredHeadRevision;
   changes: StoredChange[];
   readonly tuples: Map<string, TupleChange['tuple']>;
 };
@@ -63,7 +63,7 @@ export class MemoryShardSource implements ShardSource {
     return { ...shard, epoch, revision, forkId, settingsVersion, changes: packed };
   }
 
-  head(shard: ShardKey): HeadRevision {
+  head(shard: ShardKey): StoredHeadRevision {
     return this.#stored(shard).head;
   }
 
@@ -79,7 +79,7 @@ export class MemoryShardSource implements ShardSource {
   }
 
   /** Another history: a restore from an older backup, or a new epoch. */
-  diverge(shard: ShardKey, head: Partial<HeadRevision>): void {
+  diverge(shard: ShardKey, head: Partial<StoredHeadRevision>): void {
     const stored = this.#stored(shard);
     stored.head = { ...stored.head, ...head };
     stored.changes = stored.changes
@@ -95,7 +95,7 @@ export class MemoryShardSource implements ShardSource {
     shard: ShardKey,
     sink: SnapshotSink,
     signal: AbortSignal,
-  ): Promise<HeadRevision> {
+  ): Promise<StoredHeadRevision> {
     this.loads += 1;
     await this.fault('load', shard);
     const { head, tuples } = this.#stored(shard);

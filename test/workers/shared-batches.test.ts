@@ -12,7 +12,7 @@ import { ShardHost } from '../../src/workers/host/shard-host.ts';
 import { WORKER_DEFAULTS } from '../../src/workers/host/worker-settings.ts';
 import { PackingShardIndex } from '../../src/workers/indexes/packing-index.ts';
 import { ownAnswers } from '../../src/workers/jobs/answer-writer.ts';
-import { RawRequest } from '../../src/workers/queues/pending-request.ts';
+import { PendingRawRequest } from '../../src/workers/queues/pending-request.ts';
 import { ShardQueue } from '../../src/workers/queues/shard-queue.ts';
 import { createPiscinaTransport } from '../../src/workers/slot/piscina-transport.ts';
 import { batchOfRequests } from '../../src/workers/slot/request-batcher.ts';
@@ -66,7 +66,15 @@ function request(id: number, minRevision: number, method: 'check' | 'batchCheck'
   const shard = new ShardQueue(SHARD.projectId, SHARD.tenantId, 0);
   const bytes = Buffer.from(JSON.stringify(body));
   const scope = scopeOf(SHARD, minRevision);
-  return new RawRequest(id, shard, scope, rawOpcode(method, 'json'), bytes, EXPECTED, () => {});
+  return new PendingRawRequest(
+    id,
+    shard,
+    scope,
+    rawOpcode(method, 'json'),
+    bytes,
+    EXPECTED,
+    () => {},
+  );
 }
 
 function item(objectId: string, userId: string): object {

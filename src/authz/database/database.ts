@@ -3,7 +3,7 @@ import type { Config } from '../../config/options.ts';
 import type { EventLog } from '../../observability/logger.ts';
 import type { DatabaseTime } from '../../shared/time/database-clock.ts';
 import { startEmbeddedPostgres } from '../../store/embedded/embedded-postgres.ts';
-import { Membership } from '../../store/membership/membership.ts';
+import { InstanceMembership } from '../../store/membership/membership.ts';
 import { DeploymentWatch } from '../../store/migrations/deployment-watch.ts';
 import type { Deployment } from '../../store/migrations/deployment.ts';
 import { migrate } from '../../store/migrations/migrate.ts';
@@ -28,7 +28,7 @@ export interface Database {
   readonly target: PostgresTarget;
   readonly deployment: Deployment;
   readonly pool: Pool;
-  readonly membership: Membership;
+  readonly membership: InstanceMembership;
   readonly history: DeploymentWatch;
   /** The recent refusals of the server; statements that fail are added to it. */
   readonly refusals: StoreRefusals;
@@ -50,7 +50,7 @@ export function embeddedConnectionsFor(needed: number): number {
 }
 
 /** A server that answers late, as on a busy machine, fails no start; one that refuses does at once. */
-async function startPatiently(membership: Membership, log: EventLog): Promise<void> {
+async function startPatiently(membership: InstanceMembership, log: EventLog): Promise<void> {
   const deadlineMs = performance.now() + START_PATIENCE_MS;
   for (;;) {
     try {
@@ -94,7 +94,7 @@ export async function openDatabase(
     const deployment = await migrate(target, { log });
     const history = new DeploymentWatch(log, deployment);
     const refusals = loggedRefusals(log);
-    const membership = new Membership({
+    const membership = new InstanceMembership({
       target,
       region: config.region,
       isExclusive: server !== undefined,

@@ -1,4 +1,4 @@
-import type { ListPage, SubjectList } from '../../model/subject-list.ts';
+import type { ListPage, SubjectPage } from '../../model/subject-list.ts';
 import { BACKSTOP_CYCLE } from '../bound/evaluator-api.ts';
 import { FALSE, type Scope, type Target, TRUE, UNDETERMINED, type Value } from '../bound/scope.ts';
 import { CheckRun } from '../general/check-run.ts';
@@ -35,7 +35,7 @@ export function* listSubjects(
   scope: Scope,
   { entity, relation, kind = USERS }: ListedRelation,
   page: ListPage,
-): Steps<SubjectList> {
+): Steps<SubjectPage> {
   const collected = new Collected();
   // Every grant starts at a tuple of the object itself.
   if (entity === 0 || relation <= 0) return collected.list(FALSE, '');
@@ -138,7 +138,7 @@ class Collected {
     return kind === undefined ? undefined : this.#lists[kind];
   }
 
-  list(others: Value, next: string): SubjectList {
+  list(others: Value, next: string): SubjectPage {
     return {
       ...this.#lists,
       wildcard: others === TRUE,

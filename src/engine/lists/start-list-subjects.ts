@@ -1,4 +1,4 @@
-import type { ListPage, SubjectList } from '../../model/subject-list.ts';
+import type { ListPage, SubjectPage } from '../../model/subject-list.ts';
 import { compareUtf8 } from '../../shared/text/utf8-order.ts';
 import type { EvaluationTask } from '../bound/evaluator-api.ts';
 import { TRUE } from '../bound/scope.ts';
@@ -28,7 +28,7 @@ export function startListSubjects(
   query: HoldersQuery,
   nowMs: number,
   readBudget: number,
-): EvaluationTask<SubjectList> {
+): EvaluationTask<SubjectPage> {
   const { namespace, objectId, relation, subjectNamespace, subjectRelation } = query;
   const { reader } = evaluator;
   const { contextJson, page } = query;
@@ -51,10 +51,10 @@ function* ofUnstored(
   asked: HoldersQuery,
   nowMs: number,
   readBudget: number,
-): Steps<SubjectList> {
+): Steps<SubjectPage> {
   const { namespace, objectId, relation, subjectNamespace, subjectRelation, page } = asked;
   const none = { excludedUserIds: [], undecidedUserIds: [], isWildcardUndecided: false, next: '' };
-  const list = (userIds: readonly string[]): SubjectList => ({ ...none, userIds, wildcard: false });
+  const list = (userIds: readonly string[]): SubjectPage => ({ ...none, userIds, wildcard: false });
   if (subjectNamespace !== namespace) return list([]);
   if (page.after !== '' && compareUtf8(objectId, page.after) <= 0) return list([]);
   const subject = { kind: 'set', namespace, objectId, relation: subjectRelation } as const;

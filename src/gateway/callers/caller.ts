@@ -84,13 +84,13 @@ export class Credential {
 }
 
 /** The credential of a caller, or the error that refuses it. */
-export type Admission = Credential | AppError;
+export type AuthorizeResult = Credential | AppError;
 
 /** Finds the caller of a method; a promise where the credential was not presented before. */
 export type Authorize = (
   path: string,
   header: (lowerCaseName: string) => string,
-) => Admission | Promise<Admission>;
+) => AuthorizeResult | Promise<AuthorizeResult>;
 
 /** Hot. Finds the credential that an `Authorization` header carries. */
 export interface CredentialSource {

@@ -4,7 +4,7 @@ import type { QueryService } from '../../gen/gatehouse/v1/query_service_pb.ts';
 import type { TupleService } from '../../gen/gatehouse/v1/tuple_service_pb.ts';
 import type { CallFailure } from '../../http/connect/outgoing-error.ts';
 import type { OpenFgaStore, OpenFgaStores } from '../../services/openfga/openfga-stores.ts';
-import type { Admission, Credential } from '../callers/caller.ts';
+import type { AuthorizeResult, Credential } from '../callers/caller.ts';
 import type { OnRefused } from '../callers/guarded-service.ts';
 import { DoorError, storeNotFound, unimplemented } from './door-error.ts';
 import type { DoorMembers } from './door-json.ts';
@@ -16,7 +16,7 @@ export type DoorParts = {
   readonly query: Partial<ServiceImpl<typeof QueryService>>;
   readonly model: Partial<ServiceImpl<typeof ModelService>>;
   readonly tuple: Partial<ServiceImpl<typeof TupleService>>;
-  readonly admit: (authorization: string) => Admission | Promise<Admission>;
+  readonly admit: (authorization: string) => AuthorizeResult | Promise<AuthorizeResult>;
   readonly onOutOfScope: OnRefused;
   readonly report: (failure: CallFailure) => void;
   readonly bodyBytesMax: number;

@@ -6,7 +6,7 @@ import { REQUEST_ID_HEADER, requestIdOf } from '../../http/request-id.ts';
 import type { AuthzReason } from '../../model/reasons.ts';
 import type { OpenFgaStore } from '../../services/openfga/openfga-stores.ts';
 import { AppError } from '../../shared/app-error.ts';
-import { type Admission, type Credential, kCredential } from '../callers/caller.ts';
+import { type AuthorizeResult, type Credential, kCredential } from '../callers/caller.ts';
 import { mustRule } from '../callers/method-rules.ts';
 import { batchCheck, check, listObjects } from './check-calls.ts';
 import { type DoorAnswer, type DoorCall, type DoorParts, mustStore } from './door-call.ts';
@@ -93,7 +93,7 @@ export class OpenFgaDoor {
     }
     const request = requestOf(exchange);
     const admission = this.#parts.admit(exchange.header('authorization'));
-    const begin = (admitted: Admission, bytes: Uint8Array): void => {
+    const begin = (admitted: AuthorizeResult, bytes: Uint8Array): void => {
       if (admitted instanceof AppError) return refuse(admitted);
       void this.#answer(exchange, request, admitted, requestId, bytes);
     };

@@ -6,7 +6,7 @@ import {
 } from '../../gen/gatehouse/v1/query_service_pb.ts';
 import { checkNamespace, checkRelation } from '../../model/names.ts';
 import { fieldError } from '../../model/reasons.ts';
-import type { SubjectList } from '../../model/subject-list.ts';
+import type { SubjectPage } from '../../model/subject-list.ts';
 import { checkObjectRelation } from '../../requests/check-request.ts';
 import { listAnswerWith } from '../rpc/list-answer.ts';
 import { askPage, closePage, openPage } from './list-page.ts';
@@ -58,7 +58,7 @@ class JoinedLists {
   readonly excludedUserIds: string[] = [];
   readonly undecidedUserIds: string[] = [];
 
-  add(part: SubjectList): void {
+  add(part: SubjectPage): void {
     for (const id of part.userIds) this.userIds.push(id);
     for (const id of part.excludedUserIds) this.excludedUserIds.push(id);
     for (const id of part.undecidedUserIds) this.undecidedUserIds.push(id);

@@ -5,7 +5,7 @@ import { isOneOfSecrets } from '../../http/service-tokens.ts';
 import type { AuthzReason } from '../../model/reasons.ts';
 import { AppError } from '../../shared/app-error.ts';
 import {
-  type Admission,
+  type AuthorizeResult,
   type Authorize,
   type Credential,
   type CredentialSource,
@@ -45,7 +45,7 @@ export function credentialInvalid(): AppError {
 }
 
 /** A credential, counted against the rate of its caller. */
-function admissionOf(credential: Credential | null): Admission {
+function admissionOf(credential: Credential | null): AuthorizeResult {
   if (credential === null) return credentialInvalid();
   const { caller } = credential;
   return caller.admits() ? credential : rateLimited(caller.name);
@@ -55,7 +55,7 @@ function admissionOf(credential: Credential | null): Admission {
 export function admissionBy(
   callers: CallerSource,
   authorization: string,
-): Admission | Promise<Admission> {
+): AuthorizeResult | Promise<AuthorizeResult> {
   const found = callers.identify(authorization);
   return found instanceof Promise ? found.then(admissionOf) : admissionOf(found);
 }
@@ -76,7 +76,7 @@ export function createAuthorize({ callers, adminSecrets, openServices }: Credent
     const secret = adminPaths.has(path) ? header('x-admin-secret') : null;
     const admission = admissionBy(callers, header('authorization'));
     if (secret === null) return admission;
-    const finish = (admitted: Admission): Admission =>
+    const finish = (admitted: AuthorizeResult): AuthorizeResult =>
       admitted instanceof AppError ? admitted : (adminRefusal(secret, adminSecrets()) ?? admitted);
     return admission instanceof Promise ? admission.then(finish) : finish(admission);
   };

@@ -45,7 +45,7 @@ export async function encodePages<Desc extends DescMessage, Item>(
     readonly pages: Iterable<readonly Item[]> | AsyncIterable<readonly Item[]>;
   },
 ): Promise<MessageShape<Desc>> {
-  const encoder = new ListEncoder(answer);
+  const encoder = new ListMessageEncoder(answer);
   for await (const page of answer.pages) await encoder.add(page);
   return encoder.finish();
 }
@@ -54,7 +54,7 @@ export async function encodePages<Desc extends DescMessage, Item>(
  * Encodes a list chunk by chunk. In binary the chunks travel as unknown fields, which are written unchanged: a repeated field
  * may come in any number of parts.
  */
-class ListEncoder<Desc extends DescMessage, Item> {
+class ListMessageEncoder<Desc extends DescMessage, Item> {
   readonly #answer: ListForm<Desc, Item>;
   readonly #chunks: Uint8Array[] = [];
   #around: readonly [string, string] | undefined;

@@ -7,7 +7,7 @@ import type { TupleExport } from '../../services/bulk/tuple-export.ts';
 import type { TupleImport } from '../../services/bulk/tuple-import.ts';
 import type { TupleWatch } from '../../services/watch/tuple-watch.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { Admission, Credential } from '../callers/caller.ts';
+import type { AuthorizeResult, Credential } from '../callers/caller.ts';
 import { mustAdmit, type OnRefused } from '../callers/guarded-service.ts';
 import type { TargetedRule } from '../callers/method-rules.ts';
 import { errorBody, sendConnectError } from '../connect/connect-error.ts';
@@ -31,7 +31,7 @@ export type TupleRoutes = {
 /** Parts that a gateway adds: null while the service starts. */
 export type TupleRoutesParts = TupleRoutes & {
   /** Finds the caller by the `Authorization` header, and counts the call. */
-  readonly admit: (authorization: string) => Admission | Promise<Admission>;
+  readonly admit: (authorization: string) => AuthorizeResult | Promise<AuthorizeResult>;
   readonly onOutOfScope: OnRefused;
   readonly report: (failure: CallFailure) => void;
 };
@@ -64,7 +64,7 @@ export function openTupleCall(
     return refuse('ACTION_FORBIDDEN', 'not for pages in a browser');
   }
   const hasGone = goneSignal(exchange);
-  const finish = (admission: Admission): void => {
+  const finish = (admission: AuthorizeResult): void => {
     if (admission instanceof AppError) return sendConnectError(exchange, admission, requestId);
     const signal = AbortSignal.any([hasGone, admission.revoked]);
     begin({ exchange, parts, requestId, signal, credential: admission });

@@ -25,12 +25,12 @@ type Current = {
   readonly raw: NodeResponse;
 };
 
-type Waiting = { readonly request: IncomingMessage; readonly begin: () => void };
+type QueuedRequest = { readonly request: IncomingMessage; readonly begin: () => void };
 
 type Connection = {
   readonly socket: net.Socket;
   /** Requests behind one that is not answered, in order. */
-  readonly waiting: Waiting[];
+  readonly waiting: QueuedRequest[];
   /** A request is being answered, or its turn has come. */
   isBusy: boolean;
   current: Current | null;

@@ -13,7 +13,7 @@ import type {
   NamespaceStatement,
   RelationStatement,
   SubjectEntry,
-  SubjectList,
+  SubjectEntryList,
   Term,
 } from './gate-tree.ts';
 
@@ -136,7 +136,7 @@ function compositeOf(
 }
 
 function subjectDocuments(
-  list: SubjectList,
+  list: SubjectEntryList,
   path: string,
   places: Places,
 ): readonly SubjectDocument[] {

@@ -3,7 +3,7 @@ import { nearestName } from '../../shared/text/nearest-name.ts';
 import { expressionOfBlock } from '../cel-block.ts';
 import type { TextLines } from '../text-lines.ts';
 import { gateError, GateLexer, type GateProblem, type Token } from './gate-lexer.ts';
-import type { Item, Parameter, SubjectEntry, SubjectList } from './gate-tree.ts';
+import type { Item, Parameter, SubjectEntry, SubjectEntryList } from './gate-tree.ts';
 import { hintFor, RESERVED } from './gate-words.ts';
 
 /** Problems beyond which the rest of a text is not looked at. */
@@ -157,7 +157,7 @@ export class GateParser {
   }
 
   /** `[user, group#member, …]`. As items of their own its entries keep their comments. */
-  subjects(isOfItems: boolean): SubjectList {
+  subjects(isOfItems: boolean): SubjectEntryList {
     this.mark('[', 'before the subjects');
     const entries: SubjectEntry[] = [];
     while (!this.isMark(']')) {

@@ -53,7 +53,7 @@ export type NamespaceStatement = Item & {
 export type RelationStatement = Item & {
   readonly name: string;
   /** Subjects in front of the colon: they stand there when no stored part of the rule can hold them. */
-  readonly subjects: SubjectList | undefined;
+  readonly subjects: SubjectEntryList | undefined;
   /** Undefined: `relation name`, a document without a member. */
   readonly rule: Rule | undefined;
 };
@@ -68,7 +68,7 @@ export type Operand = Item & { readonly term: Term };
 export type Term =
   | { readonly kind: 'empty'; readonly at: number }
   | { readonly kind: 'this'; readonly at: number }
-  | { readonly kind: 'subjects'; readonly at: number; readonly list: SubjectList }
+  | { readonly kind: 'subjects'; readonly at: number; readonly list: SubjectEntryList }
   | { readonly kind: 'computed'; readonly at: number; readonly name: string }
   | {
       readonly kind: 'walk';
@@ -83,7 +83,7 @@ export type Term =
       readonly terms: readonly Term[];
     };
 
-export type SubjectList = {
+export type SubjectEntryList = {
   readonly entries: readonly SubjectEntry[];
   /** Comments before the closing bracket. */
   readonly dangling: Comments;

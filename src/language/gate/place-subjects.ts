@@ -1,5 +1,5 @@
 import { type Comments, type Item, BARE } from './gate-tree.ts';
-import type { Operand, RelationStatement, Rule, SubjectList, Term } from './gate-tree.ts';
+import type { Operand, RelationStatement, Rule, SubjectEntryList, Term } from './gate-tree.ts';
 
 /**
  * The relation in the one form that its document has: the outermost operator's operands are the
@@ -41,8 +41,8 @@ function flat(rule: Rule): Rule {
   return { op, operands };
 }
 
-function findList(relation: RelationStatement): SubjectList | undefined {
-  const inTerm = (term: Term): SubjectList | undefined => {
+function findList(relation: RelationStatement): SubjectEntryList | undefined {
+  const inTerm = (term: Term): SubjectEntryList | undefined => {
     if (term.kind === 'subjects') return term.list;
     return term.kind === 'composite' ? firstOf(term.terms.map(inTerm)) : undefined;
   };
@@ -62,7 +62,7 @@ function withoutList(rule: Rule): Rule {
   return { ...rule, operands };
 }
 
-type SubjectPlace = { isFree: boolean; readonly list: SubjectList };
+type SubjectPlace = { isFree: boolean; readonly list: SubjectEntryList };
 
 function placeIn(operand: Operand, place: SubjectPlace): Operand {
   if (!place.isFree) return operand;
@@ -88,11 +88,11 @@ function placeInTerm(term: Term, place: SubjectPlace): Term {
   return place.isFree ? term : { ...term, terms };
 }
 
-function bareList(list: SubjectList): SubjectList {
+function bareList(list: SubjectEntryList): SubjectEntryList {
   return { entries: list.entries.map((entry) => ({ ...entry, ...BARE })), dangling: [] };
 }
 
-function commentsOf(list: SubjectList): Comments {
+function commentsOf(list: SubjectEntryList): Comments {
   return [...list.entries.flatMap(commentsOfItem), ...list.dangling];
 }
 

@@ -12,7 +12,7 @@ import {
   type RelationStatement,
   type Rule,
   type SubjectEntry,
-  type SubjectList,
+  type SubjectEntryList,
   type Term,
 } from './gate-tree.ts';
 import { RESERVED } from './gate-words.ts';
@@ -159,7 +159,7 @@ function printTerm(term: Term): string {
   }
 }
 
-function printSubjects({ entries }: SubjectList): string {
+function printSubjects({ entries }: SubjectEntryList): string {
   return `[${entries.map(printSubject).join(', ')}]`;
 }
 

@@ -13,7 +13,7 @@ import type {
   RelationStatement,
   Rule,
   SchemaStatement,
-  SubjectList,
+  SubjectEntryList,
   Term,
 } from './gate-tree.ts';
 
@@ -226,7 +226,7 @@ class GateReader {
     return { name, subjects, rule, leading, trailing: undefined, at };
   }
 
-  #rule(outer: SubjectList | undefined): Rule {
+  #rule(outer: SubjectEntryList | undefined): Rule {
     const parser = this.#parser;
     const lists = { count: outer === undefined ? 0 : 1 };
     parser.advance();

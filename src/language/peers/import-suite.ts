@@ -1,10 +1,11 @@
-import { canonicalJson, type JsonValue } from '../../model/canonical-json.ts';
+import { canonicalJson } from '../../model/canonical-json.ts';
 import { checkObjectId } from '../../model/names.ts';
 import { problemOfTuple } from '../../model/namespace/model-admission.ts';
 import { type NamespaceModel, parseModel } from '../../model/namespace/namespace-model.ts';
 import type { AuthzReason } from '../../model/reasons.ts';
 import type { RelationTuple, Subject } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
+import type { JsonValue } from '../../shared/json.ts';
 import { microsecondsOf, parseTimestamp } from '../../shared/time/instant.ts';
 import type { ImportedModel } from './import-peer-model.ts';
 import type {

@@ -1,9 +1,9 @@
 import type { PeerModel, PeerRule } from './peer-model.ts';
 
 /** Types of which a relation can hold objects by themselves, `type:*` for the wildcard of a type. */
-type Kinds = ReadonlySet<string>;
+type TypeNames = ReadonlySet<string>;
 
-const NONE: Kinds = new Set();
+const NONE: TypeNames = new Set();
 
 /**
  * Who can hold which relation by the types of a peer's model: the least solution. Usersets count as
@@ -29,7 +29,7 @@ export class PeerKinds {
   }
 
   /** Whom a rule of a type's relation can hold. */
-  ofRule(type: string, relation: string, rule: PeerRule): Kinds {
+  ofRule(type: string, relation: string, rule: PeerRule): TypeNames {
     switch (rule.op) {
       case 'nil':
         return NONE;
@@ -50,7 +50,7 @@ export class PeerKinds {
     }
   }
 
-  #ofStored(type: string, relation: string): Kinds {
+  #ofStored(type: string, relation: string): TypeNames {
     const types = this.#subjects.get(keyOf(type, relation)) ?? [];
     return union(
       types.map((one) => {
@@ -75,7 +75,7 @@ export class PeerKinds {
   }
 }
 
-function union(sets: readonly Kinds[]): Kinds {
+function union(sets: readonly TypeNames[]): TypeNames {
   return new Set(sets.flatMap((set) => [...set]));
 }
 

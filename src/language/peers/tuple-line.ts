@@ -1,4 +1,4 @@
-import { canonicalJson, type JsonValue } from '../../model/canonical-json.ts';
+import { canonicalJson } from '../../model/canonical-json.ts';
 import {
   checkConditionName,
   checkNamespace,
@@ -7,6 +7,7 @@ import {
   checkUserId,
   SEAT_NAMESPACE,
 } from '../../model/names.ts';
+import type { JsonValue } from '../../shared/json.ts';
 import { parseTimestamp } from '../../shared/time/instant.ts';
 import { shapeError } from './json-shape.ts';
 import type { PeerReference, PeerTuple } from './peer-model.ts';

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../canonical-json.ts';
+import type { JsonObject } from '../../shared/json.ts';
 import { suggestion } from '../model-json.ts';
 import type { RelationTuple } from '../relation-tuple.ts';
 import { BUILT_IN_CONDITIONS, builtInParametersFault } from './conditions.ts';

@@ -1,5 +1,5 @@
 import { celError } from '@bufbuild/cel';
-import type { JsonObject } from '../canonical-json.ts';
+import type { JsonObject } from '../../shared/json.ts';
 import { CostMeter, EVALUATION_COST_MAX } from '../cel/cel-meter.ts';
 import {
   type CelBindings,

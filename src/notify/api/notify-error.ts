@@ -1,6 +1,6 @@
 import { Code } from '@connectrpc/connect';
 import { createConnectErrors } from '../../http/connect/protocol/connect-errors.ts';
-import type { ErrorReason } from '../model/reasons.ts';
+import type { NotifyErrorReason } from '../model/reasons.ts';
 
 /** The only mapping from the reasons that this service uses to Connect codes. */
 const CODE_OF_REASON = {
@@ -37,7 +37,7 @@ const CODE_OF_REASON = {
   SHUTTING_DOWN: Code.Unavailable,
   DEADLINE_EXCEEDED: Code.DeadlineExceeded,
   CANCELLED: Code.Canceled,
-} satisfies Partial<Record<ErrorReason, Code>>;
+} satisfies Partial<Record<NotifyErrorReason, Code>>;
 
 /** How errors of this service look on the wire. A reason that is not in the table is shown as INTERNAL, without its text. */
 export const NOTIFY_ERRORS = createConnectErrors(CODE_OF_REASON);

@@ -20,13 +20,14 @@ import {
 } from '../../gen/notify/v1/notify_service_pb.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { IdSource } from '../../shared/ids.ts';
+import type { JsonObject, JsonValue } from '../../shared/json.ts';
 import type { Clock } from '../../shared/time/clock.ts';
 import type { ChannelSettings } from '../channels/channel.ts';
 import type { ChannelRegistry, OutboundChannel } from '../channels/registry.ts';
 import type { NotificationWriter } from '../core/notification-writer.ts';
 import { deviceTypeOf, type StreamTokens } from '../live/stream-token.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
-import { type Channel, type Json, type JsonObject, LIVE_CHANNEL } from '../model/notification.ts';
+import { type Channel, LIVE_CHANNEL } from '../model/notification.ts';
 import { invalidField } from '../model/reasons.ts';
 import { TOKEN_SECONDS_MAX } from '../model/stream-order.ts';
 import {
@@ -124,7 +125,7 @@ function checkedData(data: ProtoJsonObject | undefined): JsonObject | null {
 }
 
 /** Errors: FIELD_INVALID for what JSON or Postgres' jsonb cannot hold, and for what is nested deeper than `depth`. */
-function assertStorable(value: Json, depth: number): void {
+function assertStorable(value: JsonValue, depth: number): void {
   if (depth < 0) throw invalidField('data', `must be nested at most ${DATA_DEPTH_MAX} deep`);
   if (typeof value === 'string' && (value.includes('\0') || !value.isWellFormed())) {
     throw invalidField('data', 'must hold well-formed text without NUL');

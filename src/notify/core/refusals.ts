@@ -4,7 +4,7 @@ import type { HotCounter } from '../../observability/metric-store.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/time/clock.ts';
 import type { UserKey } from '../model/notification.ts';
-import type { ErrorReason } from '../model/reasons.ts';
+import type { NotifyErrorReason } from '../model/reasons.ts';
 import type { ListenerName } from './event-log.ts';
 
 /**
@@ -47,7 +47,7 @@ const REASON_OF_ERROR: Readonly<Record<string, RefusalReason | undefined>> = {
   FIELD_INVALID: 'place_invalid',
   STREAMS_DISABLED: 'streams_disabled',
   SHUTTING_DOWN: 'shutting_down',
-} satisfies Partial<Record<ErrorReason, RefusalReason>>;
+} satisfies Partial<Record<NotifyErrorReason, RefusalReason>>;
 const INCIDENT_REASONS = [
   'connection_limit',
   'sniffing_limit',

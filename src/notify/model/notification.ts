@@ -1,4 +1,5 @@
 /** What the notification service stores and delivers. Ids are opaque text; times are milliseconds since the epoch. */
+import type { JsonObject } from '../../shared/json.ts';
 
 /** A way to a user, by its number in notify.v1.Channel. What it is, the registry says (notify/channels/registry.ts). */
 export type Channel = number;
@@ -11,15 +12,6 @@ export type DeviceType = (typeof DEVICE_TYPES)[number];
 
 /** Whose stream it is. */
 export type UserKey = { readonly tenantId: string; readonly userId: string };
-
-export type Json =
-  | null
-  | boolean
-  | number
-  | string
-  | readonly Json[]
-  | { readonly [key: string]: Json };
-export type JsonObject = { readonly [key: string]: Json };
 
 export const DELIVERY_STATUSES = ['pending', 'sent', 'dead'] as const;
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];

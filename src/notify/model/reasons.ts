@@ -15,7 +15,7 @@ export type NotifyReason =
   | 'STREAMS_DISABLED'
   | 'ORIGIN_NOT_ALLOWED';
 
-export type ErrorReason = NotifyReason | SharedReason;
+export type NotifyErrorReason = NotifyReason | SharedReason;
 
 /** FIELD_INVALID that names the field. */
 export function invalidField(field: string, problem: string): AppError {

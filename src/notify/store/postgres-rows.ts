@@ -1,9 +1,9 @@
+import type { JsonObject } from '../../shared/json.ts';
 import {
   type Channel,
   DELIVERY_STATUSES,
   type Delivery,
   type DeliveryStatus,
-  type JsonObject,
   type NewNotification,
   type Notification,
 } from '../model/notification.ts';

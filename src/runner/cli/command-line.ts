@@ -6,7 +6,7 @@ import { Terminal } from '../../command-line/terminal.ts';
 import { type Environment, validOrExit } from '../../config/load-options.ts';
 import { packageVersion } from '../../observability/build-info.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { ErrorReason } from '../model/reasons.ts';
+import type { RunnerErrorReason } from '../model/reasons.ts';
 import { loadRunnerSettings, RUNNER_OPTIONS } from '../settings/settings.ts';
 import { parseCommandLine, type CommandLine } from './arguments.ts';
 import { COMMANDS } from './command-table.ts';
@@ -15,7 +15,7 @@ import type { LocalRunner } from './local-runner.ts';
 const EXIT_FAILURE = 1;
 const EXIT_USAGE = 2;
 /** What the caller can put right on the command line or in the workflow. */
-const USAGE_REASONS: ReadonlySet<string> = new Set<ErrorReason>([
+const USAGE_REASONS: ReadonlySet<string> = new Set<RunnerErrorReason>([
   'INVALID_REQUEST',
   'INVALID_INPUTS',
   'INVALID_WORKFLOW',

@@ -1,7 +1,7 @@
 import { readServerEvents } from '../../command-line/server-events.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { LogQuery, StartRequest } from '../model/ports.ts';
-import type { ErrorReason } from '../model/reasons.ts';
+import type { RunnerErrorReason } from '../model/reasons.ts';
 import type { Annotation, Artifact, WorkflowRun } from '../model/run.ts';
 import {
   type LinkEvent,
@@ -74,7 +74,7 @@ async function errorOf(response: Response): Promise<AppError> {
     details = {},
   } = body.error ?? {};
   // The wire spells reasons in lower case.
-  return new AppError(code.toUpperCase() as ErrorReason, message, details);
+  return new AppError(code.toUpperCase() as RunnerErrorReason, message, details);
 }
 
 /** Does a runner answer at `url`, and serve `workspace`? */

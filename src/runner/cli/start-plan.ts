@@ -1,5 +1,5 @@
 import type { Terminal } from '../../command-line/terminal.ts';
-import type { JsonObject } from '../model/run.ts';
+import type { JsonObject } from '../../shared/json.ts';
 
 /** What a start would run, as far as that can be reported before. */
 export type StartPlan = {

@@ -1,8 +1,8 @@
 import { AppError } from '../../shared/app-error.ts';
+import type { JsonObject, JsonValue } from '../../shared/json.ts';
 import { emptyRecord } from '../../shared/record.ts';
 import { textOfValue } from '../language/expression-data.ts';
-import type { Scope } from '../model/execution.ts';
-import type { JsonObject, JsonValue } from '../model/run.ts';
+import type { ExpressionScope } from '../model/execution.ts';
 import type { CallJobDefinition, InputType } from '../model/workflow.ts';
 import { evaluateTemplate } from './evaluate.ts';
 
@@ -14,8 +14,8 @@ import { evaluateTemplate } from './evaluate.ts';
  */
 export async function resolveCallInputs(
   job: CallJobDefinition,
-  callerScope: Scope,
-  calledScope: Scope,
+  callerScope: ExpressionScope,
+  calledScope: ExpressionScope,
 ): Promise<JsonObject> {
   const given =
     job.with === undefined ? {} : objectFrom(await evaluateTemplate(job.with, callerScope));

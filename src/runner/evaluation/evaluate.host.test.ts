@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Scope, StatusView } from '../model/execution.ts';
+import type { ExpressionScope, StatusView } from '../model/execution.ts';
 import type { Condition, Template } from '../model/workflow.ts';
 import {
   evaluateBoolean,
@@ -21,7 +21,10 @@ const literal = (value: string | number | boolean | null): Template => ({
   value,
   at,
 });
-const scopeOf = (contexts: Scope['contexts'], status?: StatusView): Scope => ({ contexts, status });
+const scopeOf = (contexts: ExpressionScope['contexts'], status?: StatusView): ExpressionScope => ({
+  contexts,
+  status,
+});
 const none = scopeOf({});
 
 describe('values', () => {

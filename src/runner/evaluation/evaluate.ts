@@ -1,6 +1,7 @@
 import type { Expr, data } from '@actions/expressions';
 import { truthy } from '@actions/expressions/result';
 import { AppError } from '../../shared/app-error.ts';
+import type { JsonObject, JsonValue } from '../../shared/json.ts';
 import {
   ContextDictionary,
   type ExpressionData,
@@ -23,8 +24,7 @@ import {
 import { HASH_CALLS_MAX } from '../language/limits.ts';
 import { objectEntries, objectFrom } from '../language/ordered-object.ts';
 import { isInsertKey } from '../language/template-scalar.ts';
-import type { Scope } from '../model/execution.ts';
-import type { JsonObject, JsonValue } from '../model/run.ts';
+import type { ExpressionScope } from '../model/execution.ts';
 import type { Condition, Position, Template } from '../model/workflow.ts';
 import { hashFilesIn } from './hash-files.ts';
 
@@ -38,12 +38,15 @@ const PARSED = new WeakMap<object, Parsed>();
  * equal keys the later one wins. NaN and infinities stay numbers.
  * Errors: INVALID_WORKFLOW with metadata `line` and `column`.
  */
-export async function evaluateTemplate(template: Template, scope: Scope): Promise<JsonValue> {
+export async function evaluateTemplate(
+  template: Template,
+  scope: ExpressionScope,
+): Promise<JsonValue> {
   return await withHashes(scope, (run) => jsonOf(template, run));
 }
 
 /** As GitHub turns a value into a text: '' for null, `true`, 15 digits. An object or array is an error. */
-export async function evaluateText(template: Template, scope: Scope): Promise<string> {
+export async function evaluateText(template: Template, scope: ExpressionScope): Promise<string> {
   return await withHashes(scope, (run) => textOf(template, run));
 }
 
@@ -53,7 +56,7 @@ export async function evaluateText(template: Template, scope: Scope): Promise<st
  */
 export async function evaluateTexts(
   template: Template | undefined,
-  scope: Scope,
+  scope: ExpressionScope,
 ): Promise<Record<string, string>> {
   if (template === undefined) {
     return {};
@@ -73,7 +76,10 @@ export async function evaluateTexts(
 }
 
 /** Only true and false will do, as on GitHub: the text 'true' is an error. */
-export async function evaluateBoolean(template: Template, scope: Scope): Promise<boolean> {
+export async function evaluateBoolean(
+  template: Template,
+  scope: ExpressionScope,
+): Promise<boolean> {
   const value = await evaluateTemplate(template, scope);
   if (typeof value !== 'boolean') {
     throw errorAt(template.at, unexpected(value));
@@ -82,7 +88,7 @@ export async function evaluateBoolean(template: Template, scope: Scope): Promise
 }
 
 /** Only a finite number will do, as on GitHub: the text '5' is an error. */
-export async function evaluateNumber(template: Template, scope: Scope): Promise<number> {
+export async function evaluateNumber(template: Template, scope: ExpressionScope): Promise<number> {
   const value = await evaluateTemplate(template, scope);
   if (typeof value !== 'number' || !Number.isFinite(value)) {
     throw errorAt(template.at, unexpected(value));
@@ -96,7 +102,7 @@ export async function evaluateNumber(template: Template, scope: Scope): Promise<
  */
 export async function evaluateCondition(
   condition: Condition | undefined,
-  scope: Scope,
+  scope: ExpressionScope,
 ): Promise<boolean> {
   const { status } = scope;
   if (condition === undefined) {
@@ -116,7 +122,7 @@ type Run = { readonly contexts: data.Dictionary; readonly functions: FunctionTab
  * Evaluation cannot wait, hashing must: each pass stops at the first hash that is missing, and starts
  * again once it is known.
  */
-async function withHashes<T>(scope: Scope, evaluate: (run: Run) => T): Promise<T> {
+async function withHashes<T>(scope: ExpressionScope, evaluate: (run: Run) => T): Promise<T> {
   const hashes = new Map<string, string>();
   const run = {
     contexts: new ContextDictionary(scope.contexts),
@@ -142,7 +148,7 @@ async function withHashes<T>(scope: Scope, evaluate: (run: Run) => T): Promise<T
   }
 }
 
-function hashed(scope: Scope, args: readonly string[]): Promise<string> {
+function hashed(scope: ExpressionScope, args: readonly string[]): Promise<string> {
   const { hashFiles, hashRoot = '', signal } = scope;
   return hashFiles === undefined ? hashFilesIn(hashRoot, args, signal) : hashFiles(args, signal);
 }

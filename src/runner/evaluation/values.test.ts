@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { JsonObject, JsonValue } from '../model/run.ts';
+import type { JsonObject, JsonValue } from '../../shared/json.ts';
 import type { Template } from '../model/workflow.ts';
 import { evaluateTemplate, evaluateText } from './evaluate.ts';
 

@@ -1,4 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
+import type { JsonObject } from '../../shared/json.ts';
 import { emptyRecord } from '../../shared/record.ts';
 import { evaluateNumber, evaluateTemplate, evaluateText } from '../evaluation/evaluate.ts';
 import type { Supervisor } from '../host/process/supervision.ts';
@@ -11,7 +12,6 @@ import type {
   JobReport,
   JobRequest,
 } from '../model/execution.ts';
-import type { JsonObject } from '../model/run.ts';
 import type { StepDefinition, Template } from '../model/workflow.ts';
 import { noContainers, preStageOf } from './actions/run-uses.ts';
 import { createFrame, createState, makeFolders, removeCommandFiles } from './job-setup.ts';

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { chmodSync, mkdirSync, realpathSync, rmSync, writeFileSync, mkdtempSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import type { JsonObject } from '../../shared/json.ts';
 import { evaluateTexts } from '../evaluation/evaluate.ts';
 import { ActionLibrary } from '../host/actions/action-library.ts';
 import { makeProcessFolder, memoryFolder } from '../host/process/process-folder.ts';
 import { type BaseEnvironment, baseEnvironment } from '../host/process/step-environment.ts';
 import type { JobReport, JobRequest } from '../model/execution.ts';
-import type { JsonObject } from '../model/run.ts';
 import { createMasker } from '../step-output/masker.ts';
 import { BackgroundSteps } from './state/background-steps.ts';
 import { JobEnvironment } from './state/job-environment.ts';

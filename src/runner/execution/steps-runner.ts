@@ -1,4 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
+import type { JsonObject } from '../../shared/json.ts';
 import {
   evaluateBoolean,
   evaluateCondition,
@@ -6,8 +7,8 @@ import {
   evaluateText,
   evaluateTexts,
 } from '../evaluation/evaluate.ts';
-import type { Scope } from '../model/execution.ts';
-import type { Conclusion, JsonObject } from '../model/run.ts';
+import type { ExpressionScope } from '../model/execution.ts';
+import type { Conclusion } from '../model/run.ts';
 import { maskedRecord } from '../step-output/masker.ts';
 import { runUses } from './actions/run-uses.ts';
 import { type StepFrame, frameEnv, scopeOf } from './state/job-state.ts';
@@ -151,7 +152,7 @@ async function conditionHolds(ready: ReadyStep): Promise<boolean | 'failure'> {
 }
 
 /** With the status of the moment. */
-function scopeOfStep(ready: ReadyStep): Scope {
+function scopeOfStep(ready: ReadyStep): ExpressionScope {
   return { ...scopeOf(ready.frame, ready.env, ready.github), signal: ready.run.signal };
 }
 

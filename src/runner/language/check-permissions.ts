@@ -1,4 +1,4 @@
-import type { JsonValue } from '../model/run.ts';
+import type { JsonValue } from '../../shared/json.ts';
 import type { CallJobDefinition, Workflow } from '../model/workflow.ts';
 import type { ProblemList } from './problems.ts';
 import { literalText } from './template-access.ts';

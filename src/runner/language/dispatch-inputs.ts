@@ -1,6 +1,6 @@
 import { AppError } from '../../shared/app-error.ts';
+import type { JsonObject, JsonValue } from '../../shared/json.ts';
 import { emptyRecord } from '../../shared/record.ts';
-import type { JsonObject, JsonValue } from '../model/run.ts';
 import type { Workflow, WorkflowInput } from '../model/workflow.ts';
 import { INPUTS_CHARACTERS_MAX, INPUTS_MAX } from './limits.ts';
 

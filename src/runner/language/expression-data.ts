@@ -1,5 +1,5 @@
 import { data } from '@actions/expressions';
-import type { JsonObject, JsonValue } from '../model/run.ts';
+import type { JsonObject, JsonValue } from '../../shared/json.ts';
 import { numberFromText, numberText } from './number-text.ts';
 import { foldCase, mergedEntries, objectEntries, objectFrom } from './ordered-object.ts';
 

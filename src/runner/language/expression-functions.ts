@@ -1,5 +1,5 @@
 import { data, wellKnownFunctions } from '@actions/expressions';
-import type { Scope, StatusView } from '../model/execution.ts';
+import type { ExpressionScope, StatusView } from '../model/execution.ts';
 import type { Conclusion } from '../model/run.ts';
 import { areEqual } from './expression-comparison.ts';
 import {
@@ -32,7 +32,7 @@ export type KnownHashes = ReadonlyMap<string, string>;
  * The functions that an evaluation in `scope` has beside those of the package, and those of the
  * package that need a limit, by lower-case name.
  */
-export function functionsFor(scope: Scope, hashes: KnownHashes): FunctionTable {
+export function functionsFor(scope: ExpressionScope, hashes: KnownHashes): FunctionTable {
   const table: FunctionTable = new Map(OWN_FUNCTIONS);
   const add = (name: string, call: FunctionCall): void => {
     table.set(name.toLowerCase(), { name, minArgs: 0, maxArgs: 255, call });

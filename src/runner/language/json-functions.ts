@@ -1,5 +1,5 @@
 import { data } from '@actions/expressions';
-import type { JsonValue } from '../model/run.ts';
+import type { JsonValue } from '../../shared/json.ts';
 import { type JsonNode, parseOrderedJson } from '../text/ordered-json.ts';
 import {
   type ExpressionData,

@@ -1,6 +1,6 @@
 import { AppError } from '../../shared/app-error.ts';
+import type { JsonObject } from '../../shared/json.ts';
 import { meant } from '../../shared/text/nearest-name.ts';
-import type { JsonObject } from '../model/run.ts';
 import type { JobDefinition, Template, Workflow } from '../model/workflow.ts';
 import { textOfValue } from './expression-data.ts';
 import { chosenMatrixJobs, expandMatrix, isFilter, type MatrixChoice } from './matrix.ts';

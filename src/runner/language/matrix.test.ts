@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { JsonValue } from '../model/run.ts';
+import type { JsonValue } from '../../shared/json.ts';
 import { expandMatrix, matrixJobName } from './matrix.ts';
 import { objectEntries, objectFrom, objectKeys } from './ordered-object.ts';
 

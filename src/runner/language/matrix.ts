@@ -1,5 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
-import type { JsonObject, JsonValue } from '../model/run.ts';
+import type { JsonObject, JsonValue } from '../../shared/json.ts';
 import { textOfValue } from './expression-data.ts';
 import { MATRIX_JOBS_MAX } from './limits.ts';
 import { foldCase, objectEntries, objectFrom, objectKeys, objectValues } from './ordered-object.ts';

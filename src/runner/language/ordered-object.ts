@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from '../model/run.ts';
+import type { JsonObject, JsonValue } from '../../shared/json.ts';
 
 const ASCII = /^[\0-\x7F]*$/;
 /** Letters whose capital is that of another letter: .NET leaves them as they are. */

@@ -1,4 +1,4 @@
-import type { JsonValue } from '../model/run.ts';
+import type { JsonValue } from '../../shared/json.ts';
 import type { Condition, Position, Template, TemplateEntry } from '../model/workflow.ts';
 import { type Availability, ExpressionSyntaxError, parseExpression } from './expression.ts';
 import { objectFrom } from './ordered-object.ts';

@@ -1,5 +1,6 @@
+import type { JsonObject, JsonValue } from '../../shared/json.ts';
 import type { JobIsolation } from './isolation.ts';
-import type { Annotation, Conclusion, JsonObject, JsonValue } from './run.ts';
+import type { Annotation, Conclusion } from './run.ts';
 import type { StepsJobDefinition, Workflow } from './workflow.ts';
 
 /**
@@ -155,7 +156,7 @@ export type StatusView = {
 };
 
 /** What an expression may see. A context that is absent is a null, as on GitHub. */
-export type Scope = {
+export type ExpressionScope = {
   readonly contexts: Readonly<Record<string, JsonValue | undefined>>;
   /** Absent where status functions are not available. */
   readonly status?: StatusView | undefined;

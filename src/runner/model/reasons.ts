@@ -47,4 +47,4 @@ export type RunnerReason =
   | 'BACKEND_UNAVAILABLE'
   | 'DISK_FULL'; // less than the minimum is free
 
-export type ErrorReason = RunnerReason | SharedReason;
+export type RunnerErrorReason = RunnerReason | SharedReason;

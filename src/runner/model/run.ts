@@ -2,21 +2,12 @@
  * What the runner records of an execution and shows on its wire. Terms: a run executes one workflow;
  * a run has jobs (a job of a matrix is a job); a job has steps, numbered from 1 in the order shown.
  */
+import type { JsonObject } from '../../shared/json.ts';
 
 export type RunStatus = 'queued' | 'in_progress' | 'completed' | 'failed' | 'cancelled';
 export type ActivityStatus = 'queued' | 'in_progress' | 'completed';
 export type Conclusion = 'success' | 'failure' | 'cancelled' | 'skipped';
 export type SandboxStrategy = 'worktree' | 'copy' | 'none';
-
-/** Any JSON value, as contexts and outputs of expressions hold it. */
-export type JsonValue =
-  | null
-  | boolean
-  | number
-  | string
-  | readonly JsonValue[]
-  | { readonly [key: string]: JsonValue };
-export type JsonObject = { readonly [key: string]: JsonValue };
 
 export type Step = {
   /** From 1; unique in its job; pre and post steps have numbers of their own. */

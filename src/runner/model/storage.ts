@@ -61,7 +61,7 @@ export interface LogWriter {
 }
 
 /** The folder that one job works in. */
-export type Workspace = {
+export type JobWorkspace = {
   /** GITHUB_WORKSPACE. */
   readonly path: string;
   /** The root of its repository: the same, unless the project lies below the root of its own. */
@@ -105,7 +105,7 @@ export type PreparedSandbox = {
    * A folder for a job that is about to start, with the files that the run began with: nothing of other
    * jobs is there. Errors: DISK_FULL, STORE_UNAVAILABLE.
    */
-  readonly openWorkspace: (request: WorkspaceRequest) => Promise<Workspace>;
+  readonly openWorkspace: (request: WorkspaceRequest) => Promise<JobWorkspace>;
   /**
    * Takes what steps have pushed so far into the project's repository, below `refs/runner/<run>/`, and
    * answers with what is new there. Errors: GIT_FAILED, RESULT_TOO_LARGE.

@@ -1,4 +1,4 @@
-import type { JsonValue } from './run.ts';
+import type { JsonValue } from '../../shared/json.ts';
 
 /** Where a thing stands in its file; both from 1. */
 export type Position = { readonly line: number; readonly column: number };

@@ -1,7 +1,8 @@
 import { AppError } from '../../shared/app-error.ts';
+import type { JsonObject } from '../../shared/json.ts';
 import { evaluateTexts } from '../evaluation/evaluate.ts';
 import { secretsReferencedBy } from '../language/references.ts';
-import type { Annotation, Conclusion, JsonObject } from '../model/run.ts';
+import type { Annotation, Conclusion } from '../model/run.ts';
 import type { PreparedSandbox } from '../model/storage.ts';
 import type { StepsJobDefinition, Workflow } from '../model/workflow.ts';
 import { createMasker } from '../step-output/masker.ts';

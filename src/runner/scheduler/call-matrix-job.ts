@@ -1,9 +1,9 @@
 import { AppError } from '../../shared/app-error.ts';
+import type { JsonObject, JsonValue } from '../../shared/json.ts';
 import { resolveCallInputs } from '../evaluation/call-inputs.ts';
 import { evaluateTemplate, evaluateText } from '../evaluation/evaluate.ts';
 import { textOfValue } from '../language/expression-data.ts';
 import { secretsNamedIn } from '../language/references.ts';
-import type { JsonObject, JsonValue } from '../model/run.ts';
 import type { CallJobDefinition } from '../model/workflow.ts';
 import { groupKey } from './concurrency-groups.ts';
 import { enterGroup } from './enter-group.ts';

@@ -1,6 +1,6 @@
 import { AppError } from '../../shared/app-error.ts';
+import type { JsonValue } from '../../shared/json.ts';
 import { textOfValue } from '../language/expression-data.ts';
-import type { JsonValue } from '../model/run.ts';
 
 /** Pending members of a group with `queue: max`. Source: GitHub's changelog of 2026-05-07. */
 const PENDING_MAX = 100;

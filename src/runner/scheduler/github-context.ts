@@ -1,6 +1,7 @@
 import { basename } from 'node:path';
+import type { JsonObject, JsonValue } from '../../shared/json.ts';
 import { remoteOfWorkflow } from '../language/called-workflow-path.ts';
-import type { JsonObject, JsonValue, NeededAction, Trigger, WorkflowRun } from '../model/run.ts';
+import type { NeededAction, Trigger, WorkflowRun } from '../model/run.ts';
 import type { Workflow } from '../model/workflow.ts';
 import type { ProjectIdentity, SchedulerOptions } from './scheduler-options.ts';
 import type { RunRequest } from './state/journal-records.ts';

@@ -1,4 +1,4 @@
-import type { JsonValue } from '../model/run.ts';
+import type { JsonValue } from '../../shared/json.ts';
 
 type System = 'linux' | 'macos' | 'windows';
 

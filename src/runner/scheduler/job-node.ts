@@ -1,4 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
+import type { JsonObject, JsonValue } from '../../shared/json.ts';
 import {
   evaluateBoolean,
   evaluateCondition,
@@ -13,8 +14,8 @@ import {
 } from '../language/matrix-choice.ts';
 import { chosenMatrixJobs, expandMatrix, matrixJobName } from '../language/matrix.ts';
 import { hasExpression } from '../language/template-access.ts';
-import type { Scope, StatusView } from '../model/execution.ts';
-import type { Conclusion, JsonObject, JsonValue } from '../model/run.ts';
+import type { ExpressionScope, StatusView } from '../model/execution.ts';
+import type { Conclusion } from '../model/run.ts';
 import type { JobDefinition } from '../model/workflow.ts';
 import { Cancellation } from './cancellation.ts';
 import { githubContext } from './github-context.ts';
@@ -106,7 +107,7 @@ export class JobNode {
   }
 
   /** Undefined without a matrix. Of those that were not asked for it says so. */
-  async #matrixJobsOf(scope: Scope): Promise<readonly JsonObject[] | undefined> {
+  async #matrixJobsOf(scope: ExpressionScope): Promise<readonly JsonObject[] | undefined> {
     const template = this.#definition.strategy?.matrix;
     if (template === undefined) return undefined;
     const all = expandMatrix(await evaluateTemplate(template, scope));

@@ -5,7 +5,7 @@ import {
   evaluateTemplate,
   evaluateText,
 } from '../evaluation/evaluate.ts';
-import type { Scope } from '../model/execution.ts';
+import type { ExpressionScope } from '../model/execution.ts';
 import type { StepsJobDefinition, Template } from '../model/workflow.ts';
 import { concurrencySetting, type ConcurrencySetting } from './concurrency-groups.ts';
 import { labelsOf } from './host-labels.ts';
@@ -46,7 +46,7 @@ export async function evaluateJobSettings(
 /** Errors: INVALID_WORKFLOW. */
 export async function evaluateConcurrency(
   template: Template | undefined,
-  scope: Scope,
+  scope: ExpressionScope,
 ): Promise<ConcurrencySetting | undefined> {
   if (template === undefined) return undefined;
   return concurrencySetting(await evaluateTemplate(template, scope));
@@ -55,7 +55,7 @@ export async function evaluateConcurrency(
 async function minutes(
   template: Template | undefined,
   unset: number,
-  scope: Scope,
+  scope: ExpressionScope,
 ): Promise<number> {
   const value = template === undefined ? unset : await evaluateNumber(template, scope);
   if (!(value > 0)) {
@@ -67,7 +67,7 @@ async function minutes(
 /** Only what is known before the job; its url is evaluated when it ends. */
 async function environmentOf(
   template: Template | undefined,
-  scope: Scope,
+  scope: ExpressionScope,
 ): Promise<JobSettings['environment']> {
   if (template === undefined) return undefined;
   const fields = template.kind === 'mapping' ? fieldsOf(template) : new Map([['name', template]]);

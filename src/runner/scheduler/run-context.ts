@@ -1,4 +1,5 @@
-import type { Annotation, Conclusion, JsonObject, JsonValue } from '../model/run.ts';
+import type { JsonObject, JsonValue } from '../../shared/json.ts';
+import type { Annotation, Conclusion } from '../model/run.ts';
 import type { PreparedSandbox } from '../model/storage.ts';
 import type { JobDefinition, Workflow } from '../model/workflow.ts';
 import type { Cancellation } from './cancellation.ts';

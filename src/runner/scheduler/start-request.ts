@@ -1,10 +1,11 @@
 import { AppError } from '../../shared/app-error.ts';
+import type { JsonObject, JsonValue } from '../../shared/json.ts';
 import { evaluateText } from '../evaluation/evaluate.ts';
 import { resolveDispatchInputs, type ResolvedInputs } from '../language/dispatch-inputs.ts';
 import { assertChoosable } from '../language/matrix-choice.ts';
 import { scriptInjectionWarnings } from '../language/references.ts';
 import type { SecretSource, StartRequest, WorkflowFile } from '../model/ports.ts';
-import type { Annotation, JsonObject, JsonValue, Trigger } from '../model/run.ts';
+import type { Annotation, Trigger } from '../model/run.ts';
 import type { SandboxFactory } from '../model/storage.ts';
 import type { Workflow, WorkflowSource } from '../model/workflow.ts';
 import { withChosenJobs } from './chosen-jobs.ts';

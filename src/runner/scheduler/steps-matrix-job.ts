@@ -3,14 +3,15 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
+import type { JsonObject } from '../../shared/json.ts';
 import { removeSmallTree } from '../../shared/small-tree.ts';
 import { secretsReferencedBy } from '../language/references.ts';
 import { literalText, valueOf } from '../language/template-access.ts';
 import type { JobExecution, JobOutcome, JobRequest } from '../model/execution.ts';
 import type { JobIsolation } from '../model/isolation.ts';
 import type { TextMask } from '../model/ports.ts';
-import type { Conclusion, JsonObject } from '../model/run.ts';
-import type { Workspace } from '../model/storage.ts';
+import type { Conclusion } from '../model/run.ts';
+import type { JobWorkspace } from '../model/storage.ts';
 import type { StepsJobDefinition } from '../model/workflow.ts';
 import { checkoutUse } from './checkout-use.ts';
 import { enterGroup } from './enter-group.ts';
@@ -124,7 +125,7 @@ async function startJob(
   context.masks.add(masks);
   const vars = environment === '' ? contexts.vars : await context.variablesOf(environment);
   const isolation = await isolationFor(context);
-  let workspace: Workspace | undefined;
+  let workspace: JobWorkspace | undefined;
   let isKept = false;
   try {
     if (isolation === undefined) workspace = await openWorkspace(context, matrixJob, definition);
@@ -149,7 +150,7 @@ function openWorkspace(
   { options, recorder, sandbox }: RunContext,
   { jobId }: NodeJob,
   { steps }: StepsJobDefinition,
-): Promise<Workspace> {
+): Promise<JobWorkspace> {
   const use = checkoutUse(steps);
   return sandbox.openWorkspace({
     jobId,
@@ -165,7 +166,7 @@ function openWorkspace(
 /** What cannot be removed goes with the run, or at the next start. */
 async function endWorkspace(
   { options }: RunContext,
-  workspace: Workspace | undefined,
+  workspace: JobWorkspace | undefined,
   isKept: boolean,
 ): Promise<void> {
   try {
@@ -192,7 +193,7 @@ type JobParts = {
   readonly masks: readonly string[];
   readonly isolation: JobIsolation | undefined;
   /** Undefined for a job that is kept apart, which has its own. */
-  readonly workspace: Workspace | undefined;
+  readonly workspace: JobWorkspace | undefined;
 };
 
 async function startIn(
@@ -286,7 +287,7 @@ function idOfRun({ facts, recorder, idOfRun: find }: RunContext, text: string): 
 function treeOf(
   { options, sandbox }: RunContext,
   { steps }: StepsJobDefinition,
-  workspace: Workspace | undefined,
+  workspace: JobWorkspace | undefined,
 ): JobRequest['tree'] {
   if (workspace?.fill === undefined) return undefined;
   const { root, fill } = workspace;

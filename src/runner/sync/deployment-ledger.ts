@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/time/clock.ts';
 import type { DeploymentRecorder, ProblemReporter, TextMask } from '../model/ports.ts';
-import type { ErrorReason } from '../model/reasons.ts';
+import type { RunnerErrorReason } from '../model/reasons.ts';
 import type { WorkflowRun } from '../model/run.ts';
 import { openJsonlFile, type JsonlFile } from '../storage/jsonl-file.ts';
 import {
@@ -246,6 +246,6 @@ class FileDeploymentLedger implements DeploymentLedger {
   }
 }
 
-function problem(reason: ErrorReason, text: string): AppError {
+function problem(reason: RunnerErrorReason, text: string): AppError {
   return new AppError(reason, `deployments.jsonl: ${text}`);
 }

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../model/run.ts';
+import type { JsonObject } from '../../shared/json.ts';
 import {
   entryFromDiscussion,
   entryFromIssue,

@@ -1,8 +1,8 @@
 import { StringDecoder } from 'node:string_decoder';
 import { countJson, type DocumentBounds } from '../../decoding/json-count.ts';
 import { AppError } from '../../shared/app-error.ts';
+import type { JsonObject } from '../../shared/json.ts';
 import { DECODE_TURNS, runInSlices } from '../../shared/slice-queue.ts';
-import type { JsonObject } from '../model/run.ts';
 import { objectOf } from './cache-entry.ts';
 import { formField } from './form-field.ts';
 

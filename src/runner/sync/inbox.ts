@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { AppError } from '../../shared/app-error.ts';
+import type { JsonObject } from '../../shared/json.ts';
 import { DECODE_TURNS } from '../../shared/slice-queue.ts';
-import type { JsonObject } from '../model/run.ts';
 import type { DeliveryMemory } from './delivery-memory.ts';
 import { parsePayload } from './inbox-payload.ts';
 

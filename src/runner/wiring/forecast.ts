@@ -1,13 +1,14 @@
 import { statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
+import type { JsonObject } from '../../shared/json.ts';
 import type { LocalContext } from '../cli/local-runner.ts';
 import type { Forecast, ForeseenProblem } from '../cli/start-plan.ts';
 import { createGit, originRepository } from '../host/git/run-git.ts';
 import { parseUses, referenceIn } from '../language/action-reference.ts';
 import { chosenMatrixJobs, type MatrixChoice } from '../language/matrix.ts';
 import { hasExpression } from '../language/template-access.ts';
-import type { JsonObject, NeededAction } from '../model/run.ts';
+import type { NeededAction } from '../model/run.ts';
 import type {
   JobDefinition,
   StepDefinition,

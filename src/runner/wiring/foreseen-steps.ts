@@ -1,11 +1,11 @@
 import { AppError } from '../../shared/app-error.ts';
+import type { JsonObject } from '../../shared/json.ts';
 import { builtInName } from '../execution/built-ins/built-in-inputs.ts';
 import { refusalOfRepository } from '../execution/built-ins/checkout-inputs.ts';
 import { pythonWish } from '../host/tools/python-version.ts';
 import { referenceIn } from '../language/action-reference.ts';
 import { textOfValue } from '../language/expression-data.ts';
 import { entriesOf } from '../language/template-access.ts';
-import type { JsonObject } from '../model/run.ts';
 import type { StepDefinition } from '../model/workflow.ts';
 import { valuesShown } from './foreseen-values.ts';
 

@@ -1,9 +1,9 @@
+import type { JsonObject, JsonValue } from '../../shared/json.ts';
 import { evaluateTemplate } from '../evaluation/evaluate.ts';
 import { ContextAccess, walkExpression } from '../language/expression.ts';
 import { expandMatrix } from '../language/matrix.ts';
 import { hasExpression, jsonFromTemplate } from '../language/template-access.ts';
 import { expressionsIn } from '../language/template-expressions.ts';
-import type { JsonObject, JsonValue } from '../model/run.ts';
 import type { Template } from '../model/workflow.ts';
 
 /**

@@ -4,7 +4,7 @@ import {
   type HeadRevisionWaiter,
   HeadRevisionLoads,
   type Load,
-  type Waiting,
+  type WaiterEntry,
 } from './head-revision-loads.ts';
 
 type Reader = HeadRevisionWaiter & { readonly notified: string[] };
@@ -23,7 +23,7 @@ const add = (
   loads: HeadRevisionLoads,
   tenantId: string,
   waiter: HeadRevisionWaiter = reader(),
-): Waiting => loads.add({ projectId: 'p', tenantId }, waiter, 1_000);
+): WaiterEntry => loads.add({ projectId: 'p', tenantId }, waiter, 1_000);
 const tenants = (loads: readonly Load[]): string[] => loads.map(({ shard }) => shard.tenantId);
 const MAX = 100;
 const HEAD = { epoch: 1, minRevision: 1, forkId: '' };
@@ -152,7 +152,7 @@ describe('what is given back', () => {
     const loads = new HeadRevisionLoads();
     const { load } = add(loads, 'a');
     loads.takeBatch([], MAX);
-    loads.remove(load.waiters[0] as Waiting);
+    loads.remove(load.waiters[0] as WaiterEntry);
     loads.release(load);
     expect(load.isSettled).toBe(true);
     expect(loads.unsent).toEqual([]);
@@ -173,7 +173,7 @@ describe('what is given back', () => {
 test('all of a load are told once, and it is settled, also where all of them left', () => {
   const loads = new HeadRevisionLoads();
   const waiters = [reader(), reader(), reader()];
-  const [gone] = waiters.map((waiter) => add(loads, 'a', waiter)) as [Waiting];
+  const [gone] = waiters.map((waiter) => add(loads, 'a', waiter)) as [WaiterEntry];
   const { load } = gone;
   loads.takeBatch([], MAX);
   loads.remove(gone);
@@ -191,9 +191,12 @@ test('all of a load are told once, and it is settled, also where all of them lef
 test('those fail for whom there is an error, once', () => {
   const loads = new HeadRevisionLoads();
   const waiters = [reader(), reader(), reader()];
-  const [gone, late] = waiters.map((waiter) => add(loads, 'a', waiter)) as [Waiting, Waiting];
+  const [gone, late] = waiters.map((waiter) => add(loads, 'a', waiter)) as [
+    WaiterEntry,
+    WaiterEntry,
+  ];
   loads.remove(gone);
-  const asked: Waiting[] = [];
+  const asked: WaiterEntry[] = [];
   loads.fail(late.load, (waiting) => {
     asked.push(waiting);
     return waiting === late ? stopping : null;
@@ -231,7 +234,7 @@ describe('loads that nobody waits for', () => {
     const many = Array.from({ length: 200 }, (_, i) => add(loads, `t${i}`));
     for (const one of many.slice(0, 99)) loads.remove(one);
     expect(loads.unsent).toHaveLength(200);
-    loads.remove(many[99] as Waiting);
+    loads.remove(many[99] as WaiterEntry);
     expect(loads.unsent).toEqual(many.slice(100).map(({ load }) => load));
   });
 
@@ -241,9 +244,9 @@ describe('loads that nobody waits for', () => {
     const sent = loads.takeBatch([], MAX);
     for (const load of sent) loads.release(load);
     expect(loads.unsent).toHaveLength(100);
-    for (const load of sent.slice(0, 49)) loads.remove(load.waiters[0] as Waiting);
+    for (const load of sent.slice(0, 49)) loads.remove(load.waiters[0] as WaiterEntry);
     expect(loads.unsent).toHaveLength(100);
-    loads.remove(sent[49]?.waiters[0] as Waiting);
+    loads.remove(sent[49]?.waiters[0] as WaiterEntry);
     expect(loads.unsent).toHaveLength(50);
   });
 });

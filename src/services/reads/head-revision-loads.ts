@@ -25,7 +25,7 @@ export interface HeadRevisionWaiter {
 
 /** All reads of a shard that share one query for its head revision. */
 export type Load = HeadRevisionRead & {
-  waiters: Waiting[];
+  waiters: WaiterEntry[];
   /** Number of `waiters` that were neither answered nor cancelled. */
   waitingCount: number;
   /** Reported, or nobody's any more. */
@@ -33,7 +33,7 @@ export type Load = HeadRevisionRead & {
 };
 
 /** One of them. */
-export type Waiting = {
+export type WaiterEntry = {
   /** null once it was called or cancelled. */
   waiter: HeadRevisionWaiter | null;
   load: Load;
@@ -65,7 +65,7 @@ export class HeadRevisionLoads {
   }
 
   /** Adds a read to the load of its shard that is sent next. */
-  add(shard: ShardKey, waiter: HeadRevisionWaiter, untilMs: number): Waiting {
+  add(shard: ShardKey, waiter: HeadRevisionWaiter, untilMs: number): WaiterEntry {
     const { projectId, tenantId } = shard;
     let load = find(this.#next, projectId, tenantId);
     if (load === undefined) {
@@ -74,7 +74,7 @@ export class HeadRevisionLoads {
       this.#nextLoads.push(load);
       this.#putNext(load);
     }
-    const waiting: Waiting = { waiter, load, untilMs };
+    const waiting: WaiterEntry = { waiter, load, untilMs };
     load.waiters.push(waiting);
     load.waitingCount += 1;
     this.#waitingCount += 1;
@@ -82,7 +82,7 @@ export class HeadRevisionLoads {
   }
 
   /** Removes a read that was not answered yet. */
-  remove(waiting: Waiting): HeadRevisionWaiter {
+  remove(waiting: WaiterEntry): HeadRevisionWaiter {
     const { waiter, load } = waiting;
     assert(waiter !== null, 'who waits is told once');
     waiting.waiter = null;
@@ -167,7 +167,7 @@ export class HeadRevisionLoads {
   }
 
   /** Fails those of a load for whom there is an error. */
-  fail(load: Load, errorOf: (waiting: Waiting) => AppError | null): void {
+  fail(load: Load, errorOf: (waiting: WaiterEntry) => AppError | null): void {
     for (const waiting of load.waiters) {
       if (waiting.waiter === null) continue;
       const error = errorOf(waiting);

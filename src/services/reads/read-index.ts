@@ -12,7 +12,7 @@ import {
   type HeadRevisionWaiter,
   HeadRevisionLoads,
   type Load,
-  type Waiting,
+  type WaiterEntry,
 } from './head-revision-loads.ts';
 import {
   type HeadRevisionRead,
@@ -305,7 +305,7 @@ export class ReadIndex {
       return;
     }
     const nowMs = performance.timeOrigin + this.#options.clock.monotonicMs();
-    const overdue = ({ waiter, untilMs }: Waiting): AppError | null => {
+    const overdue = ({ waiter, untilMs }: WaiterEntry): AppError | null => {
       if (waiter === null || untilMs > nowMs) return null;
       return waiter.deadlineMs > nowMs ? unavailable() : deadlineExceeded();
     };

@@ -33,7 +33,7 @@ import { selectSubjectGrants } from '../../store/sql/reads/select-subject-grants
 import { selectSubjectTenants } from '../../store/sql/reads/select-subject-tenants.ts';
 import {
   type TupleFilter,
-  type TupleRow,
+  type StoredTupleRow,
   declareTupleCursor,
   fetchTuples,
   selectFirstTuples,
@@ -294,7 +294,7 @@ function checkFilter(request: ReadRequest, projectId: string): TupleFilter {
   };
 }
 
-function tupleFromRow(row: TupleRow): RelationTuple {
+function tupleFromRow(row: StoredTupleRow): RelationTuple {
   return {
     namespace: row.namespace,
     objectId: row.object_id,

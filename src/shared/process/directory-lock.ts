@@ -15,13 +15,13 @@ const LEFT_BEHIND_MS = 2_000;
 const RETRY_MS = 5;
 
 type Flock = (descriptor: number, operation: number) => number;
-type Koffi = { load(name: string): { func(declaration: string): unknown } };
+type FlockLibrary = { load(name: string): { func(declaration: string): unknown } };
 let flock: Flock | undefined;
 
 function loadFlock(what: string): Flock {
   if (flock !== undefined) return flock;
   try {
-    const koffi = createRequire(import.meta.url)('koffi') as Koffi;
+    const koffi = createRequire(import.meta.url)('koffi') as FlockLibrary;
     const libc = koffi.load(process.platform === 'darwin' ? 'libSystem.dylib' : 'libc.so.6');
     return (flock = libc.func('int flock(int, int)') as Flock);
   } catch (error) {

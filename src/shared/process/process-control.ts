@@ -5,7 +5,7 @@ const PR_SET_DUMPABLE = 4;
 const PR_SET_CHILD_SUBREAPER = 36;
 
 type Control = (option: number, ...rest: readonly [number, number, number, number]) => number;
-type Koffi = { load(library: string | null): { func(signature: string): Control } };
+type PrctlLibrary = { load(library: string | null): { func(signature: string): Control } };
 
 /**
  * Keeps other processes of this user from reading the environment, the memory and the open files of
@@ -28,7 +28,7 @@ export function adoptOrphans(): boolean {
 function control(option: number, value: number): boolean {
   if (process.platform !== 'linux') return false;
   try {
-    const koffi = createRequire(import.meta.url)('koffi') as Koffi;
+    const koffi = createRequire(import.meta.url)('koffi') as PrctlLibrary;
     // The libc that this process runs with, whichever it is.
     const prctl = koffi
       .load(null)

@@ -10,7 +10,7 @@ export type ShardPosition = {
   readonly forkId: string;
 };
 
-export type HeadRevision = ShardPosition & {
+export type StoredHeadRevision = ShardPosition & {
   /** Newest version of the project's settings under which a change was committed. */
   readonly settingsVersion: number;
   /** The first seq whose change row still exists. */
@@ -27,7 +27,7 @@ export type StoredChange = {
 };
 
 export type ChangePage = {
-  readonly headRevision: HeadRevision;
+  readonly headRevision: StoredHeadRevision;
   /** Fork id of the seq after which was read; undefined when its row was pruned. */
   readonly forkIdAtStart: string | undefined;
   /** afterRevision + 1, afterRevision + 2 …; empty at the head revision, and when those were pruned. */
@@ -101,7 +101,7 @@ export async function readChanges(
   });
   const first = rows[0];
   assert(first !== undefined, 'a shard has a head');
-  const headRevision: HeadRevision = {
+  const headRevision: StoredHeadRevision = {
     epoch: Number(first.epoch),
     revision: Number(first.head_seq),
     forkId: first.head_stamp,

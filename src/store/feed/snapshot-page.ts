@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 import type { ShardKey } from '../../model/relation-tuple.ts';
-import type { HeadRevision } from './changes.ts';
+import type { StoredHeadRevision } from './changes.ts';
 import { SNAPSHOT_COLUMNS, rowsText, streamRows } from './snapshot.ts';
 
 /** Columns that identify a tuple within its shard, in the order of the primary key. */
@@ -10,7 +10,7 @@ const PAGE_BYTES_MAX = 1024 * 1024;
 
 /** Rows of a shard in the order of their keys, which is that of their bytes, as the state of one revision. */
 export type SnapshotPage = {
-  readonly headRevision: HeadRevision;
+  readonly headRevision: StoredHeadRevision;
   /** Row i has its columns as in `SnapshotSink.row`, with its bounds from `bounds[18 i]` on. */
   readonly bytes: Uint8Array;
   readonly bounds: Int32Array;
@@ -65,7 +65,7 @@ class PageRows {
     this.#rows += 1;
   }
 
-  page(headRevision: HeadRevision, limit: number): SnapshotPage {
+  page(headRevision: StoredHeadRevision, limit: number): SnapshotPage {
     const bytes = Buffer.concat(this.#parts);
     const bounds = Int32Array.from(this.#bounds);
     const width = SNAPSHOT_COLUMNS.length * 2;

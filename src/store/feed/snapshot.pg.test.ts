@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type TestDatabase, createTestDatabase } from '../../../test/support/postgres.ts';
 import { writeChange } from '../../../test/support/write-change.ts';
-import type { HeadRevision } from './changes.ts';
+import type { StoredHeadRevision } from './changes.ts';
 import { SNAPSHOT_COLUMNS, estimateTuples, loadSnapshot } from './snapshot.ts';
 
 let database: TestDatabase;
@@ -13,9 +13,9 @@ afterAll(async () => await database.drop());
 type Rows = (string | null)[][];
 
 /** Rows as text, for comparison. */
-function collect(rows: Rows, begun: HeadRevision[] = []) {
+function collect(rows: Rows, begun: StoredHeadRevision[] = []) {
   return {
-    begin: (headRevision: HeadRevision) => void begun.push(headRevision),
+    begin: (headRevision: StoredHeadRevision) => void begun.push(headRevision),
     row: (bytes: Uint8Array, bounds: Int32Array) => {
       const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
       rows.push(
@@ -52,7 +52,7 @@ describe('loadSnapshot', () => {
     );
     await writeChange(database.pool, shard);
     const read: Rows = [];
-    const begun: HeadRevision[] = [];
+    const begun: StoredHeadRevision[] = [];
     const headRevision = await loadSnapshot(database.pool, shard, collect(read, begun));
     const byText = (a: unknown[], b: unknown[]): number => (String(a) < String(b) ? -1 : 1);
     expect(read.toSorted(byText)).toEqual(rows.toSorted(byText));

@@ -3,7 +3,7 @@ import type { AuthzReason } from '../../model/reasons.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
-import type { HeadRevision } from './changes.ts';
+import type { StoredHeadRevision } from './changes.ts';
 import { CopyRowParser, readCopyRow } from './copy-row-parser.ts';
 import { CopySocket } from './copy-socket.ts';
 
@@ -23,7 +23,7 @@ export const SNAPSHOT_COLUMNS = [
 /** Consumer of the rows of a snapshot. Called synchronously; its arguments are valid during the call. */
 export interface SnapshotSink {
   /** Called once, before the first row: the position that the rows are the state of. */
-  begin(headRevision: HeadRevision): void;
+  begin(headRevision: StoredHeadRevision): void;
   /**
    * One tuple. Column i is `bytes` from `bounds[2i]` to `bounds[2i + 1]`, UTF-8 text, but for
    * expires_at_us (column 6), a big-endian 64-bit integer. A null column has start -1 and end -1.
@@ -53,7 +53,7 @@ export function loadSnapshot(
   shard: ShardKey,
   sink: SnapshotSink,
   signal?: AbortSignal,
-): Promise<HeadRevision> {
+): Promise<StoredHeadRevision> {
   return streamRows(pool, (client) => snapshotText(client, shard), sink, signal);
 }
 
@@ -63,10 +63,10 @@ export async function streamRows(
   textOf: (client: ClientBase) => string,
   sink: SnapshotSink,
   signal?: AbortSignal,
-): Promise<HeadRevision> {
+): Promise<StoredHeadRevision> {
   const shape = { headRevisions: 1, columns: SNAPSHOT_COLUMNS.length };
   const [headRevision] = await streamHeadRevisionsAndRows(pool, textOf, shape, sink, signal);
-  return headRevision as HeadRevision; // as many as were asked for
+  return headRevision as StoredHeadRevision; // as many as were asked for
 }
 
 /**
@@ -79,7 +79,7 @@ export async function streamHeadRevisionsAndRows(
   shape: { readonly headRevisions: number; readonly columns: number },
   sink: Partial<SnapshotSink> & Pick<SnapshotSink, 'row'>,
   signal?: AbortSignal,
-): Promise<readonly HeadRevision[]> {
+): Promise<readonly StoredHeadRevision[]> {
   const client = await pool.connect();
   let broken: Error | undefined;
   const onError = (error: Error): void => {
@@ -88,7 +88,7 @@ export async function streamHeadRevisionsAndRows(
   client.on('error', onError);
   try {
     const text = textOf(client);
-    return await new Promise<readonly HeadRevision[]>((resolve, reject) => {
+    return await new Promise<readonly StoredHeadRevision[]>((resolve, reject) => {
       client.query(new SnapshotQuery(text, shape, sink, signal, resolve, reject));
     });
   } catch (error) {
@@ -143,7 +143,7 @@ class SnapshotQuery implements Submittable {
   readonly #sink: Partial<SnapshotSink> & Pick<SnapshotSink, 'row'>;
   readonly #headRevisionCount: number;
   readonly #signal: AbortSignal | undefined;
-  readonly #resolve: (headRevisions: readonly HeadRevision[]) => void;
+  readonly #resolve: (headRevisions: readonly StoredHeadRevision[]) => void;
   readonly #reject: (error: unknown) => void;
   readonly #parser: CopyRowParser;
   readonly #columns: number;
@@ -153,7 +153,7 @@ class SnapshotQuery implements Submittable {
   #rows = 0;
   #connection: Connection | undefined;
   #socket: CopySocket | undefined;
-  readonly #headRevisions: HeadRevision[] = [];
+  readonly #headRevisions: StoredHeadRevision[] = [];
   #failed = false;
   #paused = false;
   #sliceStartMs = 0;
@@ -164,7 +164,7 @@ class SnapshotQuery implements Submittable {
     shape: { readonly headRevisions: number; readonly columns: number },
     sink: Partial<SnapshotSink> & Pick<SnapshotSink, 'row'>,
     signal: AbortSignal | undefined,
-    resolve: (headRevisions: readonly HeadRevision[]) => void,
+    resolve: (headRevisions: readonly StoredHeadRevision[]) => void,
     reject: (error: unknown) => void,
   ) {
     this.#text = text;

@@ -1,7 +1,7 @@
 import type { ClientBase, Pool } from 'pg';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { assert } from '../../shared/assert.ts';
-import type { HeadRevision } from './changes.ts';
+import type { StoredHeadRevision } from './changes.ts';
 import { SNAPSHOT_COLUMNS, streamHeadRevisionsAndRows } from './snapshot.ts';
 
 /** Shards of one query at most. */
@@ -26,7 +26,7 @@ export async function loadSnapshotsOfMany(
   shards: readonly ShardKey[],
   sinks: readonly SmallSnapshotSink[],
   signal?: AbortSignal,
-): Promise<readonly (HeadRevision | undefined)[]> {
+): Promise<readonly (StoredHeadRevision | undefined)[]> {
   assert(shards.length <= SNAPSHOTS_MAX && sinks.length === shards.length, 'shards of one query');
   const counts = new Int32Array(shards.length);
   // The number of the shard comes behind the columns of its row.

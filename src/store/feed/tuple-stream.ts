@@ -1,6 +1,6 @@
 import type { ClientBase, Pool } from 'pg';
 import type { ShardKey } from '../../model/relation-tuple.ts';
-import type { HeadRevision } from './changes.ts';
+import type { StoredHeadRevision } from './changes.ts';
 import { SNAPSHOT_COLUMNS, rowsText, streamHeadRevisionsAndRows } from './snapshot.ts';
 
 /** Columns that identify a tuple within its shard, in the order of the primary key. */
@@ -21,7 +21,7 @@ const PAGES_AHEAD_MAX = 2;
 /** Rows of a shard in the order of their keys. */
 export type TuplePage = {
   /** The position that the rows are the state of. */
-  readonly headRevision: HeadRevision;
+  readonly headRevision: StoredHeadRevision;
   /**
    * Column c of row i is `bytes` from `bounds[ROW_BOUNDS i + 2c]` to the bound after it, as in
    * `SnapshotSink.row`. The last column is the time of its write, in the format of its expiry.
@@ -88,7 +88,7 @@ class PageQueue {
   readonly #ready: TuplePage[] = [];
   readonly #stallMs: number;
   readonly #stall = new AbortController();
-  #headRevision: HeadRevision | undefined;
+  #headRevision: StoredHeadRevision | undefined;
   #bytes = Buffer.allocUnsafe(PAGE_BYTES);
   #bounds = new Int32Array(PAGE_ROWS * ROW_BOUNDS);
   #size = 0;
@@ -108,7 +108,7 @@ class PageQueue {
     return this.#stall.signal;
   }
 
-  begin(headRevision: HeadRevision): void {
+  begin(headRevision: StoredHeadRevision): void {
     this.#headRevision = headRevision;
   }
 

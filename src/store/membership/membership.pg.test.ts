@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type TestDatabase, createTestDatabase } from '../../../test/support/postgres.ts';
 import { createTcpSwitch } from '../../../test/support/tcp-switch.ts';
 import type { ServerTarget } from '../postgres/pool.ts';
-import { Membership } from './membership.ts';
+import { InstanceMembership } from './membership.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -13,7 +13,7 @@ afterAll(async () => await database.drop());
 it('asks a server that refuses connections five times a second, however it was lost', async () => {
   const server = await createTcpSwitch(database.target as ServerTarget);
   let attempts = 0;
-  const membership = new Membership({
+  const membership = new InstanceMembership({
     target: server.target,
     region: '',
     isExclusive: false,

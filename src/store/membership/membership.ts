@@ -50,7 +50,7 @@ export type MembershipOptions = {
  * connection of its own, on which one statement is under way at most; a lost connection is made again for
  * as long as it takes, and ends nothing by itself.
  */
-export class Membership {
+export class InstanceMembership {
   /** Lease that decides what may be done without asking the others. */
   readonly lease: InstanceLease;
   readonly #options: MembershipOptions;

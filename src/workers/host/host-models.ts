@@ -6,14 +6,14 @@ import type { ScopeEntry } from '../../protocol/messages.ts';
 import { modelKey } from '../../protocol/model-store.ts';
 import { AppError, errorToData } from '../../shared/app-error.ts';
 import type { AnswerWriter } from '../jobs/answer-writer.ts';
-import type { Job } from '../jobs/job.ts';
+import type { ReadJob } from '../jobs/job.ts';
 import { unavailable, waitOver } from '../shard/shard-errors.ts';
 
-const NO_JOBS: readonly Job[] = [];
+const NO_JOBS: readonly ReadJob[] = [];
 
 /** Jobs whose model was asked for and has not come yet, by project and version. */
 export class ModelWaiters {
-  readonly #jobs = new Map<string, Job[]>();
+  readonly #jobs = new Map<string, ReadJob[]>();
   readonly #request: (projectId: string, modelVersion: number) => void;
 
   /** `request` is called for the first job that waits. */
@@ -22,7 +22,7 @@ export class ModelWaiters {
   }
 
   /** `job` waits; null: somebody wants the model and does not wait. */
-  add(projectId: string, modelVersion: number, job: Job | null): void {
+  add(projectId: string, modelVersion: number, job: ReadJob | null): void {
     const key = modelKey(projectId, modelVersion);
     let waiting = this.#jobs.get(key);
     if (waiting === undefined) {
@@ -34,7 +34,7 @@ export class ModelWaiters {
   }
 
   /** The model has come, or is not known: who waited for it. */
-  remove(projectId: string, modelVersion: number): readonly Job[] {
+  remove(projectId: string, modelVersion: number): readonly ReadJob[] {
     const key = modelKey(projectId, modelVersion);
     const jobs = this.#jobs.get(key) ?? NO_JOBS;
     this.#jobs.delete(key);
@@ -42,7 +42,7 @@ export class ModelWaiters {
   }
 
   /** Fails those whose time has ended; returns how many still wait. O(waiting). */
-  sweep(nowMs: number, error: (job: Job) => AppError): number {
+  sweep(nowMs: number, error: (job: ReadJob) => AppError): number {
     let open = 0;
     for (const [key, jobs] of this.#jobs) {
       const kept = jobs.filter((job) => !job.isCancelled && job.waitUntilMs > nowMs);
@@ -82,12 +82,12 @@ export class ModelRegistry {
 /** The models of one worker: those that it holds, and the jobs that wait for one which the gateway was asked for. */
 export class HostModels {
   readonly #writer: AnswerWriter;
-  readonly #accept: (job: Job) => void;
+  readonly #accept: (job: ReadJob) => void;
   readonly #models = new ModelRegistry();
   readonly #waiters: ModelWaiters;
 
   /** `accept` takes the jobs whose model has come. */
-  constructor(writer: AnswerWriter, accept: (job: Job) => void) {
+  constructor(writer: AnswerWriter, accept: (job: ReadJob) => void) {
     this.#writer = writer;
     this.#accept = accept;
     this.#waiters = new ModelWaiters((projectId, version) =>
@@ -98,7 +98,7 @@ export class HostModels {
   /** The model that a scope names; undefined: it is asked for, and `job` waits for it, if there is one. Hot. */
   modelFor(
     { projectId, modelVersion }: Pick<ScopeEntry, 'projectId' | 'modelVersion'>,
-    job: Job | null,
+    job: ReadJob | null,
   ): NamespaceModel | undefined {
     const model = this.#models.get(projectId, modelVersion);
     if (model === undefined) this.#waiters.add(projectId, modelVersion, job);

@@ -5,7 +5,7 @@ import { errorToData } from '../../shared/app-error.ts';
 import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
 import type { BatchBodies } from '../jobs/batch-bodies.ts';
 import type { JobContext } from '../jobs/job-context.ts';
-import type { Job } from '../jobs/job.ts';
+import type { ReadJob } from '../jobs/job.ts';
 import { queryJob } from '../query-jobs/query-job.ts';
 import { rawJob } from '../query-jobs/raw-job.ts';
 import type { ShardActor } from '../shard/shard-actor.ts';
@@ -43,7 +43,7 @@ export class ShardInbox {
   }
 
   /** One job. Hot. */
-  accept(job: Job): void {
+  accept(job: ReadJob): void {
     const { scope } = job;
     // Requests of one shard come in runs, which share their scope object within a message.
     if (scope === this.#lastScope && this.#lastActor !== null) {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { CommittedChange } from '../../model/packed-changes.ts';
-import type { Job } from '../jobs/job.ts';
+import type { ReadJob } from '../jobs/job.ts';
 import { HeldChanges } from '../shard/held-changes.ts';
 import { ACTOR_TRANSITIONS, type ActorEvent, type ActorState } from '../shard/shard-actor-state.ts';
 import { nextActorState } from '../shard/shard-actor-state.ts';
@@ -137,7 +137,10 @@ describe('ModelRegistry', () => {
 });
 
 describe('ShardJobs', () => {
-  const job = (requestId: number, isLong = false): Job & { failed: number; restarts: number } => ({
+  const job = (
+    requestId: number,
+    isLong = false,
+  ): ReadJob & { failed: number; restarts: number } => ({
     requestId,
     scope: {
       projectId: 'p',
@@ -172,7 +175,7 @@ describe('ShardJobs', () => {
       this.failed++;
     },
   });
-  const ids = (jobs: readonly (Job | null)[]): (number | undefined)[] =>
+  const ids = (jobs: readonly (ReadJob | null)[]): (number | undefined)[] =>
     jobs.map((one) => one?.requestId);
   const yes = (): boolean => true;
   const no = (): boolean => false;
@@ -249,7 +252,7 @@ describe('ShardJobs', () => {
     const all = [1, 2, 3, 4].map((id) => job(id));
     for (const one of all) jobs.wait(one);
     expect([jobs.hasWaiting, jobs.count]).toEqual([true, 4]);
-    Object.assign(all[0] as Job, { isCancelled: true });
+    Object.assign(all[0] as ReadJob, { isCancelled: true });
     expect(ids(jobs.takeReady((one) => one.requestId === 3))).toEqual([3]);
     expect(jobs.count).toBe(2);
     const error = (): never => undefined as never;

@@ -7,7 +7,7 @@ import type { RefusedQuery } from '../../protocol/read-figures.ts';
 import { AppError, errorToData } from '../../shared/app-error.ts';
 import type { CountedRequest, DecisionStats, EvaluatedRpc } from '../counts/decision-stats.ts';
 import { type BoundEngine, EvaluatorLease, type JobContext } from './job-context.ts';
-import type { Job, JobShard } from './job.ts';
+import type { ReadJob, JobShard } from './job.ts';
 
 /** Fields that every request has, however it arrived. */
 export type JobHead = {
@@ -42,7 +42,7 @@ export interface JobWork {
 }
 
 /** A request in its worker: begins over its shard's index, acquires evaluators, and answers errors. */
-export class EvaluationJob implements Job, CountedRequest {
+export class EvaluationJob implements ReadJob, CountedRequest {
   readonly requestId: number;
   readonly scope: ScopeEntry;
   readonly minRevision: number;

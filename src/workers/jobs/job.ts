@@ -30,7 +30,7 @@ export type Demand = {
 /**
  * One read request inside a worker. It is run by its shard's actor, over one revision, in slices.
  */
-export interface Job {
+export interface ReadJob {
   readonly requestId: number;
   readonly scope: ScopeEntry;
   readonly minRevision: number;

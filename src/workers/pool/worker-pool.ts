@@ -16,7 +16,7 @@ import type {
 } from '../../protocol/shard-client.ts';
 import type { AppError } from '../../shared/app-error.ts';
 import { systemClock } from '../../shared/time/clock.ts';
-import { type ParsedRequest, RawRequest } from '../queues/pending-request.ts';
+import { type ParsedRequest, PendingRawRequest } from '../queues/pending-request.ts';
 import type { QueueBound } from '../queues/queue-bound.ts';
 import type { PendingRequest } from '../queues/shard-queue.ts';
 import { WorkerSlot } from '../slot/worker-slot.ts';
@@ -208,7 +208,7 @@ class SlotPool implements WorkerPool {
     }
     this.#requestId += 1;
     const route = this.#replicated.routeOf(owner, scope);
-    const request = new RawRequest(
+    const request = new PendingRawRequest(
       this.#requestId,
       route?.queue ?? owner,
       route?.scope ?? scope,
@@ -303,7 +303,7 @@ class SlotPool implements WorkerPool {
     return callWorker(call, (request) => this.#submit(request));
   }
 
-  #submit(request: RawRequest | ParsedRequest): Cancellable {
+  #submit(request: PendingRawRequest | ParsedRequest): Cancellable {
     const slot = this.#slots[request.shard.slot] as WorkerSlot; // by slotOfShard
     request.shard.epoch = request.scope.epoch;
     const problem = this.#admission.refusalOf(request) ?? slot.enqueue(request);

@@ -5,7 +5,7 @@ import type { Steps } from '../../engine/general/gate-system.ts';
 import { type ListEnd, listObjects, type OnObject } from '../../engine/lists/list-objects.ts';
 import { startListSubjects } from '../../engine/lists/start-list-subjects.ts';
 import { StepsTask } from '../../engine/lists/steps-task.ts';
-import type { ListPage, SubjectList } from '../../model/subject-list.ts';
+import type { ListPage, SubjectPage } from '../../model/subject-list.ts';
 import type { ObjectsOf, QueryResults, QueryStart } from '../../protocol/queries.ts';
 import { DecideEach } from './decide-each.ts';
 import { countedUnknown, isUnknown } from './known-relation.ts';
@@ -133,10 +133,10 @@ export const listSubjectsQuery: QuerySpec<'listSubjects'> = {
 };
 
 /** Splits each list into pieces side by side; every part has the entry for everybody else. */
-function partsOf(list: SubjectList): readonly SubjectList[] {
+function partsOf(list: SubjectPage): readonly SubjectPage[] {
   const { userIds, excludedUserIds, undecidedUserIds } = list;
   const longest = Math.max(userIds.length, excludedUserIds.length, undecidedUserIds.length);
-  const parts: SubjectList[] = [];
+  const parts: SubjectPage[] = [];
   for (let at = 0; at === 0 || at < longest; at += SUBJECTS_PER_PART) {
     const end = at + SUBJECTS_PER_PART;
     parts.push({

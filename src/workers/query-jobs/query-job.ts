@@ -12,7 +12,7 @@ import type {
 import type { RefusedQuery } from '../../protocol/read-figures.ts';
 import { type Asked, EvaluationJob, type JobWork } from '../jobs/evaluation-job.ts';
 import type { BoundEngine, JobContext } from '../jobs/job-context.ts';
-import type { Job } from '../jobs/job.ts';
+import type { ReadJob } from '../jobs/job.ts';
 import type { QuerySpec } from '../queries/query-spec.ts';
 import { QUERIES } from './query-kinds.ts';
 import { runQuery, startQuery } from './run-query.ts';
@@ -23,7 +23,7 @@ export function queryJob(
   request: WorkerRequest,
   scope: ScopeEntry,
   waitUntilMsMax: number,
-): Job {
+): ReadJob {
   const { requestId, minRevision, deadlineMs, query } = request;
   const isDeadlineStated = request.isDeadlineStated === true;
   const head = { requestId, scope, minRevision, deadlineMs, isDeadlineStated };

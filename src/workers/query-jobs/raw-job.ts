@@ -6,7 +6,7 @@ import { BatchWork } from '../jobs/batch-work.ts';
 import { CheckWork } from '../jobs/check-work.ts';
 import { EvaluationJob, type JobWork } from '../jobs/evaluation-job.ts';
 import type { JobContext } from '../jobs/job-context.ts';
-import type { Job } from '../jobs/job.ts';
+import type { ReadJob } from '../jobs/job.ts';
 import { ListWork } from '../jobs/list-work.ts';
 import { ReceivedRequest } from '../jobs/received-request.ts';
 import { receivedQueryJob } from './received-query-job.ts';
@@ -18,7 +18,7 @@ export function rawJob(
   bodies: BatchBodies,
   field: number,
   waitUntilMsMax: number,
-): Job {
+): ReadJob {
   const request = new ReceivedRequest(context, batch, bodies, field);
   const { method } = request;
   return isQuery(method)
@@ -32,7 +32,7 @@ export function decisionJob(
   request: ReceivedRequest,
   method: DecisionMethod,
   waitUntilMsMax: number,
-): Job {
+): ReadJob {
   return new EvaluationJob(context, request, waitUntilMsMax, workOf(context, request, method));
 }
 

@@ -15,7 +15,7 @@ import { encodeAnswer, type EncodedAnswer } from '../../requests/encode-answer.t
 import { type CheckedQuery, QUERY_METHODS } from '../../requests/query-methods.ts';
 import { type Asked, EvaluationJob, type JobWork } from '../jobs/evaluation-job.ts';
 import type { BoundEngine, JobContext } from '../jobs/job-context.ts';
-import type { Job } from '../jobs/job.ts';
+import type { ReadJob } from '../jobs/job.ts';
 import type { ReceivedRequest } from '../jobs/received-request.ts';
 import type { QuerySpec } from '../queries/query-spec.ts';
 import { QUERIES } from './query-kinds.ts';
@@ -49,7 +49,7 @@ export function receivedQueryJob(
   request: ReceivedRequest,
   method: QueryMethod,
   waitUntilMsMax: number,
-): Job {
+): ReadJob {
   // The member of that method: its kind and its spec belong together.
   const spec = QUERIES[QUERY_METHODS[method].kind] as unknown as QuerySpec<
     QueryMethodKinds[typeof method]

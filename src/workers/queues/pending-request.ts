@@ -6,7 +6,7 @@ import { errorToData } from '../../shared/app-error.ts';
 import type { PendingRequest, PendingState, ShardQueue } from './shard-queue.ts';
 
 /** A body that the worker parses. The body is kept until the answer, for the memory of killers. */
-export class RawRequest implements PendingRequest {
+export class PendingRawRequest implements PendingRequest {
   readonly id: number;
   readonly shard: ShardQueue;
   readonly scope: ReadScope;

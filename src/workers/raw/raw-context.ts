@@ -1,9 +1,10 @@
-import { canonicalJson, type JsonObject } from '../../model/canonical-json.ts';
+import { canonicalJson } from '../../model/canonical-json.ts';
 import {
   type ConditionContext,
   type LazyContext,
   parseContext,
 } from '../../model/conditions/conditions.ts';
+import type { JsonObject } from '../../shared/json.ts';
 import type { RawFields } from './raw-fields.ts';
 
 /** Source of the current bytes of a body, whose positions do not change. */

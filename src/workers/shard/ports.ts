@@ -1,7 +1,7 @@
 import type { IndexAudit } from '../../cache/index-audit.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
-import type { ChangePage, HeadRevision, ShardPosition } from '../../store/feed/changes.ts';
+import type { ChangePage, StoredHeadRevision, ShardPosition } from '../../store/feed/changes.ts';
 import type { SnapshotPage } from '../../store/feed/snapshot-page.ts';
 import type { SnapshotSink } from '../../store/feed/snapshot.ts';
 
@@ -48,7 +48,11 @@ export interface ShardSource {
   /** Loads at once that it takes, where it shares connections among them by itself. */
   readonly loadSlots?: number;
   /** Streams the shard into `sink` in slices; rows that came before `sink.begin` are void. Resolves with the position that it is the state of. */
-  loadSnapshot(shard: ShardKey, sink: SnapshotSink, signal: AbortSignal): Promise<HeadRevision>;
+  loadSnapshot(
+    shard: ShardKey,
+    sink: SnapshotSink,
+    signal: AbortSignal,
+  ): Promise<StoredHeadRevision>;
   /** About how many rows the shard has; absent, or an error: not known. */
   estimateRows?(shard: ShardKey): Promise<number>;
   /** Changes after `afterRevision`, one page. */

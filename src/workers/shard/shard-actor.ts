@@ -2,8 +2,8 @@ import type { ShardKey } from '../../model/relation-tuple.ts';
 import type { WatermarkSlot } from '../../protocol/published-watermarks.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
-import type { HeadRevision, ShardPosition } from '../../store/feed/changes.ts';
-import type { Demand, Job } from '../jobs/job.ts';
+import type { StoredHeadRevision, ShardPosition } from '../../store/feed/changes.ts';
+import type { Demand, ReadJob } from '../jobs/job.ts';
 import { Callbacks } from './callbacks.ts';
 import type { IndexUser, ShardIndex } from './ports.ts';
 import { nextActorState } from './shard-actor-state.ts';
@@ -132,7 +132,7 @@ export class ShardActor implements IndexUser, MailboxShard, ChangedShard {
     return this.#jobs.hasBegun ? 'wait' : this.#revision.judge(demand);
   }
 
-  submit(job: Job): void {
+  submit(job: ReadJob): void {
     this.#mailbox.submit(job);
   }
 
@@ -255,7 +255,7 @@ export class ShardActor implements IndexUser, MailboxShard, ChangedShard {
       .catch((error: unknown) => this.#host.failed(error));
   }
 
-  #loaded(index: ShardIndex, headRevision: HeadRevision): void {
+  #loaded(index: ShardIndex, headRevision: StoredHeadRevision): void {
     this.moved('loaded');
     assert(!this.#jobs.hasBegun, 'nothing is begun before there is an index');
     this.#host.counted('load');

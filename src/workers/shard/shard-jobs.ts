@@ -1,12 +1,12 @@
 import type { AppError } from '../../shared/app-error.ts';
-import type { Job } from '../jobs/job.ts';
+import type { ReadJob } from '../jobs/job.ts';
 
 /** Evaluations of one shard that are begun at once, and how many of them may be long from the start. */
 const SUSPENDED_MAX = 16;
 const LONG_BEGUN_MAX = 8;
-const NO_JOBS: readonly Job[] = [];
+const NO_JOBS: readonly ReadJob[] = [];
 /** The empty list for each kind without jobs, for all shards: never changed. */
-const NONE: Job[] = [];
+const NONE: ReadJob[] = [];
 
 /**
  * The jobs of one shard: those that are to be read, short ones and long ones that may begin, those begun and suspended between two
@@ -57,37 +57,37 @@ export class ShardJobs {
   }
 
   /** Takes one that may begin. */
-  admit(job: Job): void {
+  admit(job: ReadJob): void {
     if (job.isLong) this.#long = added(this.#long, job);
     else this.#short = added(this.#short, job);
   }
 
   /** Takes one that needs a newer state. */
-  wait(job: Job): void {
+  wait(job: ReadJob): void {
     this.#waiting = added(this.#waiting, job);
   }
 
   /** Takes one that is to be read before it is known what becomes of it. */
-  readLater(job: Job): void {
+  readLater(job: ReadJob): void {
     this.#unread = added(this.#unread, job);
   }
 
   /** The next one to be read; null when there is none, and in every other slice while there is other long work. */
-  takeUnread(): Job | null {
+  takeUnread(): ReadJob | null {
     const isAlone = this.#suspended.length === 0 && this.#long.length === 0;
     this.#isTurnOfUnread = isAlone || !this.#isTurnOfUnread;
     return this.#isTurnOfUnread ? (this.#unread.shift() ?? null) : null;
   }
 
   /** Takes back one that was begun and goes on in a later slice. */
-  suspend(job: Job): void {
+  suspend(job: ReadJob): void {
     this.#suspended = added(this.#suspended, job);
   }
 
   /** The next short one; null when there is none. */
-  takeShort(): Job | null {
+  takeShort(): ReadJob | null {
     if (this.#shortHeadRevision === this.#short.length) return null;
-    const job = this.#short[this.#shortHeadRevision] as Job; // below length
+    const job = this.#short[this.#shortHeadRevision] as ReadJob; // below length
     this.#shortHeadRevision += 1;
     // The last one is not kept until the shard is asked again.
     if (this.#shortHeadRevision === this.#short.length) this.#forgetShort();
@@ -104,7 +104,7 @@ export class ShardJobs {
    * other slice a new one comes first, and otherwise when no begun one is left. `mayBegin`: whether new
    * ones may.
    */
-  takeLong(isFirstOfSlice: boolean, mayBegin: () => boolean): Job | null {
+  takeLong(isFirstOfSlice: boolean, mayBegin: () => boolean): ReadJob | null {
     if (isFirstOfSlice) this.#isTurnOfSuspended = !this.#isTurnOfSuspended;
     const isSuspendedFirst = isFirstOfSlice && !this.#isTurnOfSuspended;
     return isSuspendedFirst
@@ -112,16 +112,16 @@ export class ShardJobs {
       : (this.#takeNew(mayBegin) ?? this.#suspended.shift() ?? null);
   }
 
-  #takeNew(mayBegin: () => boolean): Job | null {
+  #takeNew(mayBegin: () => boolean): ReadJob | null {
     if (this.#suspended.length >= LONG_BEGUN_MAX || !mayBegin()) return null;
     return this.#long.shift() ?? null;
   }
 
   /** Takes those of the waiting ones that `canBegin`, without the cancelled. O(waiting). */
-  takeReady(canBegin: (job: Job) => boolean): readonly Job[] {
+  takeReady(canBegin: (job: ReadJob) => boolean): readonly ReadJob[] {
     if (this.#waiting.length === 0) return NO_JOBS;
-    const ready: Job[] = [];
-    const kept: Job[] = [];
+    const ready: ReadJob[] = [];
+    const kept: ReadJob[] = [];
     for (const job of this.#waiting) {
       if (job.isCancelled) {
         job.drop();
@@ -148,12 +148,15 @@ export class ShardJobs {
   }
 
   /** Fails those of the waiting ones that `isFailed`; forgets the cancelled. O(waiting). */
-  failWaiting(error: (job: Job) => AppError, isFailed: (job: Job) => boolean = () => true): void {
+  failWaiting(
+    error: (job: ReadJob) => AppError,
+    isFailed: (job: ReadJob) => boolean = () => true,
+  ): void {
     for (const job of this.takeReady(isFailed)) job.fail(error(job));
   }
 }
 
-function added(jobs: Job[], job: Job): Job[] {
+function added(jobs: ReadJob[], job: ReadJob): ReadJob[] {
   if (jobs === NONE) return [job];
   jobs.push(job);
   return jobs;

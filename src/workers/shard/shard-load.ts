@@ -1,6 +1,6 @@
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import type { Clock } from '../../shared/time/clock.ts';
-import type { HeadRevision } from '../../store/feed/changes.ts';
+import type { StoredHeadRevision } from '../../store/feed/changes.ts';
 import { FORECAST_AFTER_MS, LoadForecast } from './load-forecast.ts';
 import type { IndexUser, LoadPace, ShardIndex, ShardSource } from './ports.ts';
 
@@ -37,7 +37,7 @@ export class ShardLoad {
   }
 
   /** Errors: those of the source, after which nothing of it is left. */
-  run(): Promise<{ readonly index: ShardIndex; readonly headRevision: HeadRevision }> {
+  run(): Promise<{ readonly index: ShardIndex; readonly headRevision: StoredHeadRevision }> {
     const host = this.#host;
     return host.withLoadSlot(async () => {
       const index = host.createIndex(this.#user);

@@ -3,7 +3,7 @@ import type { ShardKey } from '../../model/relation-tuple.ts';
 import { AppError, errorToData } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
 import type { Clock } from '../../shared/time/clock.ts';
-import type { Job, JobShard } from '../jobs/job.ts';
+import type { ReadJob, JobShard } from '../jobs/job.ts';
 import { isFutile } from './load-forecast.ts';
 import {
   behind,
@@ -62,7 +62,7 @@ export class ShardMailbox {
    * Takes a job: it runs soon, waits for a newer state of the shard, or fails. What cannot run yet is read before: what cannot be read
    * fails for that, and waits for nothing.
    */
-  submit(job: Job): void {
+  submit(job: ReadJob): void {
     if (job.isReadFirst) this.#readLater(job);
     else if (this.#revision.judge(job) === 'serve') this.#admit(job);
     else {
@@ -73,7 +73,7 @@ export class ShardMailbox {
   }
 
   /** Reads a job for as long as it may, and finds where it belongs once it is read. */
-  #read(job: Job, sliceEndMs: number, mark: (requestId: number) => void): void {
+  #read(job: ReadJob, sliceEndMs: number, mark: (requestId: number) => void): void {
     if (job.isCancelled) return job.drop();
     mark(job.requestId);
     try {
@@ -86,12 +86,12 @@ export class ShardMailbox {
     this.#dispatch(job, this.#revision.judge(job));
   }
 
-  #readLater(job: Job): void {
+  #readLater(job: ReadJob): void {
     this.#jobs.readLater(job);
     this.#shard.longWork();
   }
 
-  #dispatch(job: Job, verdict: Verdict): void {
+  #dispatch(job: ReadJob, verdict: Verdict): void {
     if (verdict === 'serve') this.#admit(job);
     else if (job.scope.isHeldOnly && verdict !== 'settingsOld') job.fail(behind());
     else if (verdict === 'wait') {
@@ -102,7 +102,7 @@ export class ShardMailbox {
 
   /** Moves waiting jobs that the watermark now allows on, in arrival order. */
   promote(): void {
-    const isOver = (job: Job): boolean => this.#revision.judge(job) !== 'wait';
+    const isOver = (job: ReadJob): boolean => this.#revision.judge(job) !== 'wait';
     for (const job of this.#jobs.takeReady(isOver)) {
       const verdict = this.#revision.judge(job);
       if (verdict === 'serve') this.#admit(job);
@@ -161,7 +161,7 @@ export class ShardMailbox {
   }
 
   /** Refuses a job that cannot wait. */
-  #turnAway(job: Job, verdict: Exclude<Verdict, 'serve' | 'wait'>): void {
+  #turnAway(job: ReadJob, verdict: Exclude<Verdict, 'serve' | 'wait'>): void {
     if (verdict === 'epochOver') job.fail(unavailable('the epoch of the shard has changed'));
     else if (verdict === 'settingsOld') job.fail(settingsOld(this.#revision.settingsVersion));
     else if (job.hasDropped) {
@@ -174,12 +174,12 @@ export class ShardMailbox {
     }
   }
 
-  #wait(job: Job): void {
+  #wait(job: ReadJob): void {
     this.#jobs.wait(job);
     this.#shard.waits();
   }
 
-  #admit(job: Job): void {
+  #admit(job: ReadJob): void {
     this.#jobs.admit(job);
     if (job.isLong) this.#shard.longWork();
     else this.#shard.shortWork();
@@ -197,7 +197,12 @@ export class ShardMailbox {
 
   readonly #mayBegin = (): boolean => this.#mayStart;
 
-  #runOne(job: Job, nowMs: number, sliceEndMs: number, mark: (requestId: number) => void): void {
+  #runOne(
+    job: ReadJob,
+    nowMs: number,
+    sliceEndMs: number,
+    mark: (requestId: number) => void,
+  ): void {
     if (job.isCancelled) job.drop();
     else if (this.#runJob(job, nowMs, sliceEndMs, mark) === 'more') {
       this.#jobs.suspend(job);
@@ -208,7 +213,7 @@ export class ShardMailbox {
   }
 
   #runJob(
-    job: Job,
+    job: ReadJob,
     nowMs: number,
     sliceEndMs: number,
     mark: (requestId: number) => void,
@@ -236,7 +241,7 @@ export class ShardMailbox {
     }
   }
 
-  #failed(job: Job, error: unknown): void {
+  #failed(job: ReadJob, error: unknown): void {
     if (!(error instanceof AppError)) {
       this.#host.report('evaluation_failed', this.#shard.key, error);
     }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { CarriedChanges } from '../../model/packed-changes.ts';
-import type { Job } from '../jobs/job.ts';
+import type { ReadJob } from '../jobs/job.ts';
 import type { ShardIndex } from './ports.ts';
 import { ShardRevision } from './shard-revision.ts';
 
@@ -26,8 +26,8 @@ const change = (revision: number, settingsVersion = 3) => ({
   changes: `changes ${revision}`,
 });
 
-const job = (minRevision: number, forkId = '', epoch = 2, settingsVersion = 3): Job =>
-  ({ minRevision, scope: { epoch, forkId, settingsVersion } }) as unknown as Job;
+const job = (minRevision: number, forkId = '', epoch = 2, settingsVersion = 3): ReadJob =>
+  ({ minRevision, scope: { epoch, forkId, settingsVersion } }) as unknown as ReadJob;
 
 test('a change moves it on, and raises its settings, never lowers them', () => {
   const { revision, applied } = begun();

@@ -1,6 +1,6 @@
 import type { CarriedChanges } from '../../model/packed-changes.ts';
 import { assert } from '../../shared/assert.ts';
-import type { HeadRevision, ShardPosition, StoredChange } from '../../store/feed/changes.ts';
+import type { StoredHeadRevision, ShardPosition, StoredChange } from '../../store/feed/changes.ts';
 import type { Demand } from '../jobs/job.ts';
 import type { ShardIndex } from './ports.ts';
 
@@ -78,7 +78,7 @@ export class ShardRevision {
   }
 
   /** Takes an index in that was just loaded. */
-  begin(index: ShardIndex, headRevision: HeadRevision): void {
+  begin(index: ShardIndex, headRevision: StoredHeadRevision): void {
     this.#index = index;
     this.#position = {
       epoch: headRevision.epoch,

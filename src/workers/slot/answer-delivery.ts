@@ -8,7 +8,7 @@ import {
 } from '../../protocol/messages.ts';
 import type { RawAnswer } from '../../protocol/shard-client.ts';
 import { AppError, errorFromData } from '../../shared/app-error.ts';
-import { ParsedRequest, RawRequest } from '../queues/pending-request.ts';
+import { ParsedRequest, PendingRawRequest } from '../queues/pending-request.ts';
 import type { SentRequests } from '../queues/sent-requests.ts';
 import type { PendingRequest } from '../queues/shard-queue.ts';
 
@@ -38,7 +38,7 @@ export function deliverRaw(
       largeIndex += 1;
     }
     const request = sent.get(ids[i] as number); // below length
-    if (!(request instanceof RawRequest)) continue; // cancelled meanwhile
+    if (!(request instanceof PendingRawRequest)) continue; // cancelled meanwhile
     finish(request);
     if (kind === ANSWER_ALLOWED) request.onAnswer(ALLOWED);
     else if (kind === ANSWER_DENIED) request.onAnswer(DENIED);

@@ -7,7 +7,7 @@ import type {
 } from '../../protocol/messages.ts';
 import { RAW_FIELDS } from '../../protocol/messages.ts';
 import type { RawScope, ReadScope } from '../../protocol/shard-client.ts';
-import { ParsedRequest, RawRequest } from '../queues/pending-request.ts';
+import { ParsedRequest, PendingRawRequest } from '../queues/pending-request.ts';
 import type { PendingRequest } from '../queues/shard-queue.ts';
 import type { SlotTransport } from './slot-transport.ts';
 
@@ -31,7 +31,7 @@ export function batchOfRequests(
   let rawCount = 0;
   let bodyBytes = 0;
   for (const request of requests) {
-    if (request instanceof RawRequest) {
+    if (request instanceof PendingRawRequest) {
       rawCount += 1;
       bodyBytes += request.body.length;
     }
@@ -43,7 +43,7 @@ export function batchOfRequests(
   let field = 0;
   let end = 0;
   for (const request of requests) {
-    if (request instanceof RawRequest) {
+    if (request instanceof PendingRawRequest) {
       const { scope, body, expected } = request;
       let token = 0;
       if (expected.token !== '') token = tokens.push(expected.token) - 1;

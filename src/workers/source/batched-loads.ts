@@ -1,5 +1,5 @@
 import type { ShardKey } from '../../model/relation-tuple.ts';
-import type { HeadRevision } from '../../store/feed/changes.ts';
+import type { StoredHeadRevision } from '../../store/feed/changes.ts';
 import type { SnapshotSink } from '../../store/feed/snapshot.ts';
 import { SNAPSHOTS_MAX, type SmallSnapshotSink } from '../../store/feed/snapshots-of-many.ts';
 import { withTimeout } from '../shard/shard-load.ts';
@@ -32,12 +32,16 @@ const QUERIES_MAX = 2;
 
 /** Loads snapshots: of one shard of any size, of many with few tuples each. */
 export type SnapshotsReader = {
-  readonly one: (shard: ShardKey, sink: SnapshotSink, signal: AbortSignal) => Promise<HeadRevision>;
+  readonly one: (
+    shard: ShardKey,
+    sink: SnapshotSink,
+    signal: AbortSignal,
+  ) => Promise<StoredHeadRevision>;
   readonly many: (
     shards: readonly ShardKey[],
     sinks: readonly SmallSnapshotSink[],
     signal: AbortSignal,
-  ) => Promise<readonly (HeadRevision | undefined)[]>;
+  ) => Promise<readonly (StoredHeadRevision | undefined)[]>;
 };
 
 export type BatchedLoadsOptions = {
@@ -47,7 +51,7 @@ export type BatchedLoadsOptions = {
   readonly timeoutMs: number;
 };
 
-type WaitingLoad = PromiseWithResolvers<HeadRevision> & {
+type WaitingLoad = PromiseWithResolvers<StoredHeadRevision> & {
   readonly shard: ShardKey;
   readonly sink: SnapshotSink;
   readonly signal: AbortSignal;
@@ -73,8 +77,8 @@ export class BatchedLoads {
   }
 
   /** Loads like `loadSnapshot`; rows that came before `sink.begin` are void. */
-  load(shard: ShardKey, sink: SnapshotSink, signal: AbortSignal): Promise<HeadRevision> {
-    const waiting = { shard, sink, signal, ...Promise.withResolvers<HeadRevision>() };
+  load(shard: ShardKey, sink: SnapshotSink, signal: AbortSignal): Promise<StoredHeadRevision> {
+    const waiting = { shard, sink, signal, ...Promise.withResolvers<StoredHeadRevision>() };
     this.#waiting.push(waiting);
     if (!this.#isScheduled) {
       this.#isScheduled = true;

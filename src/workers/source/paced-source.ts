@@ -2,7 +2,7 @@ import type { Pool } from 'pg';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { readHeadRevisions } from '../../store/feed/change-feed.ts';
 import { readChanges } from '../../store/feed/changes.ts';
-import type { ChangePage, HeadRevision, ShardPosition } from '../../store/feed/changes.ts';
+import type { ChangePage, StoredHeadRevision, ShardPosition } from '../../store/feed/changes.ts';
 import { readSnapshotPage, type SnapshotPage } from '../../store/feed/snapshot-page.ts';
 import { loadSnapshot, type SnapshotSink } from '../../store/feed/snapshot.ts';
 import type { ShardSource } from '../shard/ports.ts';
@@ -29,7 +29,7 @@ export class PacedShardSource implements ShardSource {
     shard: ShardKey,
     sink: SnapshotSink,
     signal: AbortSignal,
-  ): Promise<HeadRevision> {
+  ): Promise<StoredHeadRevision> {
     return loadSnapshot(await this.#pool, shard, sink, signal);
   }
 

@@ -3,7 +3,7 @@ import type { ShardKey } from '../../model/relation-tuple.ts';
 import { readHeadRevisions } from '../../store/feed/change-feed.ts';
 import { readChangesOfMany } from '../../store/feed/changes-of-many.ts';
 import { readChanges } from '../../store/feed/changes.ts';
-import type { ChangePage, HeadRevision, ShardPosition } from '../../store/feed/changes.ts';
+import type { ChangePage, StoredHeadRevision, ShardPosition } from '../../store/feed/changes.ts';
 import { type SnapshotPage, readSnapshotPage } from '../../store/feed/snapshot-page.ts';
 import { estimateTuples, loadSnapshot, type SnapshotSink } from '../../store/feed/snapshot.ts';
 import { loadSnapshotsOfMany } from '../../store/feed/snapshots-of-many.ts';
@@ -38,7 +38,11 @@ export class PostgresShardSource implements ShardSource {
     });
   }
 
-  loadSnapshot(shard: ShardKey, sink: SnapshotSink, signal: AbortSignal): Promise<HeadRevision> {
+  loadSnapshot(
+    shard: ShardKey,
+    sink: SnapshotSink,
+    signal: AbortSignal,
+  ): Promise<StoredHeadRevision> {
     return this.#loads.load(shard, sink, signal);
   }
 

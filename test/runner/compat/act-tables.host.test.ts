@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { evaluateTemplate, evaluateText } from '../../../src/runner/evaluation/evaluate.ts';
 import { templateFromText } from '../../../src/runner/language/template-scalar.ts';
-import type { Scope } from '../../../src/runner/model/execution.ts';
-import type { JsonValue } from '../../../src/runner/model/run.ts';
+import type { ExpressionScope } from '../../../src/runner/model/execution.ts';
+import type { JsonValue } from '../../../src/shared/json.ts';
 import { actTestData } from './act-workspace.ts';
 
 /** Rows of a Go table: an expression or a text, and what comes of it. */
@@ -36,7 +36,7 @@ function rowsOf(name: string): readonly Row[] {
   }));
 }
 
-function scope(env: Readonly<Record<string, string>>): Scope {
+function scope(env: Readonly<Record<string, string>>): ExpressionScope {
   const hashRoot = mkdtempSync(join(tmpdir(), 'gatehouse-tables-'));
   onTestFinished(() => rmSync(hashRoot, { recursive: true, force: true }));
   const step = (name: string): JsonValue => ({

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { evaluateTemplate } from '../../../src/runner/evaluation/evaluate.ts';
-import type { JsonValue } from '../../../src/runner/model/run.ts';
+import type { JsonValue } from '../../../src/shared/json.ts';
 
 type Row = {
   readonly table: string;

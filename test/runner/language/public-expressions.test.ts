@@ -8,7 +8,7 @@ import {
 import { evaluateTree } from '../../../src/runner/language/expression-evaluator.ts';
 import { functionsFor } from '../../../src/runner/language/expression-functions.ts';
 import { parseExpression } from '../../../src/runner/language/expression.ts';
-import type { JsonObject, JsonValue } from '../../../src/runner/model/run.ts';
+import type { JsonObject, JsonValue } from '../../../src/shared/json.ts';
 import { publicData } from './public-data.ts';
 
 type Case = {

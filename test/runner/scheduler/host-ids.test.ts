@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { StartRequest } from '../../../src/runner/model/ports.ts';
-import type { JsonObject } from '../../../src/runner/model/run.ts';
+import type { JsonObject } from '../../../src/shared/json.ts';
 import { createBench } from '../support/scheduler-bench.ts';
 import { ScriptedExecutor } from '../support/scripted-executor.ts';
 

@@ -7,7 +7,8 @@ import type {
   JobReport,
   JobRequest,
 } from '../../../src/runner/model/execution.ts';
-import type { Conclusion, JsonValue } from '../../../src/runner/model/run.ts';
+import type { Conclusion } from '../../../src/runner/model/run.ts';
+import type { JsonValue } from '../../../src/shared/json.ts';
 
 type Gate = { readonly isOpen: Promise<void>; readonly open: () => void };
 

@@ -4,7 +4,8 @@ import type {
   RelationDocument,
   RewriteDocument,
 } from '../../../language/model-document.ts';
-import { canonicalJson, type JsonValue } from '../../../model/canonical-json.ts';
+import { canonicalJson } from '../../../model/canonical-json.ts';
+import type { JsonValue } from '../../../shared/json.ts';
 
 /** One part of a model: a namespace without its relations, a relation, a condition, or what stands once. */
 export type ModelStatement = {

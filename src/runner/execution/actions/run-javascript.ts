@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { JsonObject } from '../../model/run.ts';
+import type { JsonObject } from '../../../shared/json.ts';
 import type { LoadedAction, StepFrame } from '../state/job-state.ts';
 import type { StepRun } from '../state/step-run.ts';
 import { createCommandFiles, takeCommandFiles } from '../steps/command-files.ts';

@@ -1,9 +1,9 @@
 import { AppError } from '../../../shared/app-error.ts';
+import type { JsonObject } from '../../../shared/json.ts';
 import { emptyRecord } from '../../../shared/record.ts';
 import { evaluateText, evaluateTexts } from '../../evaluation/evaluate.ts';
 import { parseUses } from '../../language/action-reference.ts';
-import type { Scope } from '../../model/execution.ts';
-import type { JsonObject } from '../../model/run.ts';
+import type { ExpressionScope } from '../../model/execution.ts';
 import type {
   ActionDefinition,
   Condition,
@@ -32,7 +32,7 @@ const OF_CONTAINERS: readonly string[] = ['entryPoint', 'args'];
 export async function resolveActionInputs(
   definition: ActionDefinition,
   given: Readonly<Record<string, string>>,
-  scope: Scope,
+  scope: ExpressionScope,
 ): Promise<Record<string, string>> {
   const inputs = emptyRecord<string>();
   const declared = new Map([...definition.inputs.keys()].map((name) => [name.toLowerCase(), name]));
@@ -87,7 +87,7 @@ export async function runUses(
   frame: StepFrame,
   run: StepRun,
   definition: UsesStepDefinition,
-  scope: Scope,
+  scope: ExpressionScope,
   step: UsesStep,
 ): Promise<boolean> {
   const reference = parseUses(definition.uses);

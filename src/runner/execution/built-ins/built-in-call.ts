@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
-import type { JsonObject } from '../../model/run.ts';
+import type { JsonObject } from '../../../shared/json.ts';
 import type { UsesStepDefinition } from '../../model/workflow.ts';
 import type { StepFrame } from '../state/job-state.ts';
 import type { StepRun } from '../state/step-run.ts';

@@ -1,3 +1,4 @@
+import type { JsonObject, JsonValue } from '../../../shared/json.ts';
 import type { ActionLibrary, FoundAction } from '../../host/actions/action-library.ts';
 import type { StepVariables } from '../../host/process/step-environment.ts';
 import type { Supervision, Supervisor } from '../../host/process/supervision.ts';
@@ -6,11 +7,11 @@ import type {
   CancelKind,
   JobReport,
   JobRequest,
-  Scope,
+  ExpressionScope,
   StatusView,
 } from '../../model/execution.ts';
 import type { ArtifactStore, ProblemReporter } from '../../model/ports.ts';
-import type { AnnotationLevel, JsonObject, JsonValue } from '../../model/run.ts';
+import type { AnnotationLevel } from '../../model/run.ts';
 import type { ActionDefinition, RunDefaults } from '../../model/workflow.ts';
 import type { RepositoryPlace } from '../../step-output/annotation-places.ts';
 import type { Masker } from '../../step-output/masker.ts';
@@ -199,7 +200,7 @@ export function scopeOf(
   frame: StepFrame,
   env: Readonly<Record<string, string>>,
   github: JsonObject = frame.github,
-): Scope {
+): ExpressionScope {
   const { job } = frame;
   return {
     contexts: {
@@ -221,7 +222,7 @@ export function scopeOf(
   };
 }
 
-function hashingOf({ request: { isolation } }: JobState): Pick<Scope, 'hashFiles'> {
+function hashingOf({ request: { isolation } }: JobState): Pick<ExpressionScope, 'hashFiles'> {
   if (isolation === undefined) return {};
   const never = new AbortController().signal;
   return {

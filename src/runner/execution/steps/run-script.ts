@@ -1,8 +1,8 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { JsonObject } from '../../../shared/json.ts';
 import { evaluateText } from '../../evaluation/evaluate.ts';
-import type { Scope } from '../../model/execution.ts';
-import type { JsonObject } from '../../model/run.ts';
+import type { ExpressionScope } from '../../model/execution.ts';
 import type { RunDefaults, RunStepDefinition, Template } from '../../model/workflow.ts';
 import type { StepFrame } from '../state/job-state.ts';
 import type { StepRun } from '../state/step-run.ts';
@@ -19,7 +19,7 @@ export async function runScript(
   frame: StepFrame,
   run: StepRun,
   definition: RunStepDefinition,
-  scope: Scope,
+  scope: ExpressionScope,
   step: { readonly env: Readonly<Record<string, string>>; readonly github: JsonObject },
 ): Promise<boolean> {
   const { job } = frame;
@@ -60,7 +60,7 @@ async function firstText(
   own: Template | undefined,
   frame: StepFrame,
   pick: (defaults: RunDefaults) => Template | undefined,
-  scope: Scope,
+  scope: ExpressionScope,
 ): Promise<string | undefined> {
   const template = own ?? frame.defaults.map(pick).find((candidate) => candidate !== undefined);
   return template === undefined ? undefined : await evaluateText(template, scope);

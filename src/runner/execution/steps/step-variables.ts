@@ -1,5 +1,5 @@
+import type { JsonObject, JsonValue } from '../../../shared/json.ts';
 import { textOfValue } from '../../language/expression-data.ts';
-import type { JsonObject, JsonValue } from '../../model/run.ts';
 import type { JobEnvironment } from '../state/job-environment.ts';
 import type { JobState } from '../state/job-state.ts';
 

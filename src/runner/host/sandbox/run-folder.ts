@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import { assert } from '../../../shared/assert.ts';
 import { removeSmallTree } from '../../../shared/small-tree.ts';
-import type { Workspace, WorkspaceRequest } from '../../model/storage.ts';
+import type { JobWorkspace, WorkspaceRequest } from '../../model/storage.ts';
 import { copyTree, removeTree } from './copy-tree.ts';
 import type { SandboxRoot } from './sandbox-root.ts';
 
@@ -113,7 +113,7 @@ export class RunFolder {
     this.#innerLinks = links;
   }
 
-  async openWorkspace(request: WorkspaceRequest): Promise<Workspace> {
+  async openWorkspace(request: WorkspaceRequest): Promise<JobWorkspace> {
     const { jobId, isEmpty, mayFill, isLast } = request;
     const folder = jobFolderName(jobId);
     const jobDir = join(this.dir, folder);

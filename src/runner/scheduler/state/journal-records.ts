@@ -1,9 +1,9 @@
+import type { JsonObject } from '../../../shared/json.ts';
 import type { SealedValues } from '../../model/ports.ts';
 import type {
   Annotation,
   Conclusion,
   Job,
-  JsonObject,
   NeededAction,
   Sandbox,
   SandboxStrategy,

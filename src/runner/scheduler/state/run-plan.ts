@@ -1,4 +1,5 @@
 import { AppError } from '../../../shared/app-error.ts';
+import type { JsonObject } from '../../../shared/json.ts';
 import {
   chosenMatrixJobs,
   expandMatrix,
@@ -6,7 +7,6 @@ import {
   type MatrixChoice,
 } from '../../language/matrix.ts';
 import { hasExpression, jsonFromTemplate } from '../../language/template-access.ts';
-import type { JsonObject } from '../../model/run.ts';
 import type { JobDefinition, Workflow } from '../../model/workflow.ts';
 import type { PlannedJob } from './journal-records.ts';
 

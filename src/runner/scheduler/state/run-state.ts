@@ -1,3 +1,4 @@
+import type { JsonObject } from '../../../shared/json.ts';
 /**
  * SPEC of the state of a run.
  *
@@ -38,14 +39,7 @@
  * C3  After kill -9 at any instant: what was emitted stands, nothing is in progress, queued runs
  *     go on. [test/runner/faults/scheduler-kill.host.test.ts]
  */
-import type {
-  Annotation,
-  Conclusion,
-  Job,
-  JsonObject,
-  RunStatus,
-  WorkflowRun,
-} from '../../model/run.ts';
+import type { Annotation, Conclusion, Job, RunStatus, WorkflowRun } from '../../model/run.ts';
 import type {
   JobEntry,
   PlannedJob,

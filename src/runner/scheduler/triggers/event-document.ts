@@ -1,5 +1,5 @@
+import type { JsonObject, JsonValue } from '../../../shared/json.ts';
 import type { CommitFacts } from '../../model/ports.ts';
-import type { JsonObject, JsonValue } from '../../model/run.ts';
 import { madeUpAccountId, madeUpRepositoryId } from './host-ids.ts';
 import { idAt, objectOf, textAt } from './payload.ts';
 

@@ -1,5 +1,5 @@
 import { AppError } from '../../../shared/app-error.ts';
-import type { JsonObject } from '../../model/run.ts';
+import type { JsonObject } from '../../../shared/json.ts';
 import { idAt, objectAt, textAt } from './payload.ts';
 
 /** Which commit an event is about, and with it the version of the workflow files that counts. */

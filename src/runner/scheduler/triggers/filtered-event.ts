@@ -1,5 +1,5 @@
+import type { JsonObject, JsonValue } from '../../../shared/json.ts';
 import type { FilteredEvent } from '../../language/event-filters.ts';
-import type { JsonObject, JsonValue } from '../../model/run.ts';
 import type { WorkflowTrigger } from '../../model/workflow.ts';
 import { objectOf, textAt } from './payload.ts';
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { JsonObject } from '../../model/run.ts';
+import type { JsonObject } from '../../../shared/json.ts';
 import { objectAt, textAt } from './payload.ts';
 
 /** Above every id that the host gives, and below the numbers that a script cannot hold exactly. */

@@ -1,9 +1,9 @@
 import { AppError } from '../../../shared/app-error.ts';
+import type { JsonObject } from '../../../shared/json.ts';
 import { matchesTrigger } from '../../language/event-filters.ts';
 import type { ForkIsolation } from '../../model/isolation.ts';
 import type { RunService, StartRequest, WorkflowCatalog } from '../../model/ports.ts';
-import type { ErrorReason } from '../../model/reasons.ts';
-import type { JsonObject } from '../../model/run.ts';
+import type { RunnerErrorReason } from '../../model/reasons.ts';
 import type { CommitFetcher, EventCommit, SandboxFactory } from '../../model/storage.ts';
 import type { ApprovedAuthors } from './approved-authors.ts';
 import { authorOf, subjectOf, type EventSubject } from './event-subject.ts';
@@ -52,7 +52,7 @@ export type EventRuns = {
 };
 
 /** Reasons for which the sender of a webhook should try again later. */
-const PASSING: ReadonlySet<string> = new Set<ErrorReason>([
+const PASSING: ReadonlySet<string> = new Set<RunnerErrorReason>([
   'QUEUE_FULL',
   'DISK_FULL',
   'SHUTTING_DOWN',

@@ -1,9 +1,9 @@
 import { AppError } from '../../../shared/app-error.ts';
+import type { JsonObject } from '../../../shared/json.ts';
 import { meant } from '../../../shared/text/nearest-name.ts';
 import { mismatchOf, type FilteredEvent, type Mismatch } from '../../language/event-filters.ts';
 import { EVENT_NAMES } from '../../language/event-schema.ts';
 import type { ProjectHistory, StartRequest } from '../../model/ports.ts';
-import type { JsonObject } from '../../model/run.ts';
 import type { SandboxFactory } from '../../model/storage.ts';
 import type { Workflow, WorkflowTrigger } from '../../model/workflow.ts';
 import {

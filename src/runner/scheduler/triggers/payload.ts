@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from '../../model/run.ts';
+import type { JsonObject, JsonValue } from '../../../shared/json.ts';
 
 /** The text at a path of names, undefined when there is none. */
 export function textAt(payload: JsonObject, ...path: readonly string[]): string | undefined {

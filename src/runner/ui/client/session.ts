@@ -25,7 +25,7 @@ export function keepToken(value: string): void {
   sessionStorage.setItem(TOKEN_KEY, value);
 }
 
-type ErrorBody = {
+type ApiErrorBody = {
   readonly error?: {
     readonly code?: string;
     readonly message?: string;
@@ -45,7 +45,7 @@ export async function call(method: string, path: string, body?: unknown): Promis
   const response = await fetch(path, init);
   if (response.ok) return response;
   if (response.status === 401) throw new TokenNeeded();
-  const { error = {} } = (await response.json().catch(() => ({}))) as ErrorBody;
+  const { error = {} } = (await response.json().catch(() => ({}))) as ApiErrorBody;
   const text = error.message ?? `The runner answered ${response.status}.`;
   throw new CallFailed(error.code ?? 'internal', text, error.details ?? {});
 }

@@ -10,7 +10,7 @@ export type TupleFilter = {
   readonly userId: string | null;
 };
 
-export type TupleRow = {
+export type StoredTupleRow = {
   readonly namespace: string;
   readonly object_id: string;
   readonly relation: string;
@@ -52,7 +52,7 @@ export type FirstTuples = {
   readonly revision: number;
   /** Version of the project's settings; 0: there is no such project. */
   readonly settingsVersion: number;
-  readonly rows: readonly TupleRow[];
+  readonly rows: readonly StoredTupleRow[];
 };
 
 type HeadRevisionAndTuple = {
@@ -60,7 +60,7 @@ type HeadRevisionAndTuple = {
   readonly seq: string;
   readonly version: string;
 } & {
-  readonly [K in keyof TupleRow]: TupleRow[K] | null;
+  readonly [K in keyof StoredTupleRow]: StoredTupleRow[K] | null;
 };
 
 /** The shard's head revision and the first `rowsMax` tuples in order of identity, from one snapshot. */
@@ -91,7 +91,7 @@ export async function selectFirstTuples(
     epoch: Number(headRevision.epoch),
     revision: Number(headRevision.seq),
     settingsVersion: Number(headRevision.version),
-    rows: headRevision.namespace === null ? [] : (rows as unknown as TupleRow[]),
+    rows: headRevision.namespace === null ? [] : (rows as unknown as StoredTupleRow[]),
   };
 }
 
@@ -110,6 +110,6 @@ export async function declareTupleCursor(
 }
 
 /** The next rows of the cursor; fewer than asked at its end. */
-export async function fetchTuples(client: ClientBase, rows: number): Promise<TupleRow[]> {
-  return (await client.query<TupleRow>(`fetch forward ${Math.trunc(rows)} from tuples`)).rows;
+export async function fetchTuples(client: ClientBase, rows: number): Promise<StoredTupleRow[]> {
+  return (await client.query<StoredTupleRow>(`fetch forward ${Math.trunc(rows)} from tuples`)).rows;
 }

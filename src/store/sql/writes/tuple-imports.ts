@@ -6,7 +6,7 @@ import {
 } from '../../../model/relation-tuple.ts';
 import { copyIn } from '../../feed/copy-in.ts';
 import { inTransaction } from '../../postgres/transaction.ts';
-import type { TupleRow } from '../reads/select-tuples.ts';
+import type { StoredTupleRow } from '../reads/select-tuples.ts';
 
 /** A part of an import that has arrived. */
 export type ImportPart = { readonly rowCount: number; readonly digest: Buffer };
@@ -304,7 +304,7 @@ export async function selectStaged(
   from: number,
   limit: number,
 ): Promise<readonly RelationTuple[]> {
-  const { rows } = await pool.query<TupleRow>(
+  const { rows } = await pool.query<StoredTupleRow>(
     `select namespace, object_id, relation, subject_namespace, subject_id, subject_relation,
        expires_at_us::text as expires_at_us, condition_name, condition_params
      from tuple_import_row where import_no = $1 and n > $2 order by n limit $3`,
