@@ -114,7 +114,7 @@ function watched(
   const parse = (text: string): readonly string[] => {
     const value = OPTIONS[name].parse(text.trim());
     if (typeof value !== 'string') return value ?? [];
-    // What is not valid must not come into force.
+    // Throws if invalid, before the new text comes into force.
     parseCallersFile(value);
     return [value];
   };

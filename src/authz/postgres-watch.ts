@@ -55,8 +55,8 @@ export class PostgresWatch {
   update(): void {
     const membership = this.#membership;
     if (membership === undefined) return;
-    // Where the server hangs, what is not in memory waits for it in vain, and writes do.
-    // Beside others a read without a token is answered only where the read index is.
+    // If the server hangs, writes and reads of data outside memory wait in vain. Beside other instances, a
+    // read without a token needs the read index.
     const canRead = membership.lease.isAlone() || this.#index?.isAway !== true;
     const isThere = membership.isConnected && !membership.isSilent && canRead;
     const refusal = this.#refusals?.current;

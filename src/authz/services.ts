@@ -213,7 +213,7 @@ function createIndex(
     connections: links.connections,
     settingsVersionOf: (projectId) => settingsSource.versionOf(projectId),
     carry: (carried) => shards.applyCarried(carried),
-    // As many as the workers together would take.
+    // The workers together accept as many requests.
     waitersMax: config.workers * config.workerQueueMax,
     metrics: {
       ...metrics.readIndex,

@@ -49,7 +49,7 @@ function findGroup(
     const end = ends[from + i] as number;
     hashes[i] = hashBytes(bytes, start, end, namespaces[from + i] as number);
   }
-  // As short as can be: what the processor has under way at once is counted in instructions.
+  // Kept short: a processor overlaps loads within a limited number of instructions only.
   let sum = 0;
   for (let i = 0; i < count; i++) {
     const hash = hashes[i] as number;

@@ -181,7 +181,7 @@ export class IndexAudit {
     try {
       return this.#compare(page, row * ROW_BOUNDS);
     } catch (error) {
-      // What it reads by damaged ids may be anything.
+      // A read by a damaged id may fail in any way.
       return error instanceof Error ? error.message : String(error);
     }
   }

@@ -121,7 +121,7 @@ export class IndexTally {
   }
 
   #someSegments(): number {
-    // What is made from now on is weighed when it is made.
+    // Segments made from now on are weighed when they are made.
     this.#end = Infinity;
     const [table] = this.#tables;
     if (table === undefined) {

@@ -157,7 +157,7 @@ export class Evaluator {
     const relation = reader.nameId(query.relation);
     const entity = ofNamespace > 0 ? reader.entityId(ofNamespace, objectId) : 0;
     const set = subjectIdsOf(reader, subject);
-    // What the index lacks may still follow from names and the model alone.
+    // Names absent from the index may still be decided by the model alone.
     const isKnown = entity !== 0 && relation > 0 && set !== undefined;
     const isSame = subject.relation === query.relation && subject.objectId === objectId;
     if (!isKnown || (isSame && subject.namespace === namespace)) return CHECK_GENERAL;

@@ -87,7 +87,7 @@ class Loop implements LoopReport {
     this.#failures = 0;
     if (!this.#isLogged) return;
     this.#isLogged = false;
-    // As severe as the failure at least, so that nobody finds the one without the other.
+    // Logged at least at the level of the failure, so that a filter never shows the failure alone.
     this.#options.log('warn', 'background_recovered', { loop: this.name, failures });
   }
 

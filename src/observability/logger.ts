@@ -33,7 +33,7 @@ export function createLogger(level: LogLevel, destination?: DestinationStream): 
 
 function standardError(): DestinationStream {
   if (!isatty(STDERR)) return pino.destination({ dest: STDERR, sync: true });
-  // For people alone: services and commands whose lines go elsewhere need not load it.
+  // Loaded on a terminal only: other destinations do not need it.
   const { prettyFactory } = createRequire(import.meta.url)('pino-pretty') as {
     readonly prettyFactory: typeof MakePretty;
   };

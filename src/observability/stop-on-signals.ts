@@ -14,7 +14,7 @@ export function stopOnSignals(
   stopping = new AbortController(),
 ): void {
   const stop = async (): Promise<void> => {
-    // What has begun must be ended in order.
+    // A start that has begun is awaited, then stopped in order.
     const service = await starting;
     await service.stop();
     logger.info('stopped');
@@ -52,7 +52,7 @@ export function exitOnFailure(
 
 function fieldsOf(cause: unknown): object {
   if (cause instanceof AppError) return { reason: cause.reason, error: cause.message };
-  // Of the operating system, such as a port that is taken.
+  // A system error, such as a port in use.
   if (cause instanceof Error && 'syscall' in cause) return { error: cause.message };
   return { error: cause };
 }

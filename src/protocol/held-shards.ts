@@ -53,7 +53,7 @@ export class HeldBySlots {
   /** Hot: one hash and one load, no allocation. */
   mayHold(shard: ShardKey): boolean {
     const hash = shardHash(shard);
-    // As slotOfShard has it.
+    // The slot that slotOfShard chooses.
     const slot = this.#slots[hash % this.#slots.length] as HeldShards;
     return slot.mayHold(hash);
   }

@@ -21,7 +21,7 @@ export type SupervisorOptions = {
 /** Pauses before an instance that ended is started again. */
 const RESTART_MS_FIRST = 200;
 const RESTART_MS_MAX = 10_000;
-/** One that lived longer starts again at once. */
+/** An instance that ran longer restarts at once. */
 const STABLE_MS = 30_000;
 
 type InstanceSlot = {

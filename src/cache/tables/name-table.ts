@@ -178,7 +178,7 @@ export class NameTable {
 
   /** Keeps a copy: the caller's string may be a piece of a large one. */
   #remember(slot: number, id: number): void {
-    // Of two names that share a slot and take turns, one stays.
+    // If two names alternate in one slot, one of them stays.
     if (this.#recentIds[slot] !== 0 && (++this.#misses & 15) !== 0) return;
     this.#recent[slot] = this.text(id);
     this.#recentIds[slot] = id;

@@ -254,7 +254,7 @@ export class Scope {
     const meter = (this.#meter ??= new CostMeter(0));
     meter.reset(limit);
     value = valueOfOutcome(this.#conditions.get(name, params)(context, meter));
-    // What the budget cut short has no value; what its own bound cut short is undecided.
+    // A condition that the budget cut short has no value; one that its own bound cut short is undecided.
     const isOverBudget = meter.isExhausted && limit < EVALUATION_COST_MAX;
     this.charge(readsOfCost(isOverBudget ? limit + 1 : Math.min(meter.spent, limit)));
     decided.set(key, value);

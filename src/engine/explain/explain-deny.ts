@@ -53,7 +53,7 @@ export function* explainDeny(
       if (cause.kind === 'conditionUndecided') reasons++;
       if (cause.kind === 'conditionUndecided' && !isReasoned) isTruncated = true;
       obstacles.push(obstacleOfCause(context, graph, cause, isReasoned));
-      // What a condition lacks takes an evaluation of it.
+      // Finding the missing parameters takes an evaluation of the condition.
       yield;
       continue;
     }

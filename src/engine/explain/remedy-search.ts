@@ -109,7 +109,7 @@ export class RemedySearch {
   /** Tuples that lead from a leaf to what the subject holds. */
   *#tryLinks(leaves: readonly Vertex[]): Steps<void> {
     const { target } = this.#context;
-    // Of a set nobody knows where it is included.
+    // The usersets that include a userset are not searched.
     if (target.setEntity !== 0) this.#isTruncated = true;
     if (target.setEntity !== 0 || leaves.length === 0 || this.#context.isSpent) return;
     const scope = this.#context.scope();
@@ -209,7 +209,7 @@ export class RemedySearch {
       this.#isStopped = true;
       return;
     }
-    // What the request carries counts before what is stored.
+    // Tuples of the request take precedence over stored ones.
     if (isSure && !this.#context.isContextual(tuple)) {
       this.#tuples.push(tuple);
       return;

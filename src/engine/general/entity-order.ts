@@ -94,7 +94,7 @@ export class EntityOrder {
     const at = this.#prefix;
     for (; this.#next < end; this.#next++) {
       const length = this.#reader.readEntityId(this.#values[this.#next] as number, other, 0);
-      // What is shorter comes first, as with a byte below all others behind it.
+      // A shorter id comes first: missing bytes count as zero.
       let key = 0;
       for (let i = at; i < at + 4; i++) key = key * 256 + (i < length ? (other[i] as number) : 0);
       this.#keys[this.#next] = key * POSITIONS + this.#next;

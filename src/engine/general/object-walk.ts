@@ -276,7 +276,7 @@ export class ObjectWalk {
     if (known >= strength) return;
     const word = (level << STRENGTH_BITS) | strength;
     this.#words[index] = word;
-    // What is grounded leads no further than what may be held.
+    // An entry raised from MAYBE to GROUNDED reaches nothing new.
     if (known === MAYBE && strength === GROUNDED) return;
     if (this.#queued === this.#queue.length) this.#queue = grown(this.#queue);
     this.#queue[this.#queued] = index;

@@ -74,13 +74,13 @@ export class SharedValues {
   readonly #stack: OpenUserset[] = [];
   /** Finds the value of the top of the stack. */
   #run: CheckRun | undefined;
-  // What the visit of one userset has met so far.
+  // State of the visit of one userset.
   #missing: number[] = [];
   #leaves = 0;
   #entriesMax = 0;
   #isLong = false;
   #height = 0;
-  // The same of one leaf.
+  // State of the visit of one leaf.
   #leaf: Value = FALSE;
   #leafHeight = 0;
   #isLeafUnclear = false;

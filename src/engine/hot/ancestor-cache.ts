@@ -58,7 +58,7 @@ export class AncestorCache {
   #changedAt: Uint32Array;
   /** Number of the last change. */
   #clock = 0;
-  // What `#gather` has found.
+  // Results of `#gather`.
   #count = 0;
   #users = 0;
   #lists = 0;

@@ -55,7 +55,7 @@ export class ObjectCache {
   readonly #model: HotModel;
   readonly #memberships: Pick<MembershipCache, 'summaryOf'>;
   readonly #meter: StepMeter;
-  // What `#decode` has gathered.
+  // Results of `#decode`.
   #users = 0;
   #lists = 0;
   #groups = 0;

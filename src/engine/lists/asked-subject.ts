@@ -50,7 +50,7 @@ export function askedSubjectOf(
 /** A set holds what it is part of. */
 function beginAtSet(walk: ObjectWalk, { entity, relation, wildcardEntity = 0 }: SubjectIds): void {
   if (entity !== NO_ENTITY) walk.fromUserset(entity, relation);
-  // As Check does, it counts as a userset of the path.
+  // Counts as a userset of the path, as in Check.
   if (wildcardEntity !== 0) walk.fromUserset(wildcardEntity, EMPTY_NAME);
 }
 

@@ -184,7 +184,7 @@ export class SubjectGraph {
       if (node !== 0) {
         const wildcard = this.#wildcardAt(node, level);
         if (wildcard > FALSE) this.base[vertex] = wildcard;
-        // Of an exclude side nobody is listed by name, and there is nobody left to find.
+        // An exclude side lists no names, and the wildcard already covers every user.
         if (wildcard === TRUE && isExcluding) return;
         const users = { vertex, node, relation: USER_LIST, level, isExcluding, cursor: 0 };
         if (this.#isOfUsers) this.#readList(users);

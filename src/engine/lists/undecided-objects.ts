@@ -16,7 +16,7 @@ export function* anyUndecided(
   isInRange: (entity: number) => boolean,
   denied: readonly number[],
 ): Steps<boolean> {
-  // Where nothing was met that could not be decided, what is denied is denied for certain.
+  // If the walk met nothing undecided, every denied object is denied for certain.
   const isOpen = scope.hasUndecided || (scope.backstops & (BACKSTOP_DEPTH | BACKSTOP_CYCLE)) !== 0;
   if (!walk.hasUndecided && !(asked.isSecondSearchNeeded && isOpen)) return false;
   if (scope.isExhausted) return true;

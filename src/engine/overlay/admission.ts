@@ -50,7 +50,7 @@ export class Admission {
   /** Whether the tuple (node, subject), which is stored, is admitted. */
   admits(reader: TupleReader, node: number, subject: number, isQualified: boolean): boolean {
     const namespace = this.#namespaces.get(reader.namespaceOf(reader.entityOf(node)));
-    // What the model does not declare it does not speak of.
+    // The model has no rule for a namespace that it does not declare.
     if (namespace === undefined) return !isQualified || this.#decides(reader, node, subject);
     const types = namespace.relations.get(reader.relationOf(node));
     if (types === undefined) {

@@ -63,7 +63,7 @@ export class OverlayReader implements TupleReader {
     this.#base = base;
     this.hasTypedWildcards = base.hasTypedWildcards;
     this.#ids = new PrivateIds(base);
-    // Of a tuple that is changed more than once the last change counts.
+    // The last change of a tuple counts.
     const last = new Map(changes.map((change) => [tupleIdentity(change.tuple), change]));
     const removed: number[] = [];
     for (const change of last.values()) {

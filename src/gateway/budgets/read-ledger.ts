@@ -44,7 +44,7 @@ export class ReadLedger {
   /** Takes what a worker counted. Cost: O(projects in it and their buckets). */
   report(all: readonly ProjectFigures[]): void {
     for (const figures of all) {
-      // Those that workers do not distinguish have no account.
+      // Projects that workers do not distinguish have no account.
       if (figures.projectId !== '') this.#accountOf(figures.projectId).add(figures);
     }
   }

@@ -67,7 +67,7 @@ export class Callers implements CredentialSource {
     this.#tokens = options.tokens;
     this.#file = options.file ?? { callers: [], issuers: [] };
     this.isOpen = options.tokens.length === 0 && options.file === undefined;
-    // What is open to everybody needs no scope.
+    // An open service needs no scope.
     this.#anonymous = new Credential(this.#caller('anonymous', this.isOpen ? EVERYTHING : []));
     this.#trusted = this.#caller('service-token', EVERYTHING);
     this.#install();

@@ -54,7 +54,7 @@ export class RawDecisions {
   #refusalBefore(exchange: HttpExchange, call: ExchangeCall, bytes: number): AppError | null {
     if (bytes <= LARGE_BODY_BYTES) return null;
     const named = shardOfHeader(exchange.header(SHARD_HEADER));
-    // Of a shard that it may not reach a caller learns nothing.
+    // A caller learns nothing about a shard outside its scope.
     const isReached = named !== undefined && call.reaches(named.projectId, named.tenantId);
     return this.#options.shards.refusalBefore(
       isReached ? named : undefined,

@@ -54,7 +54,7 @@ export function writeMethods(
         const activation = activationToProto(history.idOf(projectId), found);
         return { version: 0n, warnings, activation };
       }
-      // What the guard compared with must be what is replaced.
+      // The write must replace the version that the guard compared with.
       const outcome = await history.write({
         ...write,
         expectedVersion: expectedVersion ?? guarded,

@@ -189,7 +189,7 @@ async function answerOne(
     return resultJson(await ask(call, store, model, query, context, contextual));
   } catch (error) {
     const shown = doorErrorOf(error);
-    // What is wrong with this check is its own; all else is of the call.
+    // A bad request concerns this check alone; any other error fails the call.
     if (shown.status !== 400) throw error;
     return errorJson(shown);
   }

@@ -32,7 +32,7 @@ export function whatIfHandlers(
         const updates = checkUpdates(request.updates, query.shard, updatesMax);
         const args = { ...query.head, updates, queries: batch.valid };
         const reply = await askQuery(options, call, query, 'whatIf', args);
-        // As the write would be, once it is known that the project is there and may be asked.
+        // Refused as the write would be, once the project is known to exist and to be readable.
         const refusal = await certainRefusal(rules, query.shard, updates, 'updates');
         if (refusal !== undefined) throw refusal;
         for (const problem of batch.problems) meter.itemFailed(problem, 'WhatIf');

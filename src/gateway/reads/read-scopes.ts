@@ -61,13 +61,13 @@ export type ScopeRequest = {
 const ATTEMPTS_MAX = 4;
 
 /**
- * What a read needs besides its query: the project's settings, guarded, and the position that
- * its answer must reach. The order is the contract's: project, then token.
+ * Finds the project's settings, guarded, and the position that an answer must reach. The order is the
+ * contract's: project, then token.
  *
- * Several instances: the settings that a read of the head showed, or newer ones, are in force for a read
- * without a token. One with a token whose position this process or the shard's owner holds sends no request:
- * the token proves that the position was committed, an index of the same epoch at or above it holds it,
- * and more is not asked for. Its settings are those of the TTL, but never older than a change it shows.
+ * Several instances: a read without a token uses the settings that its read of the head showed, or newer
+ * ones. A read with a token sends no request if this process or the shard's owner holds the position: the
+ * token proves that it was committed, and an index of the same epoch at or above it holds it. Its settings
+ * are those of the TTL, but never older than a change that it shows.
  */
 export class ReadScopes {
   readonly #options: ReadScopesOptions;

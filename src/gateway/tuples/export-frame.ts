@@ -13,7 +13,7 @@ export class ExportWriter {
 
   /** The first line. `cursor` is where the export begins, '' at the beginning. */
   begin(cursor: string): string {
-    // With a member that releases before this one pass over.
+    // Earlier releases ignore this member.
     return this.#add(`${JSON.stringify({ begin: true, cursor })}\n`, 0);
   }
 

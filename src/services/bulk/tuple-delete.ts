@@ -142,7 +142,7 @@ export class TupleDelete {
           ...meta,
           ...commit,
         });
-        // What is left of an epoch that has ended has no revision to compare.
+        // Tuples of an ended epoch have no revision to compare with.
         if (row.epoch !== headRevision.epoch)
           throw refused('filter', 'the history has changed: try again');
         deleted = row.deleted;

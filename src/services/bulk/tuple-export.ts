@@ -148,7 +148,7 @@ export class TupleExport {
         const { epoch, revision } = page.headRevision;
         if (isFirst) {
           headRevisions.raise(shard.projectId, shard.tenantId, epoch, revision);
-          // Of what is read, whatever was known before: the server may have another history by now.
+          // Checked against the page just read, not against cached heads: the server may have another history by now.
           positions.checkToken(shard, token, { epoch, minRevision: revision, forkId: '' });
         }
         if (page.rows > 0) key = lastKey(page);

@@ -131,7 +131,7 @@ export class StagedModels implements ModelWrites {
     const { pool, waitMaxMs, projects, settingsSource } = this.#options;
     const settings = await settingsSource.settings(projectId);
     const model = parseModel(modelJson);
-    // As it is now: the settings may be older.
+    // Read anew: the cached settings may be older.
     const inForce = parseModel((await projects().get(settings.projectId)).modelJson);
     const untilMs = Math.min(deadlineMs - ANSWER_MS, nowMs() + waitMaxMs);
     const row = (finding: Finding, state: StoredModelState): ModelActivation =>

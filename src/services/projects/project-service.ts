@@ -182,7 +182,7 @@ export class ProjectService {
     checkProjectId('default project', id);
     const settings = { modelJson: '', dataRegion: '', maxCheckReads: 0, hasRules: false };
     const fresh = { id, name: id, ...settings };
-    // Where it is there, a start does not wait until it may write.
+    // If the project exists, the start need not wait until it may write.
     if ((await this.#run(selectProject(this.#options.pool, id))) === undefined) {
       const author = { createdBy: '', rpc: '', requestId: '' };
       await this.#write((pool, instanceId) => insertProject(pool, instanceId, fresh, author));

@@ -133,7 +133,7 @@ export class HeadRevisionLoads {
       load.isSettled = true;
       return;
     }
-    // What was raised until now the next query sees, if it was not lost with the connection.
+    // The next query sees all that was raised until now, unless it was lost with the connection.
     load.raised = undefined;
     load.isForgotten = false;
     const { projectId, tenantId } = load.shard;

@@ -36,9 +36,8 @@ export type HeadRevisionsOptions = {
 };
 
 /**
- * What this process knows about the head revisions of shards: the highest revision that it acknowledged or
- * returned to anybody. A read answered at or above it is never stale towards a caller of this
- * process.
+ * Head revisions of shards that this process knows: the highest that it acknowledged or returned. A read
+ * answered at or above it is never stale for a caller of this process.
  *
  * I1 A ready entry is at or above every position raised since the query that made it was sent.
  *    [head-revisions.test.ts]

@@ -65,7 +65,7 @@ export class IndexQueries {
     return [...this.#queries].some((query) => query.loads.includes(load));
   }
 
-  /** One that is up and has no query under way; null while a query is under way that does not stall. */
+  /** A connection that is up and idle; null while a query runs that has not stalled. */
   freeConnection(): IndexConnection | null {
     const busy = new Set<IndexConnection>();
     for (const query of this.#queries) {

@@ -200,7 +200,7 @@ export class ReadIndex {
   #schedule(): void {
     if (this.#isScheduled || this.#isStopped) return;
     this.#isScheduled = true;
-    // What else this turn of the loop reads from its sockets shares the query.
+    // Requests that this turn of the event loop still reads share the query.
     setImmediate(() => {
       this.#isScheduled = false;
       this.#sendMore();

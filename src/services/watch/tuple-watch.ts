@@ -209,7 +209,7 @@ export class TupleWatch {
       ]);
       const { pruned } = window;
       if (window.epoch !== cursor.epoch || pruned === undefined) throw tooOld();
-      // Of a tenant that an import filled meanwhile nothing is missing to who reads it anew.
+      // A tenant that an import replaced is read anew as a whole, so nothing is missing.
       if (isFirst && isResumed && pruned.some((one) => !one.isReplaced)) throw tooOld();
       if (isFirst) {
         stream.begun();

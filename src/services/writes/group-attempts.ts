@@ -61,7 +61,7 @@ export class GroupAttempts {
    * Tries until every write of `members` is answered, or has no caller any more. Never rejects.
    */
   async run(lane: LaneOfGroup, members: readonly QueuedWrite[]): Promise<void> {
-    // What was refused for its registration or for rules was not applied: what still waits is sent again.
+    // Writes refused for registration or rules were not applied; the remaining ones are sent again.
     for (let group = members; ;) {
       const rules = new Map<string, ProjectRules>();
       group = await this.#fitting(await this.#admitted(group), rules);

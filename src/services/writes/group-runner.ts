@@ -218,7 +218,7 @@ export class GroupRunner {
     const { hints, modeValues } = group;
     const row = await writeGroup(client, writeId, values, answerTimeoutMs, hints, modeValues);
     if (row.was_applied) return await readBack(client, writes);
-    // What was expected to be new was tried, undone and written again: whoever writes so will go on with it.
+    // Tuples expected to be new were stored already, and the group was written again: expect more such groups.
     if (row.found_stored === true && this.#knownGroups === 0) this.#knownGroups = KNOWN_GROUPS;
     return readGroupResults(group, row);
   }

@@ -68,7 +68,7 @@ export class WriteLane implements LaneOfGroup {
   #schedule(): void {
     if (this.#isRunning || this.#isScheduled) return;
     this.#isScheduled = true;
-    // What arrives in the same turn of the event loop joins the group.
+    // Writes that arrive in the same turn of the event loop join the group.
     setImmediate(() => {
       this.#isScheduled = false;
       void this.#run();

@@ -127,7 +127,7 @@ export async function createCluster(
       await setPassword(programs, fresh, password);
     }
   } catch (error) {
-    // Of another user, or damaged: what follows needs no template.
+    // It belongs to another user or is damaged: the cluster is made without the template.
     log('warn', 'postgres_template_unusable', { template, error: String(error) });
     rmSync(fresh, { recursive: true, force: true });
   }

@@ -264,7 +264,7 @@ export function followServerLog({ path, start }: LogPosition, log: StoreLog): ()
     const { text, end } = linesBehind(path, at);
     at = end > LOG_BYTES_MAX && isSetAside(path) ? 0 : end;
     const found = text.split('\n').flatMap((line) => troubleIn(line) ?? []);
-    // Of many the worst are passed on.
+    // The most severe ones are logged if there are many.
     if (found.length > LOG_POLL_LINES_MAX) {
       found.sort((a, b) => SEVERITIES.indexOf(b.severity) - SEVERITIES.indexOf(a.severity));
     }
@@ -304,7 +304,7 @@ function linesBehind(path: string, at: number): { readonly text: string; readonl
   try {
     file = openSync(path, 'r');
     const { size } = fstatSync(file);
-    // One that was set aside begins anew.
+    // A log that was set aside begins anew.
     const from = Math.max(size < at ? 0 : at, size - LOG_POLL_BYTES_MAX);
     const bytes = Buffer.alloc(size - from);
     const read = readSync(file, bytes, 0, bytes.length, from);

@@ -81,8 +81,8 @@ export async function startEmbeddedPostgres(
 ): Promise<EmbeddedPostgres> {
   const root = resolve(options.dataDirectory);
   try {
-    // As root, the directory can be passed through, since the server runs under another user; its
-    // content is not open.
+    // If root starts it, the server runs under another user, who must pass through this directory; its
+    // content cannot be listed.
     mkdirSync(root, { recursive: true, mode: process.getuid?.() === 0 ? 0o711 : 0o700 });
   } catch (cause) {
     throw unavailable(

@@ -34,7 +34,7 @@ class CopyInQuery implements Submittable {
   }
 
   handleRowDescription(): void {
-    // Of functions that return nothing.
+    // Sent for functions that return nothing.
   }
 
   handleDataRow(): void {

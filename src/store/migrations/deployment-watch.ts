@@ -62,7 +62,7 @@ export class DeploymentWatch {
   /** These are acknowledged: a server that lacks one of them has lost history. */
   committed(commits: readonly (SeenCommit & { readonly epoch: number })[]): void {
     for (const { projectId, tenantId, epoch, revision, forkId } of commits) {
-      // Of a history that is over by now.
+      // The commit belongs to a history that is over.
       if (epoch < this.epoch) continue;
       const key = keyOf({ projectId, tenantId });
       this.#commits.delete(key);

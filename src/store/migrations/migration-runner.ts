@@ -117,10 +117,10 @@ async function buildIndex(
 ): Promise<void> {
   const { rows } = await client.query<{ valid: boolean }>(
     'select i.indisvalid as valid from pg_index i where i.indexrelid = to_regclass($1)',
-    // Of another schema it is named with that.
+    // A name without a schema is one of `public`.
     [concurrentIndex.includes('.') ? concurrentIndex : `public.${concurrentIndex}`],
   );
-  // One that an earlier try left behind costs every write, and serves no read.
+  // An invalid index of an earlier attempt slows every write and serves no read.
   if (rows[0]?.valid === false) await client.query(`drop index concurrently ${concurrentIndex}`);
   if (rows[0]?.valid !== true) await client.query(readFileSync(path, 'utf8'));
   await runner({ ...runnerOptions(client, directory, table), file: name, fake: true });

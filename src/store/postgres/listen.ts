@@ -97,7 +97,7 @@ class Listener {
     if (away === null) return;
     const awayMs = Math.round(performance.now() - away.sinceMs);
     const fields = { channel: this.#options.channel, away_ms: awayMs, attempts: away.attempts };
-    // As severe as the loss, so that nobody finds the one without the other.
+    // Logged at the level of the loss, so that a filter shows both or neither.
     this.#log('warn', 'listen_connection_back', fields);
   }
 

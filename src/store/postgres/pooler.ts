@@ -83,5 +83,5 @@ async function end(client: Client): Promise<void> {
 }
 
 function ignoreLost(): void {
-  // What the connection was needed for fails with it.
+  // The query that needed the connection fails with it.
 }

@@ -120,7 +120,7 @@ export class DecisionStats {
     const { reads = 0, backstops } = task;
     this.reads[rpc].add(reads);
     this.backstops(backstops);
-    // What an operator tries out is no query of the project's callers.
+    // A preview by an operator does not count against the project's callers.
     if (rpc === 'PreviewModel') return;
     if ((backstops & BACKSTOP_BUDGET) !== 0) this.project.exhausted(reads);
     else this.project.answered(reads);

@@ -108,7 +108,7 @@ export class ReadsByProject {
   #scope: CountedScope | null = null;
   #project: ProjectReads = this.#others;
 
-  /** That of a scope. Hot: scopes of one run of requests are mostly the same object. */
+  /** Counts of a scope's project. Hot: consecutive requests mostly share one scope object. */
   of(scope: CountedScope): ProjectReads {
     if (scope === this.#scope) return this.#project;
     const { projectId } = scope;

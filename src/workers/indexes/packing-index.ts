@@ -132,7 +132,7 @@ export class PackingShardIndex implements ShardIndex, IndexHolder {
   startAudit(revisionOf: () => number): IndexAudit {
     assert(this.#audit === null, 'an index is compared once at a time');
     const index = this.#hydrated();
-    // What is compared is what answers have come from; and what is packed next is made of it.
+    // The audit compares the index that answered; the next packed form is made of it.
     this.#evictPacked();
     const run = new IndexAudit(index);
     this.#audit = { run, revisionOf };

@@ -12,7 +12,7 @@ export const PACKED_BYTES_MAX = 24 * 1024;
 const HYDRATED_MAX = 256;
 const HYDRATED_BYTES_MAX = 16 * 1024 * 1024;
 const HYDRATED_SHARE_MAX = 1 / 8;
-/** One that has grown beyond this, with its caches, or that holds the names of many models, is not used again. */
+/** An index that grew beyond this, caches included, or holds names of many models, is not pooled again. */
 const USED_AGAIN_BYTES_MAX = 256 * 1024;
 const USED_AGAIN_NAMES_MAX = 2_048;
 /** Objects of an index and its evaluators on the heap; by bench/small-tenants.ts. */

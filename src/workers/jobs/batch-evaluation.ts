@@ -167,7 +167,7 @@ export class BatchEvaluation {
       if (task.run(sliceEndMs) === 'more') return 'more';
       this.#decided(task.result());
     } catch (error) {
-      // What Check would have answered; anything unforeseen stays inside this item.
+      // The error that Check would return; an unexpected one fails this item alone.
       const isKnown = error instanceof AppError;
       const at = this.#next;
       countRefusal(this.#stats, 'BatchCheck', error, () => this.#source.queryText(at));

@@ -135,7 +135,7 @@ export class ReplicatedShards {
     if (owner === undefined || others.some(({ pendingCount }) => pendingCount > 0)) return;
     if (!replicated.isOwnerNewest) {
       this.#slots[owner.slot]?.control?.hint(replicated.key, replicated.watermarks.newest);
-      // Where nobody asked the owner it may have dropped its index: then it loads what it is to catch up with.
+      // Without requests the owner may have dropped its index: then it loads one to catch up.
       if (!replicated.isOwnerAsked) {
         replicated.isOwnerAsked = true;
         const isAnswered = (): void => void (replicated.isOwnerAsked = false);
@@ -176,7 +176,7 @@ export class ReplicatedShards {
 
   #joined(replicated: ReplicatedShard): void {
     if (replicated.state !== 'joining') return;
-    // One that could not load it has shown nothing.
+    // A worker that could not load the shard has published no watermark.
     if (replicated.slots.some((slot) => replicated.watermarks.at(slot) <= 0)) {
       if (replicated.localReplicas !== null) this.#busyChecks.postpone(replicated.owner);
       this.stopReplicating(replicated);

@@ -7,7 +7,7 @@ import type { QueryGround, QuerySpec } from './query-spec.ts';
 /** Why Check answers as it does. */
 export const explainQuery: QuerySpec<'explain'> = {
   rpc: 'Explain',
-  // Of a deny everything is read that could have granted, and each remedy is evaluated.
+  // A deny reads every tuple that could have granted, and evaluates each remedy.
   isLong: () => true,
   start: startExplainQuery,
 };

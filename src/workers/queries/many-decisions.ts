@@ -87,7 +87,7 @@ export class ManyDecisions implements EvaluationTask<readonly ItemDecision[]> {
         unknownRelation,
       });
     } catch (error) {
-      // What Check would have answered; anything unforeseen stays inside this item.
+      // The error that Check would return; an unexpected one fails this item alone.
       const isKnown = error instanceof AppError;
       this.#failed(
         item,

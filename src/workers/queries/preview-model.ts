@@ -40,7 +40,7 @@ class PreviewTask implements EvaluationTask<Uint8Array> {
     this.#queries = queries;
     this.#outcomes = new Uint8Array(queries.length);
     this.#before = ground.evaluator;
-    // As it will be in force: what it does not admit is refused, or passed over.
+    // The model as it will be in force: tuples that it does not admit are refused or ignored.
     this.#after = ground.under(admittedOnly(parseModel(modelJson)));
     // Beyond it the shard's other calls have waited long enough: the rest is asked in another call.
     this.#readsMax = ground.readBudget * ground.context.batchBudgetFactor;

@@ -142,7 +142,7 @@ class ReceivedQueryWork<M extends QueryMethod> implements JobWork, Asked {
   }
 
   ended(): void {
-    // Who holds the job, as its turn does, holds no memory of it.
+    // Its turn may still reference the job; that must not retain its memory.
     this.#task = null;
     this.#encoding = null;
     this.#request.ended();

@@ -36,7 +36,7 @@ export class SentRequests {
     let hole = this.#slotOf(id);
     if (slots[hole] === null) return false;
     this.#size -= 1;
-    // Those behind it that stood further from home than the hole move up, so that no search ends at a hole.
+    // Entries behind the hole that are farther from their home slot move up, so that no search ends at it.
     for (let at = (hole + 1) & mask; ; at = (at + 1) & mask) {
       const request = slots[at] as PendingRequest | null; // below the mask
       if (request === null) break;

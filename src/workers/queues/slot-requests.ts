@@ -44,8 +44,8 @@ export class SlotRequests {
     const freeBytes = queueBytesMax - this.#bytes;
     if (bytes > freeBytes) return 'worker_bytes';
     if (shard === undefined) return null;
-    // What one tenant may have is what is left for all others (Choudhury and Hahne 1998): half of it all for the
-    // only one, a third each of two. A first request is always let in.
+    // A tenant may use as much as remains free (Choudhury and Hahne 1998): half of the memory if it is alone,
+    // a third each if there are two. A first request is always admitted.
     if (shard.pendingBytes > 0 && shard.pendingBytes + bytes > freeBytes) return 'tenant_bytes';
     const fifo = shard.fifoFor(bytes);
     if (fifo.isWaitKnown(shard.pendingBytes)) {

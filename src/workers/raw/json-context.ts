@@ -113,7 +113,7 @@ function isNewName({ bytes, from, to }: JsonTokens, depth: number, count: number
   }
   names[first + count * 2] = from;
   names[first + count * 2 + 1] = to;
-  // As a member it is one for some, and the prototype for others.
+  // Some parsers read it as a member, others as the prototype.
   return !isText(PROTO, bytes, from, to);
 }
 

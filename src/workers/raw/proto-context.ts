@@ -58,7 +58,7 @@ function readStruct(end: number, depth: number): unknown {
     const entryEnd = valueEnd(FIELDS, end);
     const nameEnd = valueEnd(ENTRY_KEY, entryEnd);
     const name = readText(nameEnd);
-    // As a member it is one for some, and the prototype for others.
+    // Some parsers read it as a member, others as the prototype.
     if (name === null || name === '__proto__' || Object.hasOwn(members, name)) return UNUSUAL;
     if (valueEnd(ENTRY_VALUE, entryEnd) !== entryEnd) return UNUSUAL;
     const value = readValue(entryEnd, depth);

@@ -155,7 +155,7 @@ export class ShardMailbox {
       nowMs = clock.monotonicMs();
       if (nowMs >= sliceEndMs) break;
     }
-    // What waited for the end of a begun evaluation.
+    // Work that waited until a begun evaluation ended.
     if (this.#mayRunShort) this.#shard.shortWork();
     return this.#jobs.hasLong;
   }
@@ -222,7 +222,7 @@ export class ShardMailbox {
       job.fail(deadlineExceeded());
       return 'done';
     }
-    // What was committed under newer settings may have come since the job was admitted.
+    // Changes under newer settings may have arrived since the job was admitted.
     if (this.#revision.judge(job) === 'settingsOld') {
       this.#turnAway(job, 'settingsOld');
       return 'done';

@@ -62,7 +62,7 @@ class PiscinaTransport implements SlotTransport {
   readonly #memory = new BatchMemory();
   /** Buffers of `#memory` that the worker knows. */
   #memoriesKnown = 0;
-  /** As few as the slot has in flight; no Map, for the reason in SentRequests. */
+  /** Waiters of batches in flight, which are few; no Map, for the reason in SentRequests. */
   readonly #waiters: Waiter[] = [];
   #batch = 0;
   /** The stages that are measured; null: none are. */

@@ -9,9 +9,9 @@ export type WorkerLifeEvents = {
   readonly onReady: () => void;
   /** `requestId` was under evaluation when the worker went; 0: none. */
   readonly onLost: (cause: unknown, requestId: number) => void;
-  /** One that was lost could not be stopped. */
+  /** A lost worker could not be stopped. */
   readonly onStopFailed: (error: unknown) => void;
-  /** None can be started, and none will be. */
+  /** No worker can be started; there are no more attempts. */
   readonly onFailed: () => void;
   /** Called after `onFailed`, once all that waited for the start have been rejected. */
   readonly onFatal: (cause: unknown) => void;

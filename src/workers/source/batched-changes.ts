@@ -35,7 +35,7 @@ export class BatchedChanges {
     this.#waiting.push(waiting);
     if (!this.#isScheduled) {
       this.#isScheduled = true;
-      // What one message of hints starts, starts together.
+      // Reads that one message of hints starts share a query.
       queueMicrotask(() => {
         this.#isScheduled = false;
         this.#start();

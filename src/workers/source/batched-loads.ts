@@ -82,7 +82,7 @@ export class BatchedLoads {
     this.#waiting.push(waiting);
     if (!this.#isScheduled) {
       this.#isScheduled = true;
-      // What one message asks for is asked for together.
+      // Loads that one message starts share a query.
       queueMicrotask(() => {
         this.#isScheduled = false;
         this.#start();
