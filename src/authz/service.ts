@@ -65,7 +65,7 @@ export interface Service {
   readonly port: number;
   readonly metricsPort: number;
   /**
-   * Readiness fails at once; the ports go on accepting for GATEWAY_DRAIN_MS; then calls in flight
+   * Readiness fails at once; the ports continue accepting for GATEWAY_DRAIN_MS; then calls in flight
    * end, and everything is closed. Idempotent.
    */
   stop(): Promise<void>;

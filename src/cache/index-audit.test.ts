@@ -239,7 +239,7 @@ test.each(PARTS)('a flipped bit in %s is found, or changes nothing, now and late
   let runs = 0;
   fc.assert(
     fc.property(fc.noBias(fc.nat()), fc.noBias(fc.nat()), (pick, at) => {
-      // Not every bit is in use: the short run goes on until one that is was flipped.
+      // Not every bit is in use: the short run continues until one that is was flipped.
       if (runs >= byLength(2, 15) * FUZZ && found > 0) return;
       runs += 1;
       const pages = (memoryOf(index).get(part) ?? []).filter(({ length }) => length > 0);

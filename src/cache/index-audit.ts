@@ -41,11 +41,11 @@ export type IndexDifference = {
   readonly differing: number;
 };
 
-/** A change that came after the page under comparison was asked for. */
+/** Change that came after the page under comparison was queried. */
 type Recent = { readonly key: Buffer; readonly seq: number; readonly net: number };
 
 /**
- * Compares an index with the stored rows of its shard, page by page in the order of their keys, while changes go on:
+ * Compares an index with the stored rows of its shard, page by page in the order of their keys, while changes continue:
  * each must be passed in before and after it is applied. A page is the state of one revision, which the index must
  * have reached; rows that changed since are left to the next comparison, and counted. Each stored row is found forward
  * and in reverse with all it carries. Either direction has as many entries as rows are stored: so the index holds
@@ -121,7 +121,7 @@ export class IndexAudit {
     return this.#tally.isDone;
   }
 
-  /** A page of rows is being asked for: changes that are applied from now on may or may not be in it. */
+  /** A page of rows is being requested: changes that are applied from now on may or may not be in it. */
   beginPage(): void {
     this.#recent = [];
     this.#recentKeys.clear();

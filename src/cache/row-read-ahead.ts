@@ -90,7 +90,7 @@ function touchLists(parts: IndexParts, count: number): number {
   return sum;
 }
 
-/** The list of an adjacency word, 0 for what is none. */
+/** The list of an adjacency word, 0 for any other word. */
 function listOf(word: number): number {
   return (word & WORD_LIST) === 0 ? 0 : word & ADJACENCY_MASK;
 }

@@ -148,7 +148,7 @@ export class MetricStore {
     };
   }
 
-  /** Values that are asked for with each scrape, of labels that may differ from those of the last one. */
+  /** Values read at each scrape; their labels may differ from scrape to scrape. */
   values(
     description: Description,
     type: 'counter' | 'gauge',
@@ -157,7 +157,7 @@ export class MetricStore {
     this.#register(description, type, values);
   }
 
-  /** Histograms that are asked for with each scrape, as `values`. */
+  /** Histograms read at each scrape, as `values`. */
   histogramValues(
     description: Description,
     cells: () => readonly { readonly labels: Labels; readonly cell: HotHistogram }[],
@@ -169,7 +169,7 @@ export class MetricStore {
 
   /**
    * Runs before each scrape, to fetch figures that no other code updates. It may throw: the scrape
-   * goes on.
+   * continues.
    */
   onCollect(collector: () => void): void {
     this.#collectors.push(collector);

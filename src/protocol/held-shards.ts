@@ -11,7 +11,7 @@ export function createHeldMemory(): SharedArrayBuffer {
 
 /**
  * The shards that a worker holds, or begins to load, counted by their hash. It may count a shard as held that is not,
- * but never the other way round. A shard is added before its snapshot is asked for: a hint that came before, and was
+ * but never the other way round. A shard is added before its snapshot is requested: a hint that came before, and was
  * dropped, is of a commit that the snapshot sees.
  */
 export class HeldShards {

@@ -135,7 +135,7 @@ export type ControlMessage =
   | { readonly kind: 'leave'; readonly shard: ShardKey; readonly isOwner: boolean }
   /** null: every loaded shard must poll for changes. */
   | { readonly kind: 'hint'; readonly shard: ShardKey | null; readonly revision: number }
-  /** The client does not know the model that the worker asked for either. */
+  /** The client does not know the requested model either. */
   | {
       readonly kind: 'modelUnknown';
       readonly projectId: string;
@@ -256,7 +256,7 @@ export type HelloMessage<Port, Settings> = {
   readonly protocolVersion: number;
   /** Batches come, and answers leave, through it. */
   readonly port: Port;
-  /** One double: the id of the request under evaluation; 0 is none. Survives the worker. */
+  /** One double: the id of the request under evaluation; 0 if none. Survives the worker. */
   readonly underEvaluation: SharedArrayBuffer;
   readonly settings: Settings;
 };

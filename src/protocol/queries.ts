@@ -80,7 +80,7 @@ export type UserQuery = {
   readonly objectId: string;
   readonly relation: string;
   readonly userId: string;
-  /** JSON text; '' is none. */
+  /** JSON text; '' if none. */
   readonly contextJson: string;
 };
 
@@ -167,7 +167,7 @@ export type QueryResults = {
   readonly streamObjects: { readonly texts: readonly string[]; readonly isUndecided: boolean };
   readonly batchCheck: readonly ItemDecision[];
   readonly whatIf: readonly ItemChange[];
-  /** May be fewer than asked for. */
+  /** May be fewer than requested. */
   readonly drawQueries: readonly UserQuery[];
   /** PREVIEW_ bits by query: of the first ones at least, where all would have taken too much. */
   readonly previewModel: Uint8Array;

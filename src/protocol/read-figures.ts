@@ -65,7 +65,7 @@ export type RefusedQuery =
       readonly objectId: string;
       readonly relation: string;
       readonly subject: Subject;
-      /** JSON text; '' is none. */
+      /** JSON text; '' if none. */
       readonly contextJson: string;
       /** Whether usersets are asked about exactly: CheckQuery. */
       readonly isExact?: boolean | undefined;

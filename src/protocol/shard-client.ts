@@ -29,7 +29,7 @@ export type ReadScope = ShardKey & {
   readonly forkId: string;
   /** Answer only if the shard is held at that watermark already, else SHARD_BEHIND at once. */
   readonly isHeldOnly: boolean;
-  /** Absolute, on the monotonic clock of `performance.timeOrigin + performance.now()` (ms); Infinity is none. */
+  /** Absolute, on the monotonic clock of `performance.timeOrigin + performance.now()` (ms); Infinity if none. */
   readonly deadlineMs: number;
   /**
    * Whether the caller stated it: then DEADLINE_EXCEEDED means that it has passed, whatever was waited for. Absent:

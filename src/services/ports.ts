@@ -25,7 +25,7 @@ export type WriteMeta = {
   /** The name of the service that called; absent where the instance does it by itself. */
   readonly caller?: string | undefined;
   readonly requestId: string;
-  /** Absolute, on `performance.timeOrigin + performance.now()` (ms); Infinity is none. */
+  /** Absolute, on `performance.timeOrigin + performance.now()` (ms); Infinity if none. */
   readonly deadlineMs: number;
 };
 
@@ -67,7 +67,7 @@ export type AdminAudit = {
 export type WrittenModel = {
   readonly version: number;
   readonly sha256: string;
-  /** 0 is none. */
+  /** 0 if none. */
   readonly rolledBackTo: number;
   readonly forced: boolean;
   /** `active`: it decides from now on. */

@@ -35,7 +35,7 @@ export function createRefusalLog(
   };
 }
 
-/** Lines of one name are at least this far apart: a slip in a program is asked until somebody mends it. */
+/** Lines of one name are at least this far apart: a slip in a program repeats its call until it is mended. */
 const UNKNOWN_INTERVAL_MS = 60_000;
 
 /**

@@ -167,7 +167,7 @@ export function createCallMetrics(store: MetricStore) {
 /** Times of stages: on the gateway's thread, and in memory shared with each worker, by slot. */
 export type MeasuredStages = ReturnType<typeof measureStages>;
 
-/** Begins to measure stages, and adds their series to `store`. Only where that was asked for. */
+/** Begins to measure stages, and adds their series to `store`. Only where that was requested. */
 export function measureStages(store: MetricStore, workerCount: number) {
   const seconds = store.counters({
     name: 'gatehouse_stage_seconds_total',

@@ -9,7 +9,7 @@ import { OTHER_KEY, TopKeys } from './top-keys.ts';
 
 /** Projects with series of their own where nothing else is set. */
 const NAMED_DEFAULT = 20;
-/** Projects whose counts outlive their series, so that a series that comes back goes on where it was. */
+/** Projects whose counts outlive their series, so that a series that comes back continues where it was. */
 const KEPT_MAX = 2_000;
 
 /**

@@ -134,7 +134,7 @@ export class InstanceSupervisor {
     await this.#database.stop();
   }
 
-  /** Somebody insists. */
+  /** Kills the instances: the stop signal came again. */
   force(): void {
     for (const { process } of this.#slots) process.signal('SIGKILL');
   }

@@ -13,8 +13,9 @@ const SOON_MS = 500;
 const LARGE_BYTES = 1024 * 1024;
 
 /**
- * Writes down every 15 s, at the end, and soon after a large one was loaded, which shards this instance was asked for
- * last: for the next start (warm-up.ts), whenever that comes. Nothing is counted for it: the workers know the order in which they would drop their indexes.
+ * Records the shards last requested from this instance for the warm-up of the next start (warm-up.ts): every 15 s, at
+ * the end, and soon after a large shard was loaded. It counts nothing: workers know the order in which they would evict
+ * their indexes.
  */
 export class RecentShards {
   readonly #instanceId = randomUUID();

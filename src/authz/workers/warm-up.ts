@@ -20,8 +20,8 @@ export type WarmUpOptions = {
 export type WarmUpResult = { readonly shards: number; readonly seconds: number };
 
 /**
- * Loads the shards that instances were asked for last, the latest first, until the time or the bytes
- * are used up, or `signal` is aborted. Never rejects: an instance without warmth is slow at first, and not wrong.
+ * Loads the shards that were last requested from instances, the latest first, until the time or the bytes
+ * are used up, or `signal` is aborted. Never rejects: a cold instance is slow at first, but not wrong.
  */
 export async function warmUp(options: WarmUpOptions): Promise<WarmUpResult> {
   const { pool, workers, concurrency, timeMaxMs, bytesMax, log, signal } = options;

@@ -29,7 +29,7 @@ export type WorkersOptions = {
   readonly metrics: Metrics;
   readonly log: EventLog;
   readonly onFatal: (cause: unknown) => void;
-  /** Notified which shards a worker was asked for last. */
+  /** Receives the shards that were last requested from a worker. */
   readonly onRecentShards?: ((slot: number, shards: readonly RecentShard[]) => void) | undefined;
   /** Some evaluations that ran out of their budget, and who asked. */
   readonly onBudgetRefused?: WorkerPoolOptions['onBudgetRefused'];

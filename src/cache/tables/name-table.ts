@@ -26,7 +26,7 @@ export class NameTable {
   dropped = 0;
   #free = 0;
   #top = 1;
-  /** Names asked for lately, so that a change compares a short string instead of hashing it. */
+  /** Names read lately, so that a change compares a short string instead of hashing it. */
   readonly #recent: string[] = Array.from({ length: RECENT }, () => '');
   readonly #recentIds = new Uint32Array(RECENT);
   #misses = 0;

@@ -56,7 +56,7 @@ export interface LeafSink {
   onDirect(value: Value): void;
   /** Another userset; `isWeak` when a condition on the way could not be decided. */
   onChild(entity: number, relation: number, isWeak: boolean): void;
-  /** A long list goes on: hand these to `Scope.scanRest` in a later step. */
+  /** A long list continues: hand these to `Scope.scanRest` in a later step. */
   onRest(node: number, relation: number, withObjects: boolean, cursor: number): void;
 }
 
@@ -70,7 +70,7 @@ export type Target = {
    */
   readonly setEntity: number;
   readonly setRelation: number;
-  /** The entity of the typed wildcard that holds an object itself. 0 or absent: there is none. */
+  /** The entity of the typed wildcard that holds an object itself. 0 or absent if none. */
   readonly wildcardEntity?: number | undefined;
   /** Whether no wildcard holds it but that of its own namespace, on exclude sides neither; a user is asked about as ever. */
   readonly isExact?: boolean | undefined;

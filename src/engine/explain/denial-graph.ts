@@ -73,7 +73,7 @@ export class DenialGraph implements LeafVisitor {
   #leaf = 0;
   #isWalking = false;
 
-  /** `ignored`: a tuple that is none, if any. `keys`: an empty table, in use until the graph is built. */
+  /** `ignored`: a tuple to treat as absent, if any. `keys`: an empty table, in use until the graph is built. */
   constructor(scope: Scope, target: Target, ignored: EdgeIds | null, keys: PairTable) {
     this.#scope = scope;
     this.#target = target;

@@ -35,7 +35,7 @@ type Scan = {
  * reached through unions alone is sure; what met an intersection or exclusion has to be confirmed.
  * Relations that no tuple and no rewrite refers to cost nothing further.
  *
- * Tuples that could not be decided are passed over, and noted where that is asked for: `followUndecided` goes on from them.
+ * Tuples that could not be decided are passed over, and noted where that is requested: `followUndecided` continues from them.
  */
 export class ObjectWalk {
   readonly #scope: Scope;

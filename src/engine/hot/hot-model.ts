@@ -23,7 +23,7 @@ export class HotState {
   readonly actions: Int32Array;
   /** The relations with an action. */
   readonly relations: Int32Array;
-  /** All relations that are asked for, also those that are computed alone: an exact userset may be one of them. */
+  /** All relations that checks reach, also those that are only computed: an exact userset may be one of them. */
   readonly usersets: ReadonlySet<number>;
 
   constructor(
@@ -157,7 +157,7 @@ export class HotModel {
     return state;
   }
 
-  /** `operand`: a leaf of an operator of its relation, whose own tuples and walks are asked for besides. */
+  /** `operand`: a leaf of an operator of its relation, whose own tuples and walks are read besides. */
   #stateOf(
     namespace: number,
     relations: readonly number[],

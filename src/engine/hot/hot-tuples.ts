@@ -30,7 +30,7 @@ export type Memberships = Pick<
   'arena' | 'slots' | 'homeOf' | 'membershipsOf' | 'summaryOf'
 >;
 
-/** A visit found nothing that decides: the search goes on. */
+/** A visit found nothing that decides: the search continues. */
 export const CHECK_CONTINUE = 3;
 
 /** Counts a visit. Whether the bounds allow it: no path is longer than all usersets visited. */
@@ -245,7 +245,7 @@ function visitSet(
   return CHECK_CONTINUE;
 }
 
-/** Pushes the objects that a tupleset names. Returns whether the hot path can go on. */
+/** Pushes the objects that a tupleset names. Returns whether the hot path can continue. */
 export function walk(
   scratch: HotScratch,
   reader: TupleReader,

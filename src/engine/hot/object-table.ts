@@ -17,7 +17,7 @@ const ROW_GENERATION = 2;
 /**
  * A cache of rows of a fixed number of words, by object and state, in one array. Set-associative: a row has one of
  * four slots side by side, and takes a free one or that of another in turn. (With one slot, a table of as many rows as
- * it has slots loses half of them to each other, for as long as both are asked for.) A table that is half full
+ * it has slots loses half of them to each other, for as long as both are read.) A table that is half full
  * doubles, up to a fixed size, and starts anew empty: its owner can make every row again.
  */
 export class ObjectTable {
@@ -111,7 +111,7 @@ export class ObjectTable {
     if (at >= 0) this.forget(at);
   }
 
-  /** Lets the row at `at`, which is there, be made anew when it is asked for again; until another one is added its words stay. */
+  /** Marks the present row at `at` stale: the next read makes it anew. Its words stay until a row is added. */
   forget(at: number): void {
     this.words[at + ROW_GENERATION] = 0;
     this.#filled--;

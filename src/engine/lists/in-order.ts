@@ -6,7 +6,7 @@ const WORK_PER_STEP = 64;
 const HEAP_PART = 8;
 
 /**
- * Hands out values from the smallest on, without sorting many more than are asked for: a page of a
+ * Hands out values from the smallest on, without sorting many more than are taken: a page of a
  * list costs 2 comparisons a value, and 2 × log2 of their number for each that is taken.
  */
 export class InOrder {

@@ -12,7 +12,7 @@ import { laterThan, ListCapacity } from './list-capacity.ts';
 import { stepsOf } from './steps-task.ts';
 import { anyUndecided } from './undecided-objects.ts';
 
-/** Which objects are asked for. The caller has validated names and ids. */
+/** Query for objects. The caller has validated names and ids. */
 export type ObjectQuery = {
   readonly namespace: string;
   readonly relation: string;

@@ -8,7 +8,7 @@ import { listSubjects } from './list-subjects.ts';
 import { listedKindOf } from './listed-kind.ts';
 import { StepsTask, stepsOf } from './steps-task.ts';
 
-/** Whose holders are asked for, and of which kind. The caller has validated names and ids. */
+/** Query for subjects: the object, and the kind of subjects. The caller has validated names and ids. */
 export type HoldersQuery = {
   readonly namespace: string;
   readonly objectId: string;

@@ -175,7 +175,7 @@ function isShort(query: RefusedQuery | null): boolean {
   return query?.kind !== 'check' || query.contextJson.length <= CONTEXT_BYTES_MAX;
 }
 
-/** Reads within which the share `part` (0 to 1) of the answered evaluations stayed; 0 where there are none. */
+/** Reads within which the share `part` (0 to 1) of the answered evaluations stayed; 0 if there are none. */
 export function readsAt(buckets: ReadUsage['buckets'], part: number): number {
   const total = buckets.reduce((sum, [, count]) => sum + count, 0);
   let seen = 0;

@@ -13,7 +13,7 @@ import { type CheckedJwt, checkJwt, isJwt } from './jwt-checks.ts';
 export type CallersOptions = {
   /** Tokens without a name of their own, which reach everything. */
   readonly tokens: readonly string[];
-  /** Absent where there is none. Without both, everybody is let in. */
+  /** Absent if none. Without both, every caller is admitted. */
   readonly file: CallersFile | undefined;
   readonly defaultProjectId: string;
   /** Why the keys of an issuer cannot be fetched; null: they could be. */

@@ -267,7 +267,7 @@ export function mustRule(path: string): TargetedRule<unknown> {
 /** Needs a manager, and changes nothing. */
 const MEASURE_REFUSED = `/${BudgetService.typeName}/${BudgetService.method.measureRefusedQuestions.name}`;
 
-/** Whether a method may leave something changed; of what is none of ours, as the health of a test's service, no. */
+/** Whether a method may leave something changed; false for methods of other services, such as a health check. */
 export function isChange(path: string): boolean {
   const needs = RULES.get(path)?.needs ?? [];
   return (needs.includes('write') || needs.includes('manage')) && path !== MEASURE_REFUSED;

@@ -67,7 +67,7 @@ export function callHeadOf(
 ): PlainHead | null {
   const { protocol } = type;
   const isGzipAllowed = encoding === 'gzip';
-  // Connect's own name for no encoding is none; envelopes state of each message whether it is compressed.
+  // `identity` in Connect takes the general path; envelopes state whether a message is compressed.
   const isPlain = encoding === undefined || (encoding === 'identity' && protocol !== 'connect');
   if (!isGzipAllowed && !isPlain) return null;
   const isGzipWanted =

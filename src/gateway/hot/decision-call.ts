@@ -133,7 +133,7 @@ export abstract class DecisionCall implements ScopeWaiter, CallOrigin {
   /** Whether `send` needs the bytes after it has returned. */
   protected abstract readonly keepsAnswer: boolean;
   /**
-   * Watches the caller while the call goes on elsewhere: from now on, at the latest, the carrier calls `gone` when the caller
+   * Watches the caller while the call continues elsewhere: from now on, at the latest, the carrier calls `gone` when the caller
    * goes.
    */
   protected abstract watchCaller(): void;

@@ -226,7 +226,7 @@ type Sent = {
   readonly body: Buffer;
 };
 
-/** A service that answers as reported, and who was asked for what. */
+/** A service that answers as set up, and the requests that it received. */
 async function serve(
   answer: RawAnswer,
   options: { timeoutMsMax?: number; answersFrom?: number; bodyBytesMax?: number } = {},

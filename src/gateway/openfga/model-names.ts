@@ -26,7 +26,7 @@ export class ModelNameCache {
     this.#stores = stores;
   }
 
-  /** The names of a model of the store that is in force. Undefined: there is none of the id. */
+  /** The names of a model of the store that is in force. undefined if the id is unknown. */
   async of(store: OpenFgaStore, modelId: string): Promise<ModelNames | undefined> {
     const key = `${store.id}/${modelId}`;
     const known = this.#byModel.get(key);

@@ -47,7 +47,7 @@ export async function getStore(call: DoorCall, storeId: string): Promise<DoorAns
   return { status: 200, body: storeJson(store) };
 }
 
-/** DELETE /stores/:store. What is none of the caller's is as if it were not there: nothing is done. */
+/** DELETE /stores/:store. A store outside the caller's scope is treated as absent: nothing is done. */
 export async function deleteStore(call: DoorCall, storeId: string): Promise<DoorAnswer> {
   const { parts, credential } = call;
   mustAdmit(credential, STORE_RULES.delete, undefined, parts.onOutOfScope);

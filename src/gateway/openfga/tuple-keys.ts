@@ -75,7 +75,7 @@ export function userProblem(user: string, names: ModelNames): string | undefined
   return undefined;
 }
 
-/** `type:id`, `type:*` or `type:id#relation`; undefined: it is none of them. */
+/** `type:id`, `type:*` or `type:id#relation`; undefined if it is neither. */
 export function userOf(user: string): StoreReference | undefined {
   const [, type = '', id = '', relation = ''] = OBJECT.exec(user) ?? USERSET.exec(user) ?? [];
   if (type === '' || (id === '*' && relation !== '')) return undefined;

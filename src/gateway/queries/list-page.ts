@@ -10,13 +10,13 @@ import { askQuery, type QueryOptions, type QueryReply } from './query-scope.ts';
 /** Ids of one page at most. */
 const PAGE_SIZE_MAX = 10_000;
 
-/** A page that is asked for. */
+/** A requested page. */
 export type OpenPage = {
   readonly page: ListPage;
   /** The request's scope, with a token that the list's first page is not ahead of. */
   readonly query: ScopedQuery;
   readonly digest: Buffer;
-  /** The token that a later page goes on from. */
+  /** The token that a later page continues from. */
   readonly from: PageToken | undefined;
 };
 

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 import { fieldError } from '../../model/reasons.ts';
 
 /**
- * A page token holds the id after which a list goes on, and the revision at which it began. It is valid on every instance:
+ * A page token holds the id after which a list continues, and the revision at which it began. It is valid on every instance:
  * nothing is remembered between pages. Layout before base64url:
  *
  *   0  version (1)

@@ -48,9 +48,9 @@ export type ReadScopesOptions = {
 export type ScopeRequest = {
   readonly projectId: string;
   readonly tenantId: string;
-  /** '' is none. */
+  /** '' if none. */
   readonly token: string;
-  /** Absolute, on `performance.timeOrigin + performance.now()` (ms); Infinity is none. */
+  /** Absolute, on `performance.timeOrigin + performance.now()` (ms); Infinity if none. */
   readonly deadlineMs: number;
   /** Whether the caller stated it; absent: the service did. */
   readonly isDeadlineStated?: boolean | undefined;

@@ -38,7 +38,7 @@ export class ExportWriter {
   }
 }
 
-/** Length of a cursor that errors repeat; a longer one is none of ours. */
+/** Length of a cursor that errors repeat; a longer one was not issued here. */
 const CURSOR_MAX = 1_024;
 
 type Marks = {
@@ -52,7 +52,7 @@ type Marks = {
 /**
  * Checks that an export is complete: from its first line on the bytes of all lines are hashed, and their tuples
  * counted. The lines of cursors and the last line must state the same. An export that ended at a cursor may be followed by
- * the one that goes on there.
+ * the one that continues there.
  */
 export class ExportReader {
   #hash: Hash | undefined;

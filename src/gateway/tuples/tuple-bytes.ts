@@ -40,7 +40,7 @@ const STAR = 0x2a;
 
 type Page = ExportedPart['page'];
 
-/** Rows as the field `tuples` of StreamTuplesResponse, without the first tag. undefined: there are none. O(bytes). */
+/** Rows as the field `tuples` of StreamTuplesResponse, without the first tag. undefined if none. O(bytes). */
 export function tuplesToBinary(shard: ShardKey, page: Page): Uint8Array | undefined {
   if (page.rows === 0) return undefined;
   const project = Buffer.from(shard.projectId);
@@ -142,7 +142,7 @@ class Writer {
     this.#bytes[this.#size++] = rest;
   }
 
-  /** A field of bytes; nothing where they are none. */
+  /** A field of bytes; nothing if they are empty. */
   field(tag: number, source: Uint8Array, start: number, end: number): void {
     const size = end - start;
     if (size <= 0) return;

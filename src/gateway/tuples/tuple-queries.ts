@@ -46,7 +46,7 @@ export type ImportQuery = {
 /** Parameters of an export, and whether each tuple has the time at which it was written. */
 export type ExportQuery = ExportTuplesRequest & { readonly hasWrittenAt: boolean };
 
-/** The request of an export by the part of its address behind `?`, or why it is none. */
+/** The request of an export from its query string, or the error. */
 export function exportRequestOf(query: string): ExportQuery | AppError {
   const read = valuesOf(query, EXPORT_NAMES);
   if (!(read instanceof Map)) return read;
@@ -69,8 +69,8 @@ export function exportRequestOf(query: string): ExportQuery | AppError {
 }
 
 /**
- * The request of a watch by the part of its address behind `?`, or why it is none. `lastEventId` is where a client that comes again
- * had come to, and counts more than where it began.
+ * The request of a watch from its query string, or the error. `lastEventId` is the position of a client that
+ * reconnects; it takes precedence over the start.
  */
 export function watchRequestOf(query: string, lastEventId: string): WatchTuplesRequest | AppError {
   const read = valuesOf(query, WATCH_NAMES);
@@ -91,7 +91,7 @@ export function watchRequestOf(query: string, lastEventId: string): WatchTuplesR
   };
 }
 
-/** The options of an import by the part of its address behind `?`, or why they are none. */
+/** The options of an import from its query string, or the error. */
 export function importRequestOf(query: string): ImportQuery | AppError {
   const read = valuesOf(query, IMPORT_NAMES);
   if (!(read instanceof Map)) return read;

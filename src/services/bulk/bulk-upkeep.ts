@@ -15,7 +15,7 @@ export type BulkUpkeepOptions = {
   readonly shared: SharedWork;
   /** How long keys of writes are kept: as long as changes. */
   readonly keyAgeMaxMs: number;
-  /** How long an import that nobody goes on with is kept. */
+  /** How long an import is kept that no caller continues. */
   readonly importAgeMaxMs: number;
   readonly intervalMs: number;
   readonly report: LoopReport;

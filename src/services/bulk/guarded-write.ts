@@ -34,9 +34,9 @@ export type GuardedWriteRequest = {
   readonly tenantId: string;
   readonly updates: readonly RawUpdate[];
   readonly preconditions: readonly { readonly kind: RawPrecondition }[];
-  /** One for each update, as the proto enum numbers them; [] is none. */
+  /** One for each update, as the proto enum numbers them; [] if none. */
   readonly modes: readonly number[];
-  /** '' is none. */
+  /** '' if none. */
   readonly idempotencyKey: string;
   readonly meta: WriteMeta;
 };

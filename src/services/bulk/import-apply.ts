@@ -66,16 +66,16 @@ const RECHECK_ROWS = 1_000;
 /** Tries while what tuples must fit changes again and again. */
 const ATTEMPTS_MAX = 5;
 
-/** Somebody writes to the shard while an import is written whole: it must go on in chunks. */
+/** Another write came to the shard while an import was written whole: it continues in chunks. */
 class ShardDisturbedError extends Error {}
 
 /** The rules changed after the rows were checked against them. */
 class RulesChangedError extends Error {}
 
 /**
- * Writes staged rows to their shard. Into one that holds no tuple as a whole: inserted without its lock, which is taken for the
- * moment in which they become visible, all at once; who has the shard in memory loads it anew. Else in chunks that are one
- * change each.
+ * Writes staged rows to their shard. An empty shard gets them as a whole: they are inserted without its lock, which is
+ * taken for the moment in which all become visible; instances that hold the shard reload it. Any other shard gets chunks
+ * of one change each.
  */
 export class ImportApply {
   readonly #parts: ImportApplyParts;
@@ -112,7 +112,7 @@ export class ImportApply {
     return await this.#chunks(staged, progress);
   }
 
-  /** Looks at the rows after `applied` by what tuples must fit now; returns its version. Errors: TUPLE_NOT_ADMITTED, RELATION_UNKNOWN. */
+  /** Checks the rows after `applied` against the rules now in force; returns their version. Errors: TUPLE_NOT_ADMITTED, RELATION_UNKNOWN. */
   async #recheck({ shard, importNo, signal }: StagedImport, applied: number): Promise<number> {
     const { pool, rules } = this.#parts;
     const now = await rules.fresh(shard.projectId);

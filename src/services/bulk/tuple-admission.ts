@@ -9,7 +9,7 @@ import type { BulkParts } from './bulk-ports.ts';
 
 const NO_CONDITIONS: ConditionDeclarations = new Map();
 
-/** Looks at the tuples of one stream by what their project asks for. */
+/** Checks the tuples of one stream against the rules of their project. */
 export class TupleAdmission {
   readonly #parts: Pick<BulkParts, 'rules' | 'onUndecidable'>;
   readonly #projectId: string;

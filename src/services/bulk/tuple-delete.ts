@@ -31,7 +31,7 @@ export type DeleteTuplesRequest = {
   /** Must be set for a filter without a namespace, and for no other. */
   readonly wholeTenant: boolean;
   readonly dryRun: boolean;
-  /** '' is none. */
+  /** '' if none. */
   readonly unchangedSince: string;
   /** 0 is no bound. */
   readonly countMax: bigint;
@@ -57,7 +57,7 @@ export class TupleDelete {
   /**
    * DeleteTuples: what the filter takes at one revision, but for what is written again meanwhile, in chunks that are one
    * change each. Tuples of the seat namespace are left. Errors: FIELD_*, NAMESPACE_RESERVED, TOKEN_INVALID, PRECONDITION_FAILED (nothing was
-   * deleted), those of the project and of TupleWrites: then some chunks may have been deleted, and the same call goes on.
+   * deleted), those of the project and of TupleWrites: then some chunks may have been deleted, and the same call continues.
    */
   async delete(request: DeleteTuplesRequest): Promise<DeleteTuplesResult> {
     const { pool, codec, slots, headRevisions, metrics, settingsSource } = this.#parts;

@@ -21,7 +21,7 @@ export type ExportTuplesRequest = {
   readonly tenantId: string;
   readonly allTenants: boolean;
   readonly filter: RawFilter | undefined;
-  /** '' is none. */
+  /** '' if none. */
   readonly token: string;
   /** '' from the start. */
   readonly cursor: string;
@@ -38,7 +38,7 @@ export type ExportedPart = {
 
 const KEY_COLUMNS = 6;
 const TENANTS_PAGE = 256;
-/** A caller that takes nothing for this long loses the snapshot, and may go on by its cursor. */
+/** A caller that takes nothing for this long loses the snapshot, and may continue by its cursor. */
 const STALL_MS = 60_000;
 
 /** Streams stored tuples, expired ones too, in order of tenant and key. */

@@ -56,7 +56,7 @@ export type ImportTuplesRequest = {
   readonly projectId: string;
   readonly tenantId: string;
   readonly dryRun: boolean;
-  /** '' is none: the import cannot be resumed. */
+  /** '' if none: the import cannot be resumed. */
   readonly importId: string;
   readonly meta: WriteMeta;
   readonly signal: AbortSignal;
@@ -96,7 +96,7 @@ export class TupleImport {
   }
 
   /**
-   * ImportTuples: checks and stages all of `batches`, and only then writes. What `importId` names goes on where it
+   * ImportTuples: checks and stages all of `batches`, and only then writes. What `importId` names continues where it
    * ended: what was staged is compared and not staged again. Memory holds a part of the stream. Tuples of seats are left out. Errors: FIELD_* (`tuples[n].…`, n
    * counts the stream from 0), IMPORT_DIFFERS, IMPORT_TAKEN_OVER, CANCELLED, those of `batches`, of
    * the project and of TupleWrites; nothing was written unless writing had begun.

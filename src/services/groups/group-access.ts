@@ -13,7 +13,7 @@ export type GroupMethod = {
     : never;
 }[keyof typeof REQUIREMENTS.group];
 
-/** A user's membership of a workspace; null where there is none. */
+/** A user's membership of a workspace; null if there is none. */
 export type WorkspacePart = Pick<GroupStandingRow, 'role' | 'status'>;
 
 /** Whether the membership counts. */

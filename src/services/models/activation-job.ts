@@ -38,7 +38,7 @@ export type ActivationJobOptions = {
   /** Tuples of one batch: the number that is parsed in one turn of the event loop. */
   readonly rowsMax: number;
   readonly metrics: ActivationMetrics;
-  /** Hears of runs over all projects; a project that fails lets the others go on. */
+  /** Hears of runs over all projects; a project that fails lets the others continue. */
   readonly report: LoopReport;
 };
 
@@ -62,7 +62,7 @@ const AWAIT_MS_MAX = 250;
  *    those that hold such locks, or sees the new rules. [staged-models.pg.test.ts]
  * A2 So from then on every tuple that comes fits, and one that has been examined stays so.
  *    [staged-models.pg.test.ts]
- * A3 It goes on where the last one stopped, on whatever instance, and may run twice at once: who
+ * A3 It continues where the last one stopped, on whatever instance, and may run twice at once: who
  *    saves second stops. [staged-models.pg.test.ts]
  */
 export class ActivationJob {
@@ -184,7 +184,7 @@ export class ActivationJob {
         return [(await selectProject(client, projectId)) ?? before, end];
       },
       (state) => {
-        // Somebody else has ended it.
+        // Another instance has ended it.
         if (state === undefined) return;
         metrics.ended(state);
         const { createdBy, rpc, requestId, isForced: force } = pending;

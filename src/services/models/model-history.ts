@@ -127,7 +127,7 @@ export class ModelHistory {
     return { versions, nextPageToken: hasMore ? pageTokenOf(id, last.version) : '' };
   }
 
-  /** The number of the newest version, whether it decides or not; 0 where there is none. */
+  /** The number of the newest version, whether it decides or not; 0 if there is none. */
   async newest(projectId: string): Promise<number> {
     const id = await this.#known(projectId);
     return await this.#run(selectNewestModelVersion(this.#options.pool, id));

@@ -20,7 +20,7 @@ export type ModelVersion = {
   readonly rpc: string;
   readonly requestId: string;
   readonly comment: string;
-  /** 0 is none. */
+  /** 0 if none. */
   readonly rolledBackTo: number;
   readonly forced: boolean;
   /** Namespaces with stored tuples that the model in force before declared, and this one does not. Sorted. */

@@ -59,7 +59,7 @@ export type OpenFgaStore = {
   readonly createdBy: string;
   readonly createdAtUs: number;
   readonly updatedAtUs: number;
-  /** The model in force; '' where it is none that came through OpenFGA's API. */
+  /** The model in force; '' if it did not come through OpenFGA's API. */
   readonly modelId: string;
 };
 

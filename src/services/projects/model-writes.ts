@@ -21,7 +21,7 @@ export type ModelWrite = {
   readonly modelGate: string;
   readonly author: ModelAuthor;
   readonly comment: string;
-  /** The version that it brings back; 0 is none. */
+  /** The version that it brings back; 0 if none. */
   readonly rolledBackTo: number;
   /** Goes live although stored tuples do not fit. */
   readonly force: boolean;

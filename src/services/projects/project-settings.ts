@@ -24,7 +24,7 @@ export type Project = {
   readonly version: number;
   /** Version of the rules that tuples must fit; 0: no rules. */
   readonly writeRules: number;
-  /** The version of its model that is on its way into force, and its text; 0 and '' are none. */
+  /** The version of its model that is on its way into force, and its text; 0 and '' if none. */
   readonly pendingVersion: number;
   readonly pendingJson: string;
   /** Whether queries of gatehouse.v1 must name what the typed model has. */
@@ -57,7 +57,7 @@ export type ProjectSettings = {
   readonly refusesUnknown: boolean;
 };
 
-/** Settings of a project for an instance with `region` ('' is none) and a global read budget. */
+/** Settings of a project for an instance with `region` ('' if none) and a global read budget. */
 export function settingsFromProject(
   project: Project,
   region: string,

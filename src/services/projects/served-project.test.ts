@@ -23,7 +23,7 @@ test('asks once a second at most, and tells what it is told', async () => {
   now += 1_000;
   failure = new Error('suspended');
   await expect(served.refresh()).rejects.toThrow('suspended');
-  // Whoever goes on nevertheless is asked again.
+  // Whoever continues nevertheless is asked again.
   await expect(served.refresh()).rejects.toThrow('suspended');
   expect(asked).toBe(3);
 });

@@ -7,9 +7,9 @@ type CachedSettings = {
   /** When they became known here: what is asked later and finds older ones has found another history. */
   readonly knownMs: number;
   untilMs: number;
-  /** Time from which a call has them asked for again, so that none waits at the end. */
+  /** Time from which a call triggers a refresh, so that no call waits when they end. */
   aheadMs: number;
-  /** When the database could not be asked last. */
+  /** Time of the last query that failed. */
   failedMs: number;
   /** A version that is known to exist, and when it became known; newer than `settings`: they are old. */
   neededVersion: number;
@@ -18,29 +18,29 @@ type CachedSettings = {
 
 export type SettingsCacheOptions = {
   readonly clock: Clock;
-  /** How long settings are believed without asking again. */
+  /** How long settings are valid without a refresh. */
   readonly ttlMs: number;
   /** Projects remembered at most. */
   readonly cacheMax: number;
-  /** Asks for the settings of a project that are in use, and near the end of their time; called in the middle of `fresh`. */
+  /** Refreshes settings in use that end soon; called in the middle of `fresh`. */
   readonly askAhead: (id: string) => void;
 };
 
-/** Last part of the time that settings are believed, in which they are asked for ahead. */
+/** Last share of their validity, in which settings are refreshed ahead. */
 const AHEAD_SHARE = 0.25;
 
-/** How long settings stay believed after the database could not be asked. */
+/** How long settings stay valid after a query that failed. */
 const UNAVAILABLE_RETRY_MS = 1_000;
-/** How long it counts as away after that: longer than it takes to find out again. */
+/** How long the database counts as away after that: longer than the next query takes to fail. */
 const AWAY_MS = 30_000;
 
-/** The settings of projects as they are known here, and how long they are believed (P2 and P4 of SettingsSource). */
+/** Settings of projects known here, and how long they are valid (P2 and P4 of SettingsSource). */
 export class SettingsCache {
   readonly #clock: Clock;
   readonly #ttlMs: number;
   readonly #askAhead: (id: string) => void;
   readonly #entries: LRUCache<string, CachedSettings>;
-  /** Time of the last reset: settings that were asked for earlier are not trusted. */
+  /** Time of the last reset: settings queried before it are not trusted. */
   #forgottenMs = Number.NEGATIVE_INFINITY;
 
   constructor({ clock, ttlMs, cacheMax, askAhead }: SettingsCacheOptions) {
@@ -63,7 +63,7 @@ export class SettingsCache {
     return entry.settings;
   }
 
-  /** Same as `fresh`, however long ago the settings were asked for. Hot. */
+  /** Same as `fresh`, whatever the age of the settings. Hot. */
   known(id: string): ProjectSettings | undefined {
     const entry = this.#entries.get(id);
     return entry === undefined || isOld(entry) ? undefined : entry.settings;
@@ -74,7 +74,7 @@ export class SettingsCache {
     return this.#entries.get(id)?.settings;
   }
 
-  /** The known settings if somebody who asked at `askedMs` read `version`: see SettingsSource.confirm. Hot. */
+  /** The known settings if a query sent at `askedMs` read `version`: see SettingsSource.confirm. Hot. */
   confirm(id: string, version: number | null, askedMs: number): ProjectSettings | undefined {
     const entry = this.#entries.get(id);
     if (entry === undefined || version === null || isOld(entry)) return undefined;
@@ -100,7 +100,7 @@ export class SettingsCache {
     return true;
   }
 
-  /** All are asked for again before they count. */
+  /** Forces a refresh of all settings before they count. */
   forgetAll(): void {
     this.#forgottenMs = this.#clock.monotonicMs();
     for (const entry of this.#entries.values()) {
@@ -113,7 +113,7 @@ export class SettingsCache {
     this.#entries.delete(id);
   }
 
-  /** The last known settings, if the database could not be asked for them just now. */
+  /** The last known settings, if the last query for them failed just now. */
   whileAway(id: string): ProjectSettings | undefined {
     const entry = this.#entries.get(id);
     const nowMs = this.#clock.monotonicMs();

@@ -41,7 +41,7 @@ export class SettingsInDoubt {
     try {
       return await change();
     } catch (error) {
-      // It may have been committed, or be yet. What is loaded until then is asked for again as it ages.
+      // The change may have been committed, or be yet. Settings loaded until then are refreshed as they age.
       const isUnknown = error instanceof AppError && error.reason === 'STORE_UNAVAILABLE';
       if (isUnknown) doubt.untilMs = this.#nowMs() + this.#options.ttlMs;
       throw error;

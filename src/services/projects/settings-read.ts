@@ -19,8 +19,7 @@ export async function readSettings(
   deadlineMs?: number,
   signal?: AbortSignal,
 ): Promise<{ readonly settings: ProjectSettings; readonly headRevision: HeadRevision }> {
-  // Refuses an id that can be no project before the database is asked for the shard's head
-  // revision.
+  // Refuses an invalid project id before the shard's head revision is queried.
   const known = settingsSource.known(projectId) ?? (await settingsSource.load(projectId));
   const id = known.projectId;
   const { headRevision, settingsVersion, askedMs } = await index.load(

@@ -99,7 +99,7 @@ test('settings in use are asked for ahead, once, so that no read waits for the d
   expect(query).toHaveBeenCalledTimes(1);
   clock.now = 1_499;
   expect([settings.peek('')?.version, query.mock.calls.length]).toEqual([2, 1]);
-  // Of no use since, they are asked for when they are needed.
+  // Of no use since, they are requested when they are needed.
   clock.now = 1_750;
   expect([settings.peek(''), query.mock.calls.length]).toEqual([undefined, 1]);
 });

@@ -24,7 +24,7 @@ export type SettingsSourceOptions = {
   readonly pool: Pool;
   readonly admission: Pick<WriteAdmission, 'isOvertaken'>;
   readonly clock: Clock;
-  /** The instance's region; '' is none. */
+  /** The instance's region; '' if none. */
   readonly region: string;
   readonly defaultProjectId: string;
   readonly readBudgetDefault: number;
@@ -53,7 +53,7 @@ export type SettingsSourceOptions = {
  *    elsewhere within `ttlMs`, and from when on a read index or a change row has shown it. While it
  *    is under way, and others may see it before, reads ask the database (`SettingsInDoubt`).
  *    [settings-source.pg.test.ts] [project-service.pg.test.ts]
- * P4 Settings are believed for `ttlMs` from before they were asked for, or were seen unchanged; those in use are
+ * P4 Settings are believed for `ttlMs` from before they were requested, or were seen unchanged; those in use are
  *    asked for ahead. Longer only while alone, while the database is away. [settings-source.pg.test.ts]
  */
 export class SettingsSource {
@@ -120,12 +120,12 @@ export class SettingsSource {
     if (this.#cache.need(this.resolveId(projectId), version)) this.#options.onOld();
   }
 
-  /** Somebody else may have changed settings until now: all are asked for again before they count. */
+  /** Others may have changed settings until now: all are refreshed before they count. */
   forgetAll(): void {
     this.#cache.forgetAll();
   }
 
-  /** The version that is known here; 0 is none. */
+  /** The version that is known here; 0 if none. */
   versionOf(projectId: string): number {
     return this.#cache.last(projectId)?.version ?? 0;
   }
@@ -145,7 +145,7 @@ export class SettingsSource {
 
   /**
    * `peek`, or `load` where that does not know. While the database is away and this instance is alone,
-   * what was known last stays in force: nobody else changes settings, and reads go on from loaded shards.
+   * what was known last stays in force: nobody else changes settings, and reads continue from loaded shards.
    */
   async settings(projectId: string): Promise<ProjectSettings> {
     const known = this.peek(projectId);
@@ -230,7 +230,7 @@ export class SettingsSource {
     return await this.install(projectFromRow(row), askedMs);
   }
 
-  /** Stored models load as they are, but somebody should know. */
+  /** Stored models load as they are; the operator gets a log line. */
   #inspect({ id, modelJson }: Project): void {
     const [problem] = inspectModel(modelJson).errors;
     if (problem !== undefined) this.#options.onUnsoundModel(id, problem);

@@ -10,9 +10,9 @@ import {
   type Tenants,
 } from './head-revisions.ts';
 
-/** Somebody who waits for a head revision. Exactly one of both is called, later, unless cancelled. */
+/** Waiter for a head revision. Exactly one of both callbacks is called, later, unless cancelled. */
 export interface HeadRevisionWaiter {
-  /** Absolute, on `performance.timeOrigin + performance.now()` (ms); Infinity is none. */
+  /** Absolute, on `performance.timeOrigin + performance.now()` (ms); Infinity if none. */
   readonly deadlineMs: number;
   /**
    * `settingsVersion`: of the project's settings, from the same read; null: there is no such
@@ -102,8 +102,8 @@ export class HeadRevisionLoads {
   }
 
   /**
-   * Takes what is to be sent: those of `again` that somebody waits for, then those that were not sent,
-   * at most `max`, each shard once. O(loads).
+   * Takes the loads to send: those of `again` that still have a waiter, then those not sent yet, at most
+   * `max`, each shard once. O(loads).
    */
   takeBatch(again: readonly Load[], max: number): Load[] {
     const loads: Load[] = [];

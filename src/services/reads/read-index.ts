@@ -37,7 +37,7 @@ export type ReadIndexOptions = {
   readonly headRevisions: HeadRevisions;
   /** In order of preference: the later ones serve while an earlier one stalls, or is away. */
   readonly connections: readonly IndexConnection[];
-  /** The version of the project's settings that is known here; 0 is none. */
+  /** The version of the project's settings that is known here; 0 if none. */
   readonly settingsVersionOf: (projectId: string) => number;
   /**
    * Takes the changes found beside the head revisions to the owners of the shards, before any

@@ -24,7 +24,7 @@ export class ReadPositions {
   }
 
   /**
-   * The position for a read of `shard` with `token` ('' is none), at once where the shard's head revision is
+   * The position for a read of `shard` with `token` ('' if none), at once where the shard's head revision is
    * known. Errors: TOKEN_INVALID (malformed, of another shard or epoch, beyond the head revision), thrown or
    * rejected; those of `ReadIndex.load`. Hot: allocates nothing when known and without a token.
    */

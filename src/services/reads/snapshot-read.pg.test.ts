@@ -74,7 +74,7 @@ test('long lists take a quarter of the connections, the others wait their turn',
   });
   await Promise.race(all);
   while (started.length < 2) await new Promise((done) => setTimeout(done, 5));
-  // Nobody consumes: two lists hold their places, and everything else goes on.
+  // Nobody consumes: two lists hold their places, and everything else continues.
   for (let i = 0; i < 20; i++) expect(await read(numbers(10))).toEqual([10]);
   expect(started).toHaveLength(2);
   // The first page of each is read before it waits for its place.

@@ -18,7 +18,7 @@ export class StallThreshold {
   #deviationMs = 0;
   #hasSample = false;
 
-  /** Before the first answer `firstMs` is believed, a round trip that was measured elsewhere; 0 is none. */
+  /** Before the first answer `firstMs` is believed, a round trip that was measured elsewhere; 0 if none. */
   ms(firstMs = 0): number {
     const roundMs = this.#hasSample ? this.#smoothedMs : firstMs;
     const deviationMs = this.#hasSample ? this.#deviationMs : firstMs / 2;

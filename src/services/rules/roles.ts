@@ -36,7 +36,7 @@ export type Requirement =
   | 'admin-or-self'
   /** Whoever has the token of the invitation. */
   | 'invited'
-  /** ADMIN of the workspace that is to own the group; anybody where there is none. */
+  /** ADMIN of the workspace that is to own the group; anyone if there is none. */
   | 'admin-where-owned'
   /** The creator of a standalone group; an ADMIN of the owning workspace, or the creator while ACTIVE there. */
   | 'group-manage'

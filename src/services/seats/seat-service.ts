@@ -72,7 +72,7 @@ export class SeatService {
   }
 
   /**
-   * SetSeatLimit: the limit now in force (undefined is none). Errors: FIELD_*, the project's, those of
+   * SetSeatLimit: the limit now in force (undefined if none). Errors: FIELD_*, the project's, those of
    * TupleWrites.exclusive.
    */
   async setLimit(request: SetSeatLimitRequest, meta: WriteMeta): Promise<number | undefined> {
@@ -120,7 +120,7 @@ export class SeatService {
     });
   }
 
-  /** RevokeSeat; no error where there is none. Errors: FIELD_*, the project's, those of TupleWrites.exclusive. */
+  /** RevokeSeat; no error if there is none. Errors: FIELD_*, the project's, those of TupleWrites.exclusive. */
   async revoke(request: SeatRequest, meta: WriteMeta): Promise<void> {
     checkSeat(request);
     const { sku, userId } = request;

@@ -127,7 +127,7 @@ export class TupleService {
     const filter = checkFilter(request, projectId);
     const settings = await this.#settingsForRead(projectId);
     const shard = { projectId, tenantId: request.tenantId };
-    // Postgres has every commit, so a token that is valid needs no waiting; one that is none is refused before anything is read.
+    // PostgreSQL has every commit, so a valid token needs no waiting; an invalid one is refused before anything is read.
     const { token } = request;
     if (token !== '') positions.decode(shard, token);
     const first = await selectFirstTuples(pool, filter, PAGE_ROWS + 1).catch(rethrowStoreError);

@@ -25,7 +25,7 @@ export function refusalOfUnknown(
 }
 
 /**
- * The refusal of updates of which one inserts such a tuple, by rules that were asked for after it came; undefined: none does.
+ * The refusal of updates of which one inserts such a tuple, by rules read after it came; undefined: none does.
  * Deletes are never refused. Errors: those of `rules`.
  */
 export async function certainlyUnknown(

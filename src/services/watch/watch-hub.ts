@@ -13,7 +13,7 @@ type Follower = {
 export class WatchHub {
   readonly #byProject = new Map<string, Set<Follower>>();
 
-  /** Whether somebody here follows the shard. Hot: asked for each hint of others. */
+  /** Whether somebody here follows the shard. Hot: called for each hint of others. */
   follows({ projectId, tenantId }: ShardKey): boolean {
     const followers = this.#byProject.get(projectId);
     if (followers === undefined) return false;

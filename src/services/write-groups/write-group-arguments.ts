@@ -136,7 +136,7 @@ export function* insertArguments(finals: Map<string, Final>): Generator<undefine
 /** Positions of inserts with a mode among all inserts, from 1, by write and update. */
 type InsertPositions = ReadonlyMap<string, number>;
 
-/** Positions in a group without modes: none is asked for. */
+/** Positions in a group without modes. */
 export const NO_POSITIONS: InsertPositions = new Map();
 
 function positionKey(write: number | undefined, at: number | undefined): string {

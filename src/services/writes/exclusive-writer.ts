@@ -179,12 +179,12 @@ export class ExclusiveWriter {
   }
 }
 
-/** How long a lock is waited for by whom others may wait for. */
+/** Wait for a lock, in ms, while others may wait for this transaction. */
 const PREPARED_LOCK_MS = 40;
 
 /**
- * Prepares, then locks the shards without ever waiting long: somebody who holds them may be waiting for what was prepared.
- * Returns what gives their turn back.
+ * Prepares, then locks the shards without waiting long: a transaction that holds them may be waiting for the prepared
+ * one. Returns the release of their turn.
  */
 async function lockPrepared(
   client: ClientBase,

@@ -77,10 +77,10 @@ export class NotAppliedError extends Error {
  *    [tuple-writer.pg.test.ts]
  * L2 the same group is sent again with the same commit ids, and a check for them under the lock;
  *    [tuple-writer.pg.test.ts]
- * L3 this goes on until the outcome is known or `close` was called, however long that takes.
+ * L3 this continues until the outcome is known or `close` was called, however long that takes.
  *    [tuple-writer.pg.test.ts]
  * A group that is refused for its registration was not applied by that attempt; what an earlier one did
- * that was lost is asked for again under the next registration.
+ * that was lost is requested again under the next registration.
  */
 export class GroupRunner {
   readonly #options: GroupRunnerOptions;
@@ -159,7 +159,7 @@ export class GroupRunner {
         }
         const mayPass = PASSING.has(failure);
         // Data that PostgreSQL refuses was not applied by any attempt. Otherwise a loss obliges to
-        // go on: only a check under the lock decides (L3).
+        // continue: only a check under the lock decides (L3).
         const isRefused = !mayPass && isSent;
         // A retry would be refused again: the callers get the error at once.
         const isAtEnd = failure === 'refused' || attempt >= this.#options.attemptsMax;

@@ -6,7 +6,7 @@ import { WriteQueue } from '../write-groups/write-queue.ts';
 export type ShardLocksOptions = {
   /** Lanes of ordinary writes. */
   readonly lanes: number;
-  /** Writes of more updates than this take one lane more, behind the others; absent: there is none. */
+  /** Writes of more updates than this take one lane more, behind the others; absent if none. */
   readonly largeUpdatesMin?: number | undefined;
   /** Nobody waits longer than this for a shard. */
   readonly writeTimeoutMs: number;

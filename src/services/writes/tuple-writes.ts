@@ -33,7 +33,7 @@ export interface TupleWrites {
   ): Promise<T>;
   /**
    * Runs like `exclusive` on one shard, with work before the shard is held and in the same
-   * transaction: other writes go on meanwhile. `isOverdue` is called while the shard is waited for.
+   * transaction: other writes continue meanwhile. `isOverdue` is called while the shard is waited for.
    * Errors: as `exclusive`, and those of `prepare` and `checkQuiet`.
    */
   prepared<T>(

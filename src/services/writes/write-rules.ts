@@ -22,10 +22,10 @@ export type ProjectRules = {
  * Rules of tuples, as known here. The database decides: a statement that writes names the version
  * against which its tuples were checked, and is refused where the present version is another.
  *
- * R1 No tuple is committed that does not fit what was asked for when it was committed: the
- *    statement compares under the lock of the shard. [test/faults/typed-models.host.test.ts]
- * R2 No write is refused for rules that were over before it came: those that refuse are asked for
- *    anew first. [src/services/models/staged-models.pg.test.ts]
+ * R1 No tuple is committed that breaks the rules in force when it was committed: the statement
+ *    compares under the lock of the shard. [test/faults/typed-models.host.test.ts]
+ * R2 No write is refused by rules that were over before it came: rules that refuse are read anew
+ *    first. [src/services/models/staged-models.pg.test.ts]
  */
 export interface WriteRules {
   /** Rules of a project, loaded where they are not known. Errors: those of SettingsSource.load. */
@@ -36,7 +36,7 @@ export interface WriteRules {
   fresh(projectId: string): Promise<ProjectRules>;
 }
 
-/** Rules of a project that asks for nothing. */
+/** Rules of a project without requirements. */
 export const NO_RULES: ProjectRules = { version: 0, models: [], refusesUnknown: false };
 /** Projects with rules that are kept parsed. */
 const PARSED_MAX = 1_000;
@@ -138,7 +138,7 @@ function problemOfPending(
   return problemOfDropped(inForce, pending, tuple);
 }
 
-/** The refusal of a write by rules that were asked for after it came. Errors: those of `rules.fresh`. */
+/** The refusal of a write by rules read after it came. Errors: those of `rules.fresh`. */
 export async function certainRefusal(
   rules: WriteRules,
   shard: ShardKey,

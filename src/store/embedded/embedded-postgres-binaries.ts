@@ -23,7 +23,7 @@ type UserIds = { readonly uid: number; readonly gid: number };
 export type ServerUser = {
   /** Owner of the server's files. Undefined: our own user, also seen from outside a user namespace. */
   readonly owner?: UserIds | undefined;
-  /** Words before the command, which then change the user; where there are none, spawn does. */
+  /** Words before the command, which then change the user; if there are none, spawn does. */
   readonly prefix: readonly string[];
 };
 
@@ -163,7 +163,7 @@ export function chooseServerUser(dataDirectory: string, binaries: PostgresBinari
   }
   // Inside a user namespace no other user of the files exists.
   if (found === undefined || found.uid === 0) {
-    // Root from outside, somebody else to itself: any number would do, but initdb(1) asks for its name.
+    // Root from outside, another user to itself: any number would do, but initdb(1) asks for its name.
     const inside = [...accounts.values()].find(({ uid: one }) => one !== OVERFLOW_UID);
     const prefix = ['unshare', '--user', `--map-user=${inside?.uid ?? OVERFLOW_UID}`];
     if (reaches(prefix, dataDirectory, binaries)) return { prefix };

@@ -144,7 +144,7 @@ export async function waitReady(
   }
 }
 
-/** Content of postmaster.pid, or undefined when there is none (or it is just being written). */
+/** Content of postmaster.pid, or undefined if there is none (or it is just being written). */
 export function readPidFile(dataDirectory: string): PidFile | undefined {
   let lines: readonly string[];
   try {
@@ -287,7 +287,7 @@ function troubleIn(line: string) {
   return { severity, sqlstate, text: text.slice(0, TEXT_MAX), pid: Number(pid) };
 }
 
-/** The server goes on writing at the end of the file that it has open, so that it is emptied, not replaced. */
+/** The server continues writing at the end of the file that it has open, so that it is emptied, not replaced. */
 function isSetAside(path: string): boolean {
   try {
     copyFileSync(path, `${path}.1`);

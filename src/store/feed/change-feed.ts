@@ -13,7 +13,7 @@ export type ChangeFeedOptions = {
   readonly target: PostgresTarget;
   /** Name in this process's own notifications, which it ignores; '' where it sends none. */
   readonly sender: string;
-  /** Whether a shard may be held here. Hot: asked for each hint of others. Absent: any may be. */
+  /** Whether a shard may be held here. Hot: called for each hint of others. Absent: any may be. */
   readonly isHeld?: ((shard: ShardKey) => boolean) | undefined;
   /** A shard has reached `revision`; null: any shard may have changed. A hint: may repeat, or be old. */
   readonly onHint: (shard: ShardKey | null, revision: number) => void;

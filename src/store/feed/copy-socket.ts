@@ -10,7 +10,7 @@ const NOTHING: Buffer = Buffer.alloc(0);
 
 /** Consumer of the contents of CopyData messages. */
 type CopyTaker = {
-  /** The content of one message: [start, end) of `bytes`, valid during the call. Returns whether to go on; else `resume` does. */
+  /** The content of one message: [start, end) of `bytes`, valid during the call. Returns whether to continue; else `resume` does. */
   readonly message: (bytes: Buffer, start: number, end: number) => boolean;
   /** The bytes given so far will not be there any more. */
   readonly flush: () => void;
@@ -56,7 +56,7 @@ export class CopySocket {
     this.#seen = chunk;
   }
 
-  /** Goes on after `message` returned false. */
+  /** Continues after `message` returned false. */
   resume(): void {
     if (this.#isHeld) {
       this.#state = 'taken';
@@ -102,7 +102,7 @@ export class CopySocket {
     if (seen === undefined || seen.buffer !== chunk.buffer) return;
     const at = seen.byteOffset + seen.length - chunk.byteOffset;
     if (seen.byteOffset < chunk.byteOffset || at > chunk.length) return;
-    // Another message behind it: the driver goes on.
+    // Another message behind it: the driver continues.
     if (at < chunk.length && chunk[at] !== COPY_DATA) return;
     this.#driver = (this.#stream.listeners('data') as OnData[]).filter(
       (listener) => listener !== this.#onData,

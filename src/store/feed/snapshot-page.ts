@@ -15,7 +15,7 @@ export type SnapshotPage = {
   readonly bytes: Uint8Array;
   readonly bounds: Int32Array;
   readonly rows: number;
-  /** Key of the last row, to go on behind; null when there are no more rows. */
+  /** Key of the last row, to continue behind; null when there are no more rows. */
   readonly next: readonly string[] | null;
 };
 

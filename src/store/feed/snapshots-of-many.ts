@@ -6,12 +6,12 @@ import { SNAPSHOT_COLUMNS, streamHeadRevisionsAndRows } from './snapshot.ts';
 
 /** Shards of one query at most. */
 export const SNAPSHOTS_MAX = 128;
-/** Rows of one of them: one that has more is to be asked for alone. */
+/** Rows of one shard at most: a larger one is to be loaded alone. */
 export const SNAPSHOT_ROWS_MAX = 512;
 
 /** Takes the snapshot of one of many shards. Called synchronously; what is given is valid during the call. */
 export interface SmallSnapshotSink {
-  /** A row, as in `SnapshotSink.row`; `bounds` go on behind those of its columns. */
+  /** A row, as in `SnapshotSink.row`; `bounds` continue behind those of its columns. */
   row(bytes: Uint8Array, bounds: Int32Array): void;
 }
 

@@ -83,7 +83,7 @@ export class InstanceLease {
     this.#options = options;
   }
 
-  /** Id of the present registration; undefined: there is none. Changes with each registration. */
+  /** Id of the present registration; undefined if none. Changes with each registration. */
   get instanceId(): string | undefined {
     return this.#state.id;
   }

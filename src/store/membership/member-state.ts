@@ -105,7 +105,7 @@ export function acknowledged(state: MemberState): MemberState {
   return { ...state, owedTerm: undefined };
 }
 
-/** The answer to becoming alone, sent at `sentMs`; undefined: somebody else is there. */
+/** The answer to becoming alone, sent at `sentMs`; undefined: another instance is there. */
 export function becameAlone(
   state: MemberState,
   term: number | undefined,
@@ -132,13 +132,13 @@ function claimUntil(sentMs: number, leaseMs: number): number {
   return sentMs + leaseMs * (1 - LEASE_MARGIN);
 }
 
-/** A wait that may be cut short: whoever wakes it wants what follows it at once. One waiter. */
+/** A wait that `wake` ends at once. One waiter. */
 export class Pause {
-  /** Woken since the last turn: the next wait is none. */
+  /** Woken since the last turn: the next wait ends at once. */
   isWoken = false;
   #resolve: (() => void) | undefined;
 
-  /** Ends a wait that is under way, and the next one if there is none. */
+  /** Ends the present wait, or the next one if none is under way. */
   wake(): void {
     this.isWoken = true;
     this.#resolve?.();

@@ -116,7 +116,7 @@ export class DeploymentWatch {
     clearInterval(this.#timer);
   }
 
-  /** Notes it once. Only what is on disk counts: after a crash the server goes on behind that. */
+  /** Notes it once. Only what is on disk counts: after a crash the server continues behind that. */
   async recordPosition(pool: Pool): Promise<void> {
     const before = [...this.#commits];
     const { rows } = await pool.query<{ epoch: string; log_bytes: string }>(

@@ -32,7 +32,7 @@ export type SchemaOptions = {
 
 const CONNECT_TIMEOUT_MS = 30_000;
 /**
- * Migrations block writes for at most `lockTimeoutMs` at a time, and let them go on for twice as
+ * Migrations block writes for at most `lockTimeoutMs` at a time, and let them continue for twice as
  * long in between.
  */
 const LOCK_WAIT: LockWait = { lockTimeoutMs: 500, pauseMs: 1_000, giveUpMs: 600_000 };

@@ -11,7 +11,7 @@ import { appliedMigrations, recordBeside } from './migration-table.ts';
 export type LockWait = {
   /** So long everybody else may have to wait behind it. */
   readonly lockTimeoutMs: number;
-  /** Pause before it tries again, in which the others go on. */
+  /** Pause before it tries again, in which the others continue. */
   readonly pauseMs: number;
   /** After this it gives up. */
   readonly giveUpMs: number;

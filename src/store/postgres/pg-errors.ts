@@ -191,7 +191,7 @@ export function violatedConstraint(error: unknown): string | undefined {
   return typeof name === 'string' ? name : '';
 }
 
-/** Whether the database that was asked for does not exist. */
+/** Whether the named database does not exist. */
 export function isUnknownDatabase(error: unknown): boolean {
   return sqlState(error) === '3D000';
 }
@@ -201,7 +201,7 @@ export function isSeatRefusal(error: unknown): boolean {
   return sqlState(error) === 'GH001';
 }
 
-/** Whether gatehouse_import_part or another step of an import refused: a later attempt goes on with it. */
+/** Whether gatehouse_import_part or another step of an import refused: a later attempt continues with it. */
 export function isAdopted(error: unknown): boolean {
   return sqlState(error) === 'GH010';
 }

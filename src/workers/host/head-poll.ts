@@ -7,7 +7,7 @@ const HEAD_REVISIONS_PER_QUERY_MAX = 1_000;
 export type HeadPollOptions = {
   readonly source: Pick<ShardSource, 'readHeadRevisions'>;
   readonly actors: ShardActors;
-  /** Before each round: the indexes whose head revisions are asked for. */
+  /** Called before each round with the shards whose head revisions it reads. */
   readonly onRound: (loaded: readonly ShardActor[]) => void;
   /** The store could not be asked, for the first time in a row. */
   readonly onFailed: (error: unknown) => void;

@@ -11,7 +11,7 @@ import { unavailable, waitOver } from '../shard/shard-errors.ts';
 
 const NO_JOBS: readonly ReadJob[] = [];
 
-/** Jobs whose model was asked for and has not come yet, by project and version. */
+/** Jobs that wait for a requested model, by project and version. */
 export class ModelWaiters {
   readonly #jobs = new Map<string, ReadJob[]>();
   readonly #request: (projectId: string, modelVersion: number) => void;
@@ -21,7 +21,7 @@ export class ModelWaiters {
     this.#request = request;
   }
 
-  /** `job` waits; null: somebody wants the model and does not wait. */
+  /** `job` waits for the model; null: the model is requested, and no job waits. */
   add(projectId: string, modelVersion: number, job: ReadJob | null): void {
     const key = modelKey(projectId, modelVersion);
     let waiting = this.#jobs.get(key);
@@ -60,8 +60,9 @@ export class ModelWaiters {
 const MODELS_MAX = 1_024;
 
 /**
- * The models that one worker holds, by project and version. Bounded by number, least recently used
- * first; a missing one is asked for. A number below 0 is that of a document (`documentVersion`): it counts admitted tuples only. All projects without a document of their own share one object.
+ * Models that one worker holds, by project and version: a bounded LRU cache; a missing model is requested. A
+ * negative version is that of a document (`documentVersion`), which counts admitted tuples only. All projects
+ * without a document share one object.
  */
 export class ModelRegistry {
   readonly #models = new LRUCache<string, NamespaceModel>({ max: MODELS_MAX });
@@ -79,7 +80,7 @@ export class ModelRegistry {
   }
 }
 
-/** The models of one worker: those that it holds, and the jobs that wait for one which the gateway was asked for. */
+/** Models of one worker: those that it holds, and the jobs that wait for one requested from the gateway. */
 export class HostModels {
   readonly #writer: AnswerWriter;
   readonly #accept: (job: ReadJob) => void;
@@ -95,7 +96,7 @@ export class HostModels {
     );
   }
 
-  /** The model that a scope names; undefined: it is asked for, and `job` waits for it, if there is one. Hot. */
+  /** The model that a scope names; undefined: it is requested, and `job`, if any, waits for it. Hot. */
   modelFor(
     { projectId, modelVersion }: Pick<ScopeEntry, 'projectId' | 'modelVersion'>,
     job: ReadJob | null,
@@ -105,7 +106,7 @@ export class HostModels {
     return model;
   }
 
-  /** A model has come. `ackId` 0: nobody waits for the acknowledgement. */
+  /** Installs a model that has come. `ackId` 0: no acknowledgement is awaited. */
   install(ackId: number, projectId: string, modelVersion: number, modelJson: string): void {
     try {
       this.#models.set(projectId, modelVersion, modelJson);

@@ -58,7 +58,7 @@ export class HostTurns {
     if (!writer.isEmpty && !this.#isStopped) post(writer.drain());
   }
 
-  /** Runs what nobody waits for. */
+  /** Runs work that no request waits for. */
   guarded(work: () => void): void {
     const { onFailed } = this.#options;
     if (onFailed === undefined) return work();

@@ -48,7 +48,7 @@ export type LocalReplicaCheck = {
 /**
  * A worker's host on the gateway's thread, for replicas of busy shards: it follows changes as every host does, and answers
  * nothing but single Checks, each in the call that brings it, if that needs no waiting and little work. Nothing here takes long:
- * loads go on in slices, and what would take more than a moment to apply is not applied. A shard that lags behind for that is released.
+ * loads continue in slices, and what would take more than a moment to apply is not applied. A shard that lags behind for that is released.
  */
 export class LocalReplica {
   readonly #host: ShardHost;
@@ -158,7 +158,7 @@ export class LocalReplica {
     return true;
   }
 
-  /** `source`, whose changes are none that take long. */
+  /** `source` without changes that take long to apply. */
   #bounded(source: ShardSource): ShardSource {
     const { onOverload } = this.#options;
     return {

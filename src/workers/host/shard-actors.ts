@@ -21,7 +21,7 @@ export class ShardActors {
     return this.#actors.get(shard.projectId)?.get(shard.tenantId);
   }
 
-  /** The actor of a shard; made where there is none. Hot. */
+  /** The actor of a shard; made if absent. Hot. */
   of(shard: ShardKey): ShardActor {
     let tenants = this.#actors.get(shard.projectId);
     if (tenants === undefined) {
@@ -31,7 +31,7 @@ export class ShardActors {
     let actor = tenants.get(shard.tenantId);
     if (actor === undefined) {
       const key = { projectId: shard.projectId, tenantId: shard.tenantId };
-      // Before its snapshot is asked for: see HeldShards.
+      // Before its snapshot is requested: see HeldShards.
       this.#held?.add(key);
       actor = new ShardActor(key, this.#host);
       actor.watermarkSlot = this.#watermarkSlots.get(keyOf(key)) ?? null;

@@ -202,7 +202,7 @@ export class ShardHost {
     return this.#context;
   }
 
-  /** The model that a scope names, for a query that does not wait for it; undefined: it is asked for. */
+  /** The model that a scope names, for a query that does not wait for it; undefined: it is requested. */
   modelOf(scope: Pick<ScopeEntry, 'projectId' | 'modelVersion'>): NamespaceModel | undefined {
     const model = this.#models.modelFor(scope, null);
     if (model === undefined) this.#turns.scheduleOutside();

@@ -32,7 +32,7 @@ export type IndexFsckOptions = {
 /** A life of an index, and since when it counts as checked: a fresh one is what was stored. */
 type Checked = { readonly generation: number; readonly atMs: number };
 
-/** Shards that somebody wants to see checked, all from now on. */
+/** Shards to be checked by request, all from now on. */
 type FsckDemand = { readonly pending: Map<ShardActor, number>; readonly resolve: () => void };
 
 /**

@@ -40,7 +40,7 @@ export class PackingShardIndex implements ShardIndex, IndexHolder {
   readonly #user: IndexUser;
   /** While rows are being loaded. */
   #packer: RowPacker | null = null;
-  /** The block of the packed tuples; 0: there is none, or they have changed since. */
+  /** The block of the packed tuples; 0 if none, or they have changed since. */
   #handle = 0;
   #rows = 0;
   #index: TupleIndex | null = null;
@@ -163,7 +163,7 @@ export class PackingShardIndex implements ShardIndex, IndexHolder {
     this.#evictPacked();
     this.#index = null;
     if (index === null || this.#isOwn) return;
-    // A partly sent answer goes on over the tuples that it began with, and an audit checks once more whether it is
+    // A partly sent answer continues over the tuples that it began with, and an audit checks once more whether it is
     // void.
     if (this.#isRead || this.#isChanging) this.#shared.detach(index);
     else this.#shared.release(index);

@@ -161,7 +161,7 @@ export class BatchEvaluation {
     return true;
   }
 
-  /** Goes on with the item that needs the general evaluation. */
+  /** Continues with the item that needs the general evaluation. */
   #runTask(task: EvaluationTask<boolean>, sliceEndMs: number): 'done' | 'more' {
     try {
       if (task.run(sliceEndMs) === 'more') return 'more';

@@ -128,7 +128,7 @@ export class ReceivedRequest implements JobHead {
     this.#scan = null;
   }
 
-  /** Whether a scanner takes it; null: it goes on in the next slice. */
+  /** Whether a scanner takes it; null: it continues in the next slice. */
   #scanned(sliceEndMs: number): boolean | null {
     const { bytes } = this.source;
     const [start, end] = [this.#start, this.#end];

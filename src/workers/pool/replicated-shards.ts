@@ -25,7 +25,7 @@ export class ReplicatedShards {
   readonly #shards = new Map<ShardQueue, ReplicatedShard>();
   #turn = 0;
 
-  /** `localReplicas`: the slot of this thread, the last of `slots`; null: there is none. */
+  /** `localReplicas`: the slot of this thread, the last of `slots`; null if none. */
   constructor(
     slots: readonly WorkerSlot[],
     localReplicas: WorkerSlot | null,
@@ -88,7 +88,7 @@ export class ReplicatedShards {
     };
   }
 
-  /** Counts a single Check of a shard, and gives the replica on this thread that may answer it; null: there is none. Hot. */
+  /** Counts a single Check of a shard, and gives the replica on this thread that may answer it; null if none. Hot. */
   localReplicaOf(owner: ShardQueue): ReplicatedShard | null {
     if (this.#localReplicas === null) return null;
     const replicated = this.#shards.size === 0 ? undefined : this.#shards.get(owner);

@@ -31,7 +31,7 @@ export type ReplicationOptions = {
   /** Samples in a row before a shard is replicated, and before it is gathered again. */
   readonly busySamples?: number | undefined;
   readonly idleSamples?: number | undefined;
-  /** Replicas on this thread; absent: there are none. */
+  /** Replicas on this thread; absent if none. */
   readonly localReplicas?: LocalReplicaPlacement | undefined;
 };
 

@@ -46,7 +46,7 @@ export type WorkerPoolOptions = {
     | ((projectId: string, modelVersion: number) => string | undefined)
     | undefined;
   readonly clock?: Clock | undefined;
-  /** Makes each life of the replicas on this thread; absent: there are none. */
+  /** Makes each life of the replicas on this thread; absent if none. */
   readonly createLocalReplicas?:
     | ((onOverload: (shard: ShardKey) => void) => LocalReplicaTransport)
     | undefined;

@@ -67,7 +67,7 @@ const DENIED: RawAnswer = { kind: 'denied' };
 class SlotPool implements WorkerPool {
   /** The slots of the workers. */
   readonly #slots: readonly WorkerSlot[];
-  /** On this thread; null: there are none. */
+  /** On this thread; null if none. */
   readonly #replicas: LocalReplicas | null = null;
   readonly #models = new ModelStore();
   readonly #replication: ShardReplication;

@@ -127,7 +127,7 @@ class DrawTask implements EvaluationTask<readonly UserQuery[]> {
     return true;
   }
 
-  /** Draws some more; false once there are as many as were asked for, or none can be drawn. */
+  /** Draws some more; false once there are enough, or none can be drawn. */
   #draw(): boolean {
     const [objects, users] = [this.#objects.entities, this.#users.entities];
     if (objects.length === 0 || users.length === 0) return false;

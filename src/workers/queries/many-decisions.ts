@@ -71,7 +71,7 @@ export class ManyDecisions implements EvaluationTask<readonly ItemDecision[]> {
     }
   }
 
-  /** Goes on with an item; false when the slice ended within. */
+  /** Continues with an item; false if the slice ended within it. */
   #step(item: BatchedQuery, sliceEndMs: number): boolean {
     try {
       this.#task ??= this.#start(item);

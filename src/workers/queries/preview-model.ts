@@ -96,7 +96,7 @@ class PreviewTask implements EvaluationTask<Uint8Array> {
   }
 }
 
-/** Goes on with an evaluation; null where it cannot be ended within its budget. */
+/** Continues an evaluation; null if its budget does not suffice. */
 function allowedBy(task: EvaluationTask<Value>, sliceEndMs: number): boolean | null | 'more' {
   try {
     return task.run(sliceEndMs) === 'more' ? 'more' : task.result() === TRUE;

@@ -95,7 +95,7 @@ export class JsonScanner {
     return this.#isPaused ? null : isScanned;
   }
 
-  /** Goes on. `bytes` hold the same at the same positions, be it in other memory. */
+  /** Continues the scan. `bytes` may be other memory, with the same content at the same positions. */
   resumeBatch(bytes: Uint8Array, sliceEndMs: number): boolean | null {
     this.#tokens.bytes = bytes;
     this.#sliceEndMs = sliceEndMs;

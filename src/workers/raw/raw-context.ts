@@ -10,12 +10,12 @@ import type { RawFields } from './raw-fields.ts';
 /** Source of the current bytes of a body, whose positions do not change. */
 export type ByteSource = { readonly bytes: Uint8Array };
 
-/** The context that a scanner found in a body; null where the body has none. It stays when the scanner goes on. */
+/** The context that a scanner found in a body; null where the body has none. It stays when the scanner continues. */
 export function rawContextOf(fields: RawFields, source: ByteSource): RawContext | null {
   return fields.contextEnd === 0 ? null : new RawContext(fields, source);
 }
 
-/** The context of a raw query: JSON, which is parsed when it is asked for, or what a binary body came to. */
+/** Context of a raw query: JSON, parsed on first use, or the value decoded from a binary body. */
 export class RawContext implements LazyContext {
   readonly #source: ByteSource;
   readonly #start: number;

@@ -11,7 +11,7 @@ export type RawFields = {
   items: Uint32Array;
   /** Start and end of project_id, tenant_id and token; equal when absent. */
   readonly scope: Uint32Array;
-  /** Start and end of the context of a Check; 0 where there is none. */
+  /** Start and end of the context of a Check; 0 if there is none. */
   contextStart: number;
   contextEnd: number;
   /** Whether it holds objects. */

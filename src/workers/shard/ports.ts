@@ -13,7 +13,7 @@ export interface IndexUser {
 
 /** The index of one shard as its actor sees it. */
 export interface ShardIndex {
-  /** To be asked for anew in each turn: between two turns it may become another one, unless an evaluation has begun. */
+  /** Read it anew in each turn: it may change between two turns unless an evaluation has begun. */
   readonly reader: TupleReader;
   /** Memory that it takes, all of it. */
   readonly bytes: number;
@@ -28,7 +28,7 @@ export interface ShardIndex {
   begin?(): void;
   /** All rows have come. */
   loaded?(): void;
-  /** The shard is not held any more: releases memory that others may use. Nothing else is called afterwards. */
+  /** Releases memory for others once the shard is no longer held. Nothing is called afterwards. */
   drop?(): void;
   /** All changes of one revision, as packed in `tuple_change.changes`. */
   apply(changes: string): void;

@@ -28,7 +28,7 @@
  *   suspended. Test: shard-actor.test.ts "a suspended evaluation keeps its revision".
  * - I8 An index with waiters, a load, a catch-up or a suspended evaluation is never evicted.
  *   Test: worker-pool.test.ts "a busy shard is not evicted, idle ones go by least recent use".
- * - I9 Without the store, a loaded shard goes on answering what its watermark allows.
+ * - I9 Without the store, a loaded shard continues answering what its watermark allows.
  *   Test: shard-actor.test.ts "decides without the store".
  *
  * Constraints
@@ -42,7 +42,7 @@
 export type ActorState = 'unloaded' | 'loading' | 'ready' | 'catchingUp';
 
 export type ActorEvent =
-  /** Somebody needs the shard, or a newer state of it. */
+  /** A request needs the shard, or a newer state of it. */
   | 'wanted'
   | 'loaded'
   | 'loadFailed'

@@ -137,7 +137,7 @@ export class ShardActor implements IndexUser, MailboxShard, ChangedShard {
   }
 
   /**
-   * Begins short jobs until none is left or the shard's share ends; one that goes on after the end of the slice is long
+   * Begins short jobs until none is left or the shard's share ends; one that continues after the end of the slice is long
    * from then on. Returns whether more of them can run. `mark` gets the id under evaluation, for the memory of killers.
    */
   runShort(shareEndMs: number, sliceEndMs: number, mark: (requestId: number) => void): boolean {
@@ -216,7 +216,7 @@ export class ShardActor implements IndexUser, MailboxShard, ChangedShard {
 
   // --- loading --------------------------------------------------------------------------------
 
-  /** Somebody waits: load, reload an older epoch, or catch up. */
+  /** A request waits: load, reload an older epoch, or catch up. */
   wake(): void {
     if (this.#state === 'unloaded') this.#startLoad('wanted');
     else if (this.#state === 'ready') this.changes.startCatchUp();

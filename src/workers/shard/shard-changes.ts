@@ -32,7 +32,7 @@ export interface ChangedShard {
   reload(): void;
   /** An assertion found that the index is damaged. */
   damaged(error: unknown): void;
-  /** Somebody waits for what is newer. */
+  /** A request waits for a newer revision. */
   wake(): void;
 }
 

@@ -72,19 +72,19 @@ export class ShardJobs {
     this.#unread = added(this.#unread, job);
   }
 
-  /** The next one to be read; null when there is none, and in every other slice while there is other long work. */
+  /** The next job whose body is unread; null if none, and in every other slice while there is other long work. */
   takeUnread(): ReadJob | null {
     const isAlone = this.#suspended.length === 0 && this.#long.length === 0;
     this.#isTurnOfUnread = isAlone || !this.#isTurnOfUnread;
     return this.#isTurnOfUnread ? (this.#unread.shift() ?? null) : null;
   }
 
-  /** Takes back one that was begun and goes on in a later slice. */
+  /** Puts back a begun job, which continues in a later slice. */
   suspend(job: ReadJob): void {
     this.#suspended = added(this.#suspended, job);
   }
 
-  /** The next short one; null when there is none. */
+  /** The next short job; null if none. */
   takeShort(): ReadJob | null {
     if (this.#shortHeadRevision === this.#short.length) return null;
     const job = this.#short[this.#shortHeadRevision] as ReadJob; // below length
@@ -100,9 +100,8 @@ export class ShardJobs {
   }
 
   /**
-   * The next long one of a slice; null when there is none. Begun ones take turns; at the start of every
-   * other slice a new one comes first, and otherwise when no begun one is left. `mayBegin`: whether new
-   * ones may.
+   * The next long job of a slice; null if none. Begun jobs take turns. A new job comes first at the start of
+   * every other slice, else when no begun one is left. `mayBegin`: whether new jobs may begin.
    */
   takeLong(isFirstOfSlice: boolean, mayBegin: () => boolean): ReadJob | null {
     if (isFirstOfSlice) this.#isTurnOfSuspended = !this.#isTurnOfSuspended;

@@ -129,7 +129,7 @@ export class ShardRevision {
     return isOther && epoch >= own.epoch;
   }
 
-  /** Whether this revision is one that is asked for, and its settings are not newer than those of the query. Hot. */
+  /** Whether this revision satisfies a request, and its settings are not newer than those of the query. Hot. */
   canServe(demand: Demand): boolean {
     const { scope, minRevision } = demand;
     return (

@@ -16,7 +16,7 @@ export class RestartPace {
     this.#readySinceMs = nowMs;
   }
 
-  /** A worker was lost. Returns the delay before the next one, ms; undefined: it cannot start, and there is none. */
+  /** A worker was lost. Returns the delay before the next one in ms; undefined: none can start. */
   lost(wasReady: boolean, nowMs: number): number | undefined {
     if (wasReady) {
       const livedMs = nowMs - this.#readySinceMs;

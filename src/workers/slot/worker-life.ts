@@ -48,7 +48,7 @@ export class WorkerLife {
     return this.#state === 'ready';
   }
 
-  /** To the present worker; null: there is none. */
+  /** Port to the present worker; null if none. */
   get transport(): SlotTransport | null {
     return this.#transport;
   }

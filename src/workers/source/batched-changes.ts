@@ -2,7 +2,7 @@ import type { ShardKey } from '../../model/relation-tuple.ts';
 import { CHANGES_SHARDS_MAX, type ChangesAsk } from '../../store/feed/changes-of-many.ts';
 import type { ChangePage } from '../../store/feed/changes.ts';
 
-/** Beside each other: while one is under way what else is asked for gathers. */
+/** Queries at a time; further requests gather while they run. */
 const QUERIES_MAX = 2;
 
 /** Reads changes: of one shard as far as a page goes, of many a little each. */

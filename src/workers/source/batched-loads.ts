@@ -27,7 +27,7 @@ export class LoadSlots {
   }
 }
 
-/** Queries of many beside each other: while they are under way what else is asked for gathers. */
+/** Queries for many shards at a time; further loads gather while they run. */
 const QUERIES_MAX = 2;
 
 /** Loads snapshots: of one shard of any size, of many with few tuples each. */
@@ -58,9 +58,9 @@ type WaitingLoad = PromiseWithResolvers<StoredHeadRevision> & {
 };
 
 /**
- * First loads of many shards that share queries: of a small one nearly all is the round trip, the transaction and the plan. A
- * shard that turns out to be large is loaded alone, from the start. One that comes alone is asked for at once; what comes
- * while queries are under way gathers. Bounded by the shards of the worker, each of which loads once at a time.
+ * Batches the first loads of shards: most of a small load is the round trip, the transaction and the plan. A shard that
+ * turns out to be large is loaded alone, from the start. A single load starts at once; loads that come while queries run
+ * gather. Bounded by the shards of the worker, each of which loads once at a time.
  */
 export class BatchedLoads {
   readonly #reader: SnapshotsReader;

@@ -13,7 +13,7 @@ export type WorkspaceRow = {
   readonly updated_at_us: string;
 };
 
-/** A workspace with the acting user's membership in it; null where there is none. */
+/** A workspace with the acting user's membership in it; null if there is none. */
 export type ActingWorkspaceRow = WorkspaceRow & {
   readonly acting_role: number | null;
   readonly acting_status: number | null;

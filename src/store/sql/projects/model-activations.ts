@@ -12,7 +12,7 @@ export type ActivationRow = {
   readonly dropped_namespaces: readonly string[];
 };
 
-/** An activation that is pending, with what it needs to go on. */
+/** An activation that is pending, with what it needs to continue. */
 export type PendingActivation = {
   readonly projectId: string;
   readonly version: number;
@@ -147,7 +147,7 @@ export async function cancelActivations(client: ClientBase, projectId: string): 
   );
 }
 
-/** How far a version has come (0: the newest one), or undefined where there is none. */
+/** How far a version has come (0: the newest one), or undefined if there is none. */
 export async function selectActivation(
   client: ClientBase | Pool,
   projectId: string,
@@ -237,7 +237,7 @@ export async function selectWriters(client: ClientBase | Pool): Promise<readonly
   return rows.map(({ id }) => id);
 }
 
-/** Whether none of these transactions goes on. */
+/** Whether none of these transactions continues. */
 export async function haveEnded(
   client: ClientBase | Pool,
   writers: readonly string[],

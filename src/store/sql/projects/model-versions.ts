@@ -47,7 +47,7 @@ export type NewModelVersion = {
     readonly requestId: string;
   };
   readonly comment: string;
-  /** 0 is none. */
+  /** 0 if none. */
   readonly rolledBackTo: number;
   readonly force: boolean;
 };

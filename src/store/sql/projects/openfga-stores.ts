@@ -8,7 +8,7 @@ export type OpenFgaStoreRow = {
   readonly created_by: string;
   readonly created_at_us: string;
   readonly updated_at_us: string;
-  /** Comment of that version; null where there is none. */
+  /** Comment of that version; null if there is none. */
   readonly comment: string | null;
 };
 
@@ -82,7 +82,7 @@ export async function deleteOpenFgaStore(
   );
 }
 
-/** The store, or undefined where there is none or it was deleted. */
+/** The store, or undefined if there is none or it was deleted. */
 export async function selectOpenFgaStore(
   client: ClientBase | Pool,
   id: string,

@@ -1,6 +1,6 @@
 import type { ClientBase, Pool } from 'pg';
 
-/** A shard that was asked for, and what its index took. */
+/** A recently read shard and the bytes of its index. */
 export type RecentShardRow = {
   readonly projectId: string;
   readonly tenantId: string;

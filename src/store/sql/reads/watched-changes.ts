@@ -19,7 +19,7 @@ export type WatchedHeadRevision = {
   readonly epoch: number;
   readonly revision: number;
   readonly retainedFrom: number;
-  /** Version of the newest model in force; 0 is none. */
+  /** Version of the newest model in force; 0 if none. */
   readonly modelVersion: number;
   readonly rows: readonly WatchedRow[];
 };

@@ -38,7 +38,7 @@ const ROW_COLUMNS = `namespace, object_id, relation, subject_namespace, subject_
 const KEY_COLUMNS = `namespace, object_id, relation, subject_namespace, subject_id, subject_relation`;
 
 /**
- * Begins an import, or goes on with the one of this id (null: none does), as `attempt`: what an earlier attempt does from
+ * Begins an import, or continues with the one of this id (null: none does), as `attempt`: what an earlier attempt does from
  * now on is refused.
  */
 export async function beginImport(
@@ -237,7 +237,7 @@ export async function insertWhole(
   return rowCount ?? 0;
 }
 
-/** Whether somebody waits for a row that this transaction has inserted. */
+/** Whether another transaction waits for a row that this one has inserted. */
 export async function isWaitedFor(client: ClientBase): Promise<boolean> {
   const { rows } = await client.query<{ waited: boolean }>({
     name: 'is_waited_for',

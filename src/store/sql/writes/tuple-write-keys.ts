@@ -16,7 +16,7 @@ export type GuardedShard = {
   readonly write: KeyedWrite | undefined;
 };
 
-/** Reads both in one statement; `key` '' is none. The shard has a row. */
+/** Reads both in one statement; `key` '' if none. The shard has a row. */
 export async function selectGuardedShard(
   client: ClientBase,
   { projectId, tenantId }: ShardKey,

@@ -29,7 +29,7 @@ function parameters(count: number): string {
 }
 
 export type WriteGroupRow = {
-  /** True where a check was asked for and the group's commit ids are there already: nothing was done. */
+  /** True if a check was requested and the group's commit ids exist already: nothing was done. */
   readonly was_applied: boolean;
   /** Comma-separated by shard: epochs, and revisions before the group; null when was_applied. */
   readonly epochs: string | null;
@@ -37,7 +37,7 @@ export type WriteGroupRow = {
   /** Comma-separated by request: offset in its shard, effect (1 or 0); null where the caller knew. */
   readonly offsets: string | null;
   readonly effects: string | null;
-  /** Change rows by request that were made in the database; null when there are none. */
+  /** Change rows by request that were made in the database; null if there are none. */
   readonly made_changes: readonly (string | null)[] | null;
   /** Comma-separated by shard: the version of the project's settings; null when was_applied. */
   readonly settings: string | null;
