@@ -15,7 +15,7 @@ const NONE: ReadJob[] = [];
  */
 export class ShardJobs {
   #short = NONE;
-  #shortHeadRevision = 0;
+  #shortFirst = 0;
   #long = NONE;
   #waiting = NONE;
   #unread = NONE;
@@ -53,7 +53,7 @@ export class ShardJobs {
   }
 
   get #shortCount(): number {
-    return this.#short.length - this.#shortHeadRevision;
+    return this.#short.length - this.#shortFirst;
   }
 
   /** Takes one that may begin. */
@@ -86,17 +86,17 @@ export class ShardJobs {
 
   /** The next short job; null if none. */
   takeShort(): ReadJob | null {
-    if (this.#shortHeadRevision === this.#short.length) return null;
-    const job = this.#short[this.#shortHeadRevision] as ReadJob; // below length
-    this.#shortHeadRevision += 1;
+    if (this.#shortFirst === this.#short.length) return null;
+    const job = this.#short[this.#shortFirst] as ReadJob; // below length
+    this.#shortFirst += 1;
     // The last one is not kept until the shard is asked again.
-    if (this.#shortHeadRevision === this.#short.length) this.#forgetShort();
+    if (this.#shortFirst === this.#short.length) this.#forgetShort();
     return job;
   }
 
   #forgetShort(): void {
     this.#short = NONE;
-    this.#shortHeadRevision = 0;
+    this.#shortFirst = 0;
   }
 
   /**
@@ -135,11 +135,7 @@ export class ShardJobs {
   /** The index has gone: all begin anew once there is one, before those that wait already. O(jobs). */
   waitAgain(): void {
     for (const job of this.#suspended) job.restart();
-    const admitted = [
-      ...this.#suspended,
-      ...this.#short.slice(this.#shortHeadRevision),
-      ...this.#long,
-    ];
+    const admitted = [...this.#suspended, ...this.#short.slice(this.#shortFirst), ...this.#long];
     this.#forgetShort();
     this.#long = NONE;
     this.#suspended = NONE;
