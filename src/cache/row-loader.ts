@@ -46,8 +46,7 @@ export class RowLoader {
   #revision = -1;
   readonly #copies = new Uint8Array(6 * NAME_COPY).fill(NO_COPY);
   readonly #near = new Uint32Array(PARAMS);
-  // Names of each row of the current group, and the positions of its ids among those looked up, NONE if it has
-  // none of its own.
+  // Names of each row of the current group, and the positions of its ids among those looked up; NONE if it has none.
   readonly #fields = new Uint32Array(FIELDS * GROUP_ROWS);
   readonly #hashes = new Int32Array(2 * GROUP_ROWS);
   readonly #candidates = new Uint32Array(2 * GROUP_ROWS);

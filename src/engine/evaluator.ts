@@ -52,8 +52,8 @@ export class Evaluator {
   readonly #admission: Admission | undefined;
 
   /**
-   * `hot`: that of another evaluator of the same index and model, or the memory in which a new one works, which
-   * all evaluators of a thread may share.
+   * `hot`: that of another evaluator of the same index and model, or memory for a new one, which all
+   * evaluators of a thread may share.
    */
   constructor(
     reader: TupleReader,

@@ -12,9 +12,9 @@ export type Logger = pino.Logger;
 const STDERR = 2;
 
 /**
- * A logger that writes JSON lines with `time` (ISO), `level` (name) and `msg` to stderr, written at
- * once, so that nothing is lost when the process dies. For people at a terminal the lines are pretty.
- * `destination` replaces stderr in tests.
+ * A logger that writes JSON lines with `time` (ISO), `level` (name) and `msg` to stderr, at once, so that
+ * no line is lost when the process dies. On a terminal the lines are pretty. `destination` replaces stderr
+ * in tests.
  */
 export function createLogger(level: LogLevel, destination?: DestinationStream): Logger {
   return pino(

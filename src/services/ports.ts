@@ -90,8 +90,8 @@ export interface ChangeHints {
 }
 
 /**
- * Under which registration of this instance writes are sent. The database lets in only what names one that
- * is there and may write, so that what is under way when an instance is given up for dead has no effect.
+ * Registration of this instance under which writes are sent. The database admits only writes that name a
+ * live registration, so that writes of an instance given up for dead have no effect.
  */
 export interface WriteAdmission {
   /**

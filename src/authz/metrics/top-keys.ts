@@ -11,10 +11,9 @@ const LEAD = 2;
 export const OTHER_KEY = 'other';
 
 /**
- * Keys with series of their own: the `namesMax` with the largest amounts lately; an amount of an
- * hour ago hardly counts. While names are free every key gets one at once. Afterwards a name
- * changes its key at most once a minute, and only where another key leads clearly, so that series
- * do not come and go with the noise.
+ * Keys with series of their own: the `namesMax` with the largest recent amounts; an amount of an hour ago
+ * hardly counts. While names are free every key gets one at once. Afterwards a name changes its key at most
+ * once a minute, and only if another key clearly leads, so that noise does not move series.
  */
 export class TopKeys {
   readonly #namesMax: number;

@@ -12,7 +12,10 @@ export function indexShare(indexBytes: number): number {
   return indexBytes - Math.min(AROUND_BYTES_MAX, Math.floor(indexBytes * AROUND_SHARE));
 }
 
-/** So much of that is the workers' in any case, and of the rest second indexes on the gateway's thread take no more than this share. */
+/**
+ * Bytes of that memory that stay with the workers in any case. Second indexes on the gateway's thread take
+ * at most THREAD_SHARE of the rest.
+ */
 const WORKERS_BYTES_MIN = 16 * 1024 * 1024;
 const THREAD_SHARE = 1 / 8;
 

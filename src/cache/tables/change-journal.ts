@@ -13,8 +13,8 @@ import type { PageAllocator } from './page-allocator.ts';
 const CHANGES_MAX = 64;
 
 /**
- * The last changes of an index by the ids that they had, so that what was derived from the index can
- * drop exactly what they touched. A ring: one revision, one entry.
+ * The last changes of an index, by the ids that they had, so that derived data can drop exactly the entries
+ * they touched. A ring: one revision, one entry.
  */
 export class ChangeJournal {
   readonly #ring: Uint32Array;

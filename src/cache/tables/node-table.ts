@@ -51,10 +51,10 @@ export const RECORD_MANY = 0x8000_0000;
 export const CHAIN_MAX = 8;
 
 /**
- * Nodes as records of six words. The nodes of an entity form a chain that starts in the entity's
- * record: a rewrite asks for several relations of one object in a row, and data that is loaded in key
- * order has them side by side, so the chain costs fewer cache misses than a hash of all nodes (and
- * saves its memory). A filter in the entity's record answers most absent relations at once.
+ * Nodes as records of six words. The nodes of an entity form a chain that starts in the entity's record. A
+ * rewrite reads several relations of one object in a row, and data loaded in key order has them side by
+ * side: so the chain costs fewer cache misses than a hash of all nodes, and saves its memory. A filter in
+ * the entity's record answers most absent relations at once.
  */
 export class NodeTable {
   readonly words: PagedWords;

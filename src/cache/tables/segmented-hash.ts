@@ -26,12 +26,12 @@ export function homeSlot(hash: number, slots: number): number {
 }
 
 /**
- * A multiset of (hash, value) pairs: extendible hashing over segments with linear probing. A slot
- * holds the whole hash and the value (never 0) in one cache line, so that a miss costs one line and
- * growth never reads the records of the values. Deletion shifts back: no tombstones.
- * Growth moves one segment (at most 64 KiB), by quarter steps, so that slots are 60-75 % used.
- * Lookups are written out by the callers, who know how to compare: see `segmentOf`.
- * Source: Fagin et al., Extendible hashing, TODS 1979; Knuth 6.4 algorithm R for the deletion.
+ * A multiset of (hash, value) pairs: extendible hashing over segments with linear probing. A slot holds the
+ * whole hash and the value (never 0) in one cache line, so that a miss costs one line and growth never
+ * reads the records of the values. Deletion shifts back: no tombstones. Growth moves one segment (at most
+ * 64 KiB), by quarter steps, so that slots are 60-75 % used. Callers write out the lookup, since they know
+ * how to compare: see `segmentOf`. Source: Fagin et al., Extendible hashing, TODS 1979; Knuth 6.4 algorithm
+ * R for the deletion.
  */
 export class SegmentedHash {
   entries = 0;

@@ -26,9 +26,8 @@ export type EvaluatorOptions = {
 };
 
 /**
- * One evaluation that may take longer than a slice. The caller must not apply changes to the index
- * between two `run` calls of one task, and finishes or drops a task before the next one of the
- * same evaluator.
+ * One evaluation that may take longer than a slice. The caller must not apply changes to the index between
+ * two `run` calls of one task. It finishes or drops a task before the next one of the same evaluator.
  */
 export interface EvaluationTask<T> {
   /**

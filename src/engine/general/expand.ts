@@ -31,8 +31,8 @@ const STEPS_PER_CLOCK_READ = 32;
 const chunk = new Uint32Array(1024);
 
 /**
- * Builds the tree of a userset top down from a stack of unfilled positions, so that neither deep nor long trees need
- * the machine's stack and a slice can end anywhere. Expired and conditional tuples are left out.
+ * Builds the tree of a userset top down from a stack of unfilled positions. So deep or long trees do not
+ * need the machine's stack, and a slice can end anywhere. Expired and conditional tuples are left out.
  */
 export class ExpandRun implements EvaluationTask<ExpandTree> {
   readonly #scope: Scope;

@@ -44,8 +44,9 @@ type ConditionSlot = {
 };
 
 /**
- * Conditions of tuples on the hot path: found by the words that the index holds, so that no text is made of them, and
- * evaluated with the context of the query at work. Nothing of an evaluation is kept. Belongs to one index and model version.
+ * Conditions of tuples on the hot path, found by the words of the index without making texts of them, and
+ * evaluated with the context of the present query. No state of an evaluation is kept. Belongs to one index
+ * and model version.
  */
 export class HotConditions {
   readonly #reader: TupleReader;

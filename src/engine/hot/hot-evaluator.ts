@@ -308,8 +308,8 @@ export class HotEvaluator {
   }
 
   /**
-   * Reads ahead what `check` will read for the first `count` queries, at most READ_AHEAD_MAX, unless the
-   * caches are small enough to be near the processor anyway. Hot.
+   * Reads ahead the rows that `check` will read for the first `count` queries, at most READ_AHEAD_MAX.
+   * Skipped while the caches are small enough to stay in the processor's caches. Hot.
    */
   readAhead(queries: Queries, count: number): void {
     if (this.bytes < this.#readAheadBytesMin) return;

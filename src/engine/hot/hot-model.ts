@@ -63,9 +63,9 @@ export const HOT_PLAIN = 0;
 export const HOT_GENERAL = -1;
 
 /**
- * The unions of a model, determinized for the hot path: instead of visiting every relation of an
- * object one by one, a visit covers all that are asked of it (subset construction, as from an NFA
- * to a DFA). Built lazily; shared by all evaluations of one evaluator.
+ * Unions of a model, determinized for the hot path: one visit of an object covers all relations that a
+ * check needs of it, instead of one by one (subset construction, as from an NFA to a DFA). Built lazily;
+ * shared by all evaluations of one evaluator.
  */
 export class HotModel {
   readonly states: (HotState | undefined)[] = [undefined];

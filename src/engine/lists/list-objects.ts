@@ -41,10 +41,10 @@ const NOTHING: ListEnd = { next: '', isUndecided: false };
 
 /**
  * The objects of a namespace on which Check with the subject allows, passed on one by one in UTF-8 byte
- * order of their ids, from after the page's key on. Candidates are found backwards from the subject; those
- * that need a check are checked in order, so that a page checks no more than it lists and refuses. Where the
- * budget ends within a page that holds an object, the page ends there. `scope` has the query's context.
- * Errors: BUDGET_EXHAUSTED, RESULT_TOO_LARGE.
+ * order of their ids, after the page's key. Candidates are found backwards from the subject. Those that
+ * need a check are checked in order, so that a page checks only what it lists and refuses. If the budget
+ * ends within a page that holds an object, the page ends there. `scope` has the query's context. Errors:
+ * BUDGET_EXHAUSTED, RESULT_TOO_LARGE.
  */
 export function* listObjects(
   evaluator: GeneralEvaluator,

@@ -25,11 +25,11 @@ export type ListedRelation = {
 };
 
 /**
- * The subjects of one kind that hold a relation on an object: each as Check decides it, and subjects that are no users
- * as Check decides them exactly. The graph below the relation is read once and solved for all of them together. Where
- * Check's answer may depend on the depth bound, each is checked by itself instead, on a page those of the page only.
- * Errors: BUDGET_EXHAUSTED, RESULT_TOO_LARGE. Cost: a read for each userset below and one for 64 entries of a list,
- * O(subjects × log2 of a page) comparisons, and texts of a page.
+ * The subjects of one kind that hold a relation on an object: users as Check decides them, usersets as
+ * Check decides them exactly. The graph below the relation is read once and solved for all of them
+ * together. If Check's answer may depend on the depth bound, each is checked by itself instead; a page
+ * checks only its own. Errors: BUDGET_EXHAUSTED, RESULT_TOO_LARGE. Cost: a read for each userset below and
+ * one for 64 entries of a list, O(subjects × log2 of a page) comparisons, and texts of a page.
  */
 export function* listSubjects(
   scope: Scope,

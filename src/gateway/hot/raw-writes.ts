@@ -28,9 +28,9 @@ const BYTES_MAX = 524_288;
 const JSON_TYPE = 'application/json';
 
 /**
- * The hot path of WriteRelationTuples over HTTP/1.1 in JSON: no message objects, headers or signals. It calls the same
- * service as the general path with the same updates, and leaves it every request that is not plain before anything
- * was done for it.
+ * The hot path of WriteRelationTuples over HTTP/1.1 in JSON: no message objects, headers or signals. It
+ * calls the service of the general path with the same updates. A request that is not plain goes to the
+ * general path before anything was done for it.
  */
 export class RawWrites {
   readonly #options: RawWritesOptions;

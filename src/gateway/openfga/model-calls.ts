@@ -106,8 +106,8 @@ export async function readAuthorizationModel(
 }
 
 /**
- * Refuses relations with more types of subjects than a model here may have, or with more operands than one is written with,
- * before the ones are compared with the others: 6,000 of each took 15 s. Errors: `invalid_authorization_model`.
+ * Refuses relations with too many types of subjects or operands before they are compared with each other:
+ * 6,000 of each took 15 s. Errors: `invalid_authorization_model`.
  */
 function boundedModel(peer: PeerModel): PeerModel {
   for (const { place, subjects, rule } of peer.types.flatMap(({ relations }) => relations)) {

@@ -61,8 +61,8 @@ export function admissionBy(
 }
 
 /**
- * Checks the credential of every call, then the rate of its caller, and after it the operator secret of the methods that
- * AdminService, ModelService and BudgetService have. What an unknown method answers is left to the adapter.
+ * Checks the credential of every call, then the rate of its caller, then the operator secret of the methods
+ * of AdminService, ModelService and BudgetService. Unknown methods are left to the adapter.
  */
 export function createAuthorize({ callers, adminSecrets, openServices }: Credentials): Authorize {
   const adminPaths = new Set(

@@ -9,8 +9,9 @@ export type SettingsRead = {
 };
 
 /**
- * The settings of a project and the head revision of one of its shards, both as some instance acknowledged them last before this
- * call, or newer. Errors: FIELD_INVALID, PROJECT_UNKNOWN; those of `ReadIndex.load`. Cost: a share of a query of the read index.
+ * The settings of a project and the head revision of one of its shards, as last acknowledged by any
+ * instance before this call, or newer. Errors: FIELD_INVALID, PROJECT_UNKNOWN; those of `ReadIndex.load`.
+ * Cost: a share of a query of the read index.
  */
 export async function readSettings(
   { settingsSource, index }: SettingsRead,

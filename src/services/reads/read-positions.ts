@@ -5,8 +5,8 @@ import type { HeadRevision, HeadRevisions } from './head-revisions.ts';
 import type { ReadIndex } from './read-index.ts';
 
 /**
- * From which position on a read may answer: the head revision that this process knows, which is at or above
- * every write that it acknowledged, and above the one that the request's token names.
+ * Finds the position from which a read may be answered: the head revision that this process knows. It is at
+ * or above every write that this process acknowledged, and above the one that the token names.
  */
 export class ReadPositions {
   readonly #codec: TokenCodec;

@@ -146,8 +146,9 @@ export class TupleService {
   }
 
   /**
-   * DeprovisionUser: deletes every tuple of the user in all tenants of the project, in one
-   * transaction, with a revision for every `deletesPerRevisionMax` of a tenant, and returns how many. Errors: FIELD_*, REGION_REFUSED, those of TupleWrites.
+   * DeprovisionUser: deletes every tuple of the user in all tenants of the project, in one transaction, and
+   * returns how many. Every `deletesPerRevisionMax` tuples of a tenant take a revision. Errors: FIELD_*,
+   * REGION_REFUSED, those of TupleWrites.
    */
   async deprovisionUser(request: DeprovisionRequest): Promise<number> {
     const { settingsSource, writer, pool, deletesPerRevisionMax: rowsMax } = this.#options;

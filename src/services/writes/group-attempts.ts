@@ -44,9 +44,9 @@ export type GroupAttemptsOptions = {
 };
 
 /**
- * Sends groups until their outcome is known: once this instance may write, with what fits the rules
- * in force (W4), again after a refusal that proves that nothing was applied, and one by one where
- * one write makes the others fail.
+ * Sends groups until their outcome is known. It waits until this instance may write, and sends what fits
+ * the rules in force (W4). After a refusal that proves that nothing was applied it sends again. If one
+ * write makes the others fail, it sends them one by one.
  */
 export class GroupAttempts {
   /** Set while the process ends: what waits to be let in is refused. */

@@ -11,9 +11,9 @@ export type OpenCommitsOptions = {
 };
 
 /**
- * Commits under way. An instance that joins reads the database while this one still answers from memory:
- * it may show a commit whose answer has not arrived here. So, while that can be, reads of such a shard
- * ask the database too (`HeadRevisions.markUnknown`), from before the commit is sent until its revision is raised.
+ * Commits under way. An instance that joins reads the database while this one still answers from memory: it
+ * may show a commit whose answer has not arrived here. While that can be, reads of such a shard query the
+ * database too (`HeadRevisions.markUnknown`): from before the commit is sent until its revision is raised.
  */
 export class OpenCommits {
   readonly #options: OpenCommitsOptions;

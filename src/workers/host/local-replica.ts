@@ -46,9 +46,10 @@ export type LocalReplicaCheck = {
 };
 
 /**
- * A worker's host on the gateway's thread, for replicas of busy shards: it follows changes as every host does, and answers
- * nothing but single Checks, each in the call that brings it, if that needs no waiting and little work. Nothing here takes long:
- * loads continue in slices, and what would take more than a moment to apply is not applied. A shard that lags behind for that is released.
+ * A worker's host on the gateway's thread, for replicas of busy shards. It follows changes as every host
+ * does. It answers single Checks alone, within the call, if no wait and little work is needed. Nothing here
+ * takes long: loads run in slices, and large changes are not applied. A shard that lags behind for that is
+ * released.
  */
 export class LocalReplica {
   readonly #host: ShardHost;

@@ -62,8 +62,8 @@ const CHOICES_MAX = 256;
 const HOPS_MAX = 8;
 
 /**
- * Queries drawn at random: objects and users alike often, whatever they have to do with each other, and as often
- * users that a walk from the object along stored tuples comes upon, who are more likely to hold something.
+ * Queries drawn at random. One half takes objects and users alike, related or not. The other half takes
+ * users found by a walk along stored tuples from the object, who are more likely to hold something.
  */
 export const drawQueries: QuerySpec<'drawQueries'> = {
   rpc: 'PreviewModel',

@@ -9,9 +9,9 @@ const NO_JOBS: readonly ReadJob[] = [];
 const NONE: ReadJob[] = [];
 
 /**
- * The jobs of one shard: those that are to be read, short ones and long ones that may begin, those begun and suspended between two
- * slices, and those that wait for a newer state of the shard. Each in arrival order. Keeps no index and
- * runs nothing; O(1) but where stated.
+ * Jobs of one shard, each kind in arrival order: unread ones, short and long ones that may begin, begun
+ * ones suspended between two slices, and those that wait for a newer state of the shard. Keeps no index and
+ * runs nothing. O(1) unless stated.
  */
 export class ShardJobs {
   #short = NONE;

@@ -15,9 +15,9 @@ const EMPTY_BYTES = new Uint8Array(0);
 const EMPTY_NUMBERS = new Float64Array(0);
 
 /**
- * The message for these requests. Scopes that follow each other and are equal share one entry;
- * bodies are copied once, into the transport's `space` where it has one for raw requests alone, else into a buffer of
- * their own that it may transfer. O(requests + bytes).
+ * Packs requests into a message. Equal scopes in sequence share one entry. Bodies are copied once: into the
+ * transport's `space`, if it has one for raw requests alone, else into a new buffer that it may transfer.
+ * O(requests + bytes).
  */
 export function batchOfRequests(
   requests: readonly PendingRequest[],

@@ -27,9 +27,9 @@ export type SlotReports = AnswerReports & {
 };
 
 /**
- * Slot k of the pool: a bounded queue before one worker at a time. Requests never leave their
- * slot; when the worker is lost, those that it held fail with WORKER_LOST at once, those still
- * queued wait for the next life of the worker or for their deadline.
+ * Slot k of the pool: a bounded queue before one worker at a time. Requests never leave their slot. When
+ * the worker is lost, those that it held fail with WORKER_LOST at once; queued ones wait for its next life
+ * or their deadline.
  */
 export class WorkerSlot {
   readonly index: number;

@@ -14,10 +14,10 @@ export type ChangesReader = {
 type WaitingRead = ChangesAsk & PromiseWithResolvers<ChangePage>;
 
 /**
- * Catch-ups of many shards that share queries. While another instance writes to a thousand shards that are
- * held here too, each of them is behind all the time; with a query for each they took all connections of the
- * worker, and a read that had to catch up waited for its turn behind them. Now it waits for one query,
- * and then shares the next one. Bounded by the shards of the worker, each of which asks once at a time.
+ * Batches the catch-ups of many shards. While another instance writes to a thousand shards that are held
+ * here too, all of them are behind all the time. With a query for each, they took all connections of the
+ * worker, and a read that had to catch up waited behind them. Now it waits for one query, and shares the
+ * next. Bounded by the shards of the worker, each of which catches up once at a time.
  */
 export class BatchedChanges {
   readonly #reader: ChangesReader;

@@ -48,8 +48,8 @@ const CARRIED_ROWS_PER_SHARD = 64;
 export const INDEX_SESSION = `set enable_seqscan = off; set enable_hashjoin = off;
   set enable_mergejoin = off; set jit = off; set plan_cache_mode = force_generic_plan`;
 
-// Changes are shared out by their distance from what is known, so that many shards that moved a
-// little are not kept from theirs by one that moved far.
+// Shares out changes by their distance from the known revision, so that one shard that moved far does not
+// starve many that moved a little.
 const TEXT = `
   select m.n::int as n, m.epoch, m.seq, m.stamp, m.version, m.stamp_at_known,
     m.change_seq, m.change_stamp, m.change_version,

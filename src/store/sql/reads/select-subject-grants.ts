@@ -9,8 +9,8 @@ export type GrantRow = {
 };
 
 /**
- * Every unexpired tuple whose subject is the user (via_group '') or the members of a group that the
- * user is in, directly or through groups, in every tenant of the project; sorted, at most `rowsMax`.
+ * Every unexpired tuple in all tenants of the project whose subject is the user (via_group ''), or the
+ * members of a group that holds the user, directly or through groups. Sorted; at most `rowsMax`.
  * Conditional tuples count, also as membership. `union` ends cycles of groups.
  */
 export async function selectSubjectGrants(
