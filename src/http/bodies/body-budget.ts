@@ -7,59 +7,65 @@ type BodyShare = 'caller' | 'unauthenticated' | 'process';
 
 /** A body that memory is held for. */
 export interface HeldBody {
-  /** The body must free memory: it drops its bytes at once, and is answered with `error`. It holds nothing any more by then. */
+  /** Frees memory: drops the bytes of the body at once, and answers it with `error`. Its hold is empty by then. */
   evict(error: AppError): void;
 }
 
-/** The body of a hold that is never cut: nothing of it is awaited. */
+/** Body of a hold that is never evicted, since no more of it is awaited. */
 export const notEvictable: HeldBody = { evict: () => undefined };
 
 type BodyBudgetOptions = {
   /** The limit of all bodies together. */
   readonly bytesMax: number;
-  /** Milliseconds of a clock that never goes back; default the process's. */
+  /** Monotonic clock in ms; default that of the process. */
   readonly now?: (() => number) | undefined;
-  /** The limit of those that are not authenticated yet; default an eighth of all. */
+  /** The limit of bodies whose callers are not authenticated yet; default an eighth of `bytesMax`. */
   readonly unauthenticatedBytesMax?: number | undefined;
 };
 
-/** What became of bodies: refused for a share that was used up, or as they came in crumbs; cut to make place in a share. */
+/**
+ * Counts of bodies. `refused` is by the share that was used up, or `crumbs` for a body in tiny pieces.
+ * `cut` is by the share that bodies were evicted for.
+ */
 type BodyCounts = {
   readonly refused: Record<BodyShare | 'crumbs', number>;
   readonly cut: Record<BodyShare, number>;
 };
 
-/** One caller may hold half of the budget, all that is not authenticated yet an eighth of it. */
+/** Parts of the budget: half of it for one caller, an eighth for all callers that are not authenticated yet. */
 const CALLER_PART = 2;
 const UNAUTHENTICATED_PART = 8;
-/** A body that has sent nothing for so long makes place where others need it. */
+/** Time in ms after which a body that has sent nothing may be evicted for others. */
 const IDLE_MS = 1_000;
-/** What an unfinished body costs beside its bytes. */
+/** Bytes that each held body counts in addition to its own. */
 const OVERHEAD_BYTES = 1_024;
 /** Delay that a refused caller is advised to wait. */
 const RETRY_AFTER_MS = 1_000;
-/** Where nothing is said: tests, and tools. */
+/** Default of `bytesMax`, for tests and tools. */
 const BYTES_DEFAULT = 256 * 1_048_576;
-/** The owner of what is not authenticated yet. */
+/** Owner of bodies whose caller is not authenticated yet. */
 export const NO_OWNER = '';
 
 type Account = {
   readonly owner: string;
   readonly bytesMax: number;
   heldBytes: number;
-  /** Bodies with bytes, of which more is to come, the one that sent last at the end. */
+  /** Bodies that hold bytes and await more, the one that sent last at the end. */
   readonly awaited: Set<BodyHold>;
 };
 
 /**
- * The memory of all request bodies of a process. What is held is counted, not what was declared: a body grows as it comes, and
- * releases all when its call ends. A caller has a share of it, over all its connections, and so has what nobody has authenticated yet. Beyond
- * a share, bodies that have sent nothing for a second make place, the one first that has been quiet for longest; where there is none, who needs
- * more is refused. One that still sends is never cut for another. O(1) while there is room.
+ * Budget for the memory of all request bodies of a process. It counts the bytes that are held, not those declared: a
+ * body grows as it arrives, and releases everything when its call ends.
  *
- * B1 What all bodies hold is never above `bytesMax`, what those of an owner hold never above its
- *    share. [body-budget.test.ts]
- * B2 What a body held is released once, whatever becomes of it. [body-budget.test.ts]
+ * Each caller has a share across all its connections; callers that are not authenticated yet have one share together.
+ * Where a share or the budget is used up, bodies that have sent nothing for a second are evicted, the longest idle
+ * first. If there is none, the body that needs more is refused. A body that still sends is never evicted for another.
+ * O(1) while there is space.
+ *
+ * B1 All bodies together never hold more than `bytesMax`, and those of one owner never more than its share.
+ *    [body-budget.test.ts]
+ * B2 Each byte that a body held is released exactly once, however the body ends. [body-budget.test.ts]
  */
 export class BodyBudget {
   readonly bytesMax: number;
@@ -70,7 +76,7 @@ export class BodyBudget {
     refused: { caller: 0, unauthenticated: 0, process: 0, crumbs: 0 },
     cut: { caller: 0, unauthenticated: 0, process: 0 },
   };
-  /** Only of owners that hold something. */
+  /** Accounts of owners that hold something. */
   readonly #accounts = new Map<string, Account>();
   #heldBytes = 0;
 
@@ -92,12 +98,15 @@ export class BodyBudget {
     return this.#accounts.get(owner)?.heldBytes ?? 0;
   }
 
-  /** Holds nothing before its first `resize`. `owner` is the name of the caller, NO_OWNER while it is not known. */
+  /**
+   * Opens a hold, which is empty until its first `resize`. `owner` is the name of the caller, NO_OWNER while it is
+   * not known.
+   */
   open(owner: string, body: HeldBody): BodyHold {
     return new BodyHold(this, owner, body);
   }
 
-  /** Replaces the bytes of a hold by `bytes`; on an error it holds what it did. */
+  /** Replaces the bytes of a hold by `bytes`; on an error the hold is unchanged. */
   change(hold: BodyHold, bytes: number, isAwaited: boolean): AppError | null {
     const account = this.#accountOf(hold.owner);
     const more = bytes - hold.bytes;
@@ -115,7 +124,7 @@ export class BodyBudget {
     return full;
   }
 
-  /** Counts what a hold has against another owner. */
+  /** Counts the bytes of a hold against another owner. On an error nothing is held. */
   move(hold: BodyHold, owner: string): AppError | null {
     if (owner === hold.owner) return null;
     const { bytes } = hold;
@@ -163,7 +172,7 @@ export class BodyBudget {
     return null;
   }
 
-  /** The one of an owner that has been quiet for longest, and long enough. */
+  /** The hold of an owner that has been idle for longest, and for at least `IDLE_MS`; null if there is none. */
   #idleOf(account: Account, but: BodyHold): BodyHold | null {
     const untilMs = this.#now() - IDLE_MS;
     for (const hold of account.awaited) {
@@ -206,9 +215,9 @@ export class BodyBudget {
   }
 }
 
-/** What one body holds. Behind `release` it holds nothing, whatever is set. */
+/** Memory that one body holds. After `release` it holds nothing, whatever is set. */
 export class BodyHold {
-  /** As its budget has it; others only read. */
+  /** Set by the budget, as are `bytes` and `sinceMs`; read-only for others. */
   owner: string;
   bytes = 0;
   sinceMs = 0;
@@ -223,15 +232,18 @@ export class BodyHold {
   }
 
   /**
-   * It holds `bytes` from now on, 0: nothing. `isAwaited` says that its sender is to send more, and has just done so.
-   * Returns BODY_MEMORY_EXHAUSTED where there is no room; it holds what it held before then.
+   * Sets the held bytes; 0 holds nothing. `isAwaited`: the sender has just sent some, and is to send more.
+   * Returns BODY_MEMORY_EXHAUSTED where there is no space; the hold is unchanged then.
    */
   resize(bytes: number, isAwaited: boolean): AppError | null {
     if (this.#isReleased) return null;
     return this.#budget.change(this, bytes === 0 ? 0 : bytes + OVERHEAD_BYTES, isAwaited);
   }
 
-  /** Counts against `owner` from now on. Returns BODY_MEMORY_EXHAUSTED where it has no room for it; nothing is held then. */
+  /**
+   * Counts against `owner` from now on. Returns BODY_MEMORY_EXHAUSTED where its share is used up; nothing is held
+   * then.
+   */
   moveTo(owner: string): AppError | null {
     return this.#budget.move(this, owner);
   }

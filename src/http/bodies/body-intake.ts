@@ -1,7 +1,8 @@
 import { AppError } from '../../shared/app-error.ts';
 /*
- * Chunks of requests flow into this folder, whole bodies out of it. `body-intake` gathers one, `body-budget` counts the bytes of all, `body-deadlines` ends slow ones, `body-pool` provides
- * memory. `streamed-body` gives one by whole units, which `unit-ends` finds. `gunzip-*` unpack within the same bounds.
+ * Chunks of requests flow into this folder, whole bodies out of it. `body-intake` gathers one, `body-budget` counts
+ * the bytes of all, `body-deadlines` ends slow ones, `body-pool` provides memory. `streamed-body` passes one on by
+ * whole units, which `unit-ends` finds. `gunzip-*` decompress within the same bounds.
  */
 import type { SharedReason } from '../../shared/reasons.ts';
 import { type BodyBudget, type BodyHold, type HeldBody } from './body-budget.ts';
@@ -14,23 +15,23 @@ type BodyIntakeOptions = {
   readonly discardBytesMax: number;
   readonly budget: BodyBudget;
   readonly owner: string;
-  /** Where long bodies of a known length are put together, so that their memory is used again. */
+  /** Pool of memory for long bodies of a known length; undefined: it is not reused. */
   readonly pool: BodyPool | undefined;
-  /** Of the header content-length, 0 where it is absent. */
+  /** Value of the header content-length; 0 where it is absent. */
   readonly declaredBytes: number;
-  /** The body was cut to make place for others. Called within a call of somebody else. */
+  /** Callback for a body that was evicted to free memory for others; runs within a call of another body. */
   readonly onCut: (error: AppError) => void;
 };
 
-/** Once this part of a declared body has come, it has memory for the whole. */
+/** Part of a declared body, one half, after which memory for the whole is leased. */
 const DECLARED_PART = 2;
-/** Pieces of a body beside one for each 16 bytes: each costs as much as some hundred bytes do. */
+/** Pieces that a body may have in addition to one per 16 bytes: a piece costs as much as some hundred bytes. */
 const PIECES_SPARE = 1_024;
 const BYTES_A_PIECE = 16;
 
 /**
- * One body that is wanted whole and comes in several pieces, or is long. `more`: it goes on; `whole`: `takeWhole` has it;
- * `refused`: `refusal` says why, null where it is longer than `bytesMax`.
+ * Gathers one body that is wanted whole, and comes in several pieces or is long. Results of `add`: `more`, the body
+ * goes on; `whole`, `takeWhole` has it; `refused`, `refusal` has the error, null for a body longer than `bytesMax`.
  */
 export class BodyIntake implements HeldBody {
   refusal: AppError | null = null;
@@ -47,7 +48,7 @@ export class BodyIntake implements HeldBody {
     this.#hold = options.budget.open(options.owner, this);
   }
 
-  /** Copies what it keeps of `chunk`. Nothing happens any more once it was whole or refused. */
+  /** Adds a chunk, and copies what it keeps of it. Does nothing once the body was whole or refused. */
   add(chunk: Uint8Array, isLast: boolean): 'more' | 'whole' | 'refused' {
     if (this.#state === 'over') return 'more';
     this.#size += chunk.length;
@@ -68,7 +69,7 @@ export class BodyIntake implements HeldBody {
     return 'whole';
   }
 
-  /** The whole body, once. What it takes stays held until `release`. */
+  /** Takes the whole body, once. Its memory stays counted until `release`. */
   takeWhole(): { readonly bytes: Uint8Array; readonly lease: BodyLease | null } {
     const lease = this.#lease;
     this.#lease = null;
@@ -76,7 +77,7 @@ export class BodyIntake implements HeldBody {
     return { bytes: this.#gatherer.consume(this.#size), lease: null };
   }
 
-  /** Copies what came to `whole`, which has room for all; it stays counted until `release`. */
+  /** Copies what has arrived to `whole`, which must be long enough. It stays counted until `release`. */
   copyTo(whole: Uint8Array): void {
     this.#state = 'over';
     this.#hold.resize(this.#gatherer.capacity, false);
@@ -95,7 +96,7 @@ export class BodyIntake implements HeldBody {
     this.#options.onCut(error);
   }
 
-  /** The call is over. Idempotent. */
+  /** Releases what is counted and gathered, when the call is over. Idempotent. */
   release(): void {
     this.#hold.release();
     this.#gatherer.clear();
@@ -113,7 +114,10 @@ export class BodyIntake implements HeldBody {
     if (full !== null) this.#discard(full);
   }
 
-  /** What is declared is copied to where it belongs; only a client that sends has memory taken for it. */
+  /**
+   * Leases memory for the whole of a declared body once half of it has arrived: a client that only declares takes
+   * none.
+   */
   #leaseWhole(): void {
     const { pool, declaredBytes, bytesMax } = this.#options;
     if (this.#lease !== null || pool === undefined || declaredBytes > bytesMax) return;

@@ -1,27 +1,35 @@
 /** Memory of one body, until `release`. */
 export interface BodyLease {
   readonly bytes: Uint8Array;
-  /** Gives the memory back; nobody may read `bytes` afterwards. Idempotent. */
+  /** Returns the memory to the pool; `bytes` must not be read afterwards. Idempotent. */
   release(): void;
 }
 
 const SLAB_BYTES = 128 * 1024;
-/** All together 8 MiB. One body that stays long keeps a slab; beyond this bodies get memory of their own. */
+/**
+ * Slabs, 8 MiB in all. A body that is held for long keeps its slab; beyond the limit bodies get memory of their own.
+ */
 const SLABS_MAX = 64;
-/** Smaller ones are cheaper from Buffer's pool, larger ones would leave slabs half empty. */
+/**
+ * Bytes of bodies that slabs are for: smaller ones are cheaper from Buffer's pool, larger ones would leave slabs half
+ * empty.
+ */
 const BODY_BYTES_MIN = 2 * 1024;
 const BODY_BYTES_MAX = 32 * 1024;
 
-/** Long bodies of known length have memory of their own, of the next power of two, which is used again as well. */
+/**
+ * Longest buffer that is kept for reuse, and bytes of all that are kept. Long bodies of known length get a buffer of
+ * the next power of two.
+ */
 const LARGE_BYTES_MAX = 8 * 1024 * 1024;
 const LARGE_KEPT_BYTES_MAX = 16 * 1024 * 1024;
 
 type Slab = { readonly bytes: Buffer; used: number; leases: number };
 
 /**
- * Memory for bodies that are needed for milliseconds, used again and again: as garbage, at some thousand
- * batches a second, they are tens of megabytes outside of the heap, for which V8 marks and compacts all
- * of it several times a second. Bounded; O(1).
+ * Pool of memory for bodies that are needed for milliseconds. As garbage, at some thousand batches a second, they
+ * would be tens of megabytes outside of the heap. V8 would then mark and compact the whole heap several times a
+ * second. Bounded; O(1).
  */
 export class BodyPool {
   #slab: Slab | null = null;
@@ -30,7 +38,7 @@ export class BodyPool {
   readonly #large = new Map<number, Buffer[]>();
   #largeKeptBytes = 0;
 
-  /** Memory for a body, or null when it is better off without: by its size, or as the pool is used up. */
+  /** Leases memory for a body; null for a size that slabs are not for, or when the pool is used up. */
   acquire(bytes: number): BodyLease | null {
     if (bytes < BODY_BYTES_MIN || bytes > BODY_BYTES_MAX) return null;
     let slab = this.#slab;
@@ -44,7 +52,7 @@ export class BodyPool {
     return new SlabLease(this, slab, slab.bytes.subarray(start, start + bytes));
   }
 
-  /** Memory for a body longer than those of `acquire`; its bytes are any. */
+  /** Leases memory for a body longer than those of `acquire`; its bytes are uninitialized. */
   acquireLarge(bytes: number): BodyLease {
     const size = 2 ** Math.ceil(Math.log2(Math.max(bytes, BODY_BYTES_MAX)));
     if (size > LARGE_BYTES_MAX) return new LargeLease(this, Buffer.allocUnsafeSlow(bytes), bytes);
@@ -53,7 +61,7 @@ export class BodyPool {
     return new LargeLease(this, kept ?? Buffer.allocUnsafeSlow(size), bytes);
   }
 
-  /** Of a large lease, once. */
+  /** Keeps the buffer of a released large lease, within the limits. Called once per lease. */
   largeReturned(memory: Buffer): void {
     const size = memory.length;
     if (size > LARGE_BYTES_MAX || this.#largeKeptBytes + size > LARGE_KEPT_BYTES_MAX) return;
@@ -63,7 +71,7 @@ export class BodyPool {
     this.#largeKeptBytes += size;
   }
 
-  /** Of a lease, once. */
+  /** Counts a released lease; the slab is free after the last one. Called once per lease. */
   returned(slab: Slab): void {
     slab.leases -= 1;
     if (slab.leases > 0) return;
@@ -71,7 +79,9 @@ export class BodyPool {
     if (slab !== this.#slab) this.#free.push(slab);
   }
 
-  /** The slab to go on with. The one before comes back when its last body has gone. */
+  /**
+   * Makes the next slab the current one; null at the limit. The slab before is free once its last body is released.
+   */
   #next(): Slab | null {
     let next = this.#free.pop() ?? null;
     if (next === null) {
@@ -116,15 +126,15 @@ class LargeLease implements BodyLease {
   release(): void {
     const memory = this.#memory;
     this.#memory = null;
-    // One of another size is none of the kept.
+    // Buffers of other sizes are not kept.
     if (memory !== null && Number.isInteger(Math.log2(memory.length)))
       this.#pool.largeReturned(memory);
   }
 }
 
 /**
- * The connection takes a chunk back on return. Short copies come from Buffer's pool: an ArrayBuffer of
- * their own costs a fifth of the whole request (35 k against 43 k requests a CPU-second measured).
+ * Copies a chunk, whose memory is the connection's again on return. Short copies come from Buffer's pool: an
+ * ArrayBuffer of their own costs a fifth of the whole request (35 k against 43 k requests a CPU-second measured).
  */
 export function copyOfChunk(chunk: Uint8Array): Uint8Array {
   const copy = Buffer.allocUnsafe(chunk.byteLength);

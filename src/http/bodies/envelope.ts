@@ -1,9 +1,9 @@
-/** Flags and length before each message of gRPC, gRPC-Web and streams of Connect. */
+/** Bytes of flags and length before each message of gRPC, gRPC-Web and streams of Connect. */
 export const ENVELOPE_BYTES = 5;
 /** The flag of a compressed message; 0 is a plain one. */
 export const COMPRESSED = 1;
 
-/** Hot. The length that the envelope at `at` states, all of whose bytes must be there. */
+/** Hot. Reads the length that the envelope at `at` states; its five bytes must be there. */
 export function lengthInEnvelope(bytes: Uint8Array, at: number): number {
   return (
     (((bytes[at + 1] as number) << 24) |
@@ -14,7 +14,7 @@ export function lengthInEnvelope(bytes: Uint8Array, at: number): number {
   );
 }
 
-/** A message in its envelope; `trailer`, where there is one, is the whole envelope behind it. Copies. */
+/** Puts a message into its envelope; `trailer`, if given, is the whole envelope behind it. Copies. */
 export function enveloped(
   message: Uint8Array,
   isCompressed: boolean,

@@ -2,14 +2,18 @@ import { AppError } from '../../shared/app-error.ts';
 import type { BodyHold } from './body-budget.ts';
 import { gunzipLimited } from './gzip.ts';
 
-/** Of a member of gzip: its length when decompressed, modulo 2^32 (RFC 1952 section 2.3.1). */
+/**
+ * Bytes of the field at the end of a gzip member that states its decompressed length, modulo 2^32 (RFC 1952 section
+ * 2.3.1).
+ */
 const LENGTH_FIELD_BYTES = 4;
-/** Bodies up to this are not counted. */
+/** Decompressed bytes up to which a body is not counted, where `maxBytes` allows more. */
 const UNCOUNTED_BYTES_MAX = 65_536;
 
 /**
- * As `gunzipLimited`; what comes out counts as what `hold` holds, from before it is there until the hold is released or set anew. What the
- * body says of its length is believed first, and where that was too little there must be room for `maxBytes`.
+ * Decompresses a body as `gunzipLimited` does, and counts the output in `hold`. It counts from before it is allocated
+ * until the hold is released or resized. The length that the body states is trusted first; if the output is longer,
+ * there must be space for `maxBytes`.
  * Errors: those of `gunzipLimited`, BODY_MEMORY_EXHAUSTED.
  */
 export async function gunzipCounted(

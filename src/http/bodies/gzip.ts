@@ -4,15 +4,15 @@ import { AppError } from '../../shared/app-error.ts';
 import type { SharedReason } from '../../shared/reasons.ts';
 
 const gunzipAsync = promisify(gunzip);
-/** Bodies that are decompressed at once: the threads for it are those of files and names, too. */
+/** Bodies that are decompressed at the same time: file access and name lookups use the same threads. */
 const RUNNING_MAX = 2;
-/** Of what comes out in one step; each is a task of a thread and a turn of the loop. */
+/** Bytes of output per step; each step is a task of a thread and a turn of the event loop. */
 const CHUNK_BYTES = 65_536;
 
 /**
- * Decompresses a gzip body of at most `maxBytes` decompressed; runs on the thread pool, two of them at once.
- * Errors: BODY_TOO_LARGE as soon as the output passes the limit (a small bomb never expands),
- * BODY_MALFORMED when it is not gzip or is cut short.
+ * Decompresses a gzip body of at most `maxBytes` decompressed, on the thread pool, two at a time.
+ * Errors: BODY_TOO_LARGE as soon as the output passes the limit (a small bomb never expands), BODY_MALFORMED when it
+ * is not gzip or is cut short.
  */
 export async function gunzipLimited(bytes: Uint8Array, maxBytes: number): Promise<Uint8Array> {
   if (bytes.byteLength === 0) return bytes;

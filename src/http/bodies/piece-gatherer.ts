@@ -3,15 +3,16 @@ const BLOCK_BYTES_MAX = 64 * 1024;
 const NO_BYTES = new Uint8Array(0);
 
 /**
- * Bytes that come in pieces of any size, copied together into blocks, so that nothing of a piece stays but its bytes. A block is
- * as long as all that was held before it, within bounds, or as long as its piece: `capacity` is never more than twice
- * what came since it was last empty, and 256 bytes. Copies each byte once on its way in and at most once on its way out.
+ * Gathers bytes that come in pieces of any size. They are copied into blocks, so that no memory of a piece is kept. A
+ * block is as long as all that was held before it, within bounds, or as long as its piece. `capacity` is never more
+ * than twice what came since it was last empty, plus 256 bytes. Copies each byte once on its way in and at most once
+ * on its way out.
  */
 export class PieceGatherer {
   #blocks: Uint8Array[] = [];
-  /** Of the first block: what was taken. */
+  /** Bytes of the first block that were taken. */
   #taken = 0;
-  /** Of the last block: what is filled. */
+  /** Bytes of the last block that are filled. */
   #filled = 0;
   #length = 0;
   #capacity = 0;
@@ -26,7 +27,7 @@ export class PieceGatherer {
     return this.#capacity;
   }
 
-  /** Copies the piece, whose memory is its owner's again when this returns. */
+  /** Appends a copy of the piece; its owner may reuse the memory on return. */
   append(piece: Uint8Array): void {
     let from = 0;
     const last = this.#blocks.at(-1);
@@ -47,7 +48,7 @@ export class PieceGatherer {
     this.#length += piece.length;
   }
 
-  /** Copies all that is held to the beginning of `whole`, and holds nothing any more. */
+  /** Moves all bytes to the beginning of `whole`; holds nothing afterwards. */
   moveTo(whole: Uint8Array): void {
     let at = 0;
     const last = this.#blocks.length - 1;
@@ -59,7 +60,7 @@ export class PieceGatherer {
     this.clear();
   }
 
-  /** The oldest bytes that lie together, none where nothing is held. Copies nothing. */
+  /** Takes the oldest contiguous bytes; empty where nothing is held. Copies nothing. */
   shift(): Uint8Array {
     const block = this.#blocks.shift();
     if (block === undefined) return NO_BYTES;
@@ -71,7 +72,7 @@ export class PieceGatherer {
     return bytes;
   }
 
-  /** The oldest `count` bytes in one piece, which is the taker's. `count` is at most `length`. */
+  /** Takes the oldest `count` bytes in one piece, which the caller owns. `count` is at most `length`. */
   consume(count: number): Uint8Array {
     if (count === this.#length && this.#blocks.length === 1) return this.shift();
     const whole = Buffer.allocUnsafeSlow(count);

@@ -3,31 +3,33 @@ import type { BodyBudget, BodyHold, HeldBody } from './body-budget.ts';
 import { PieceGatherer } from './piece-gatherer.ts';
 import type { UnitEnds } from './unit-ends.ts';
 
-/** Whole units held for a reader that is slower than its client, before the client is held back. */
+/** Bytes of whole units held for a reader that is slower than its client, before the client is paused. */
 const AHEAD_BYTES = 65_536;
 
 export type StreamedBodyOptions = {
   readonly ends: UnitEnds;
   readonly budget: BodyBudget;
-  /** Whose body it is by now. */
+  /** Name of the caller that the body counts against at the moment. */
   readonly owner: () => string;
   /** Aborted, with its reason, when the client has gone. */
   readonly signal: AbortSignal;
-  /** Holds the client back, and lets it go on. */
+  /** Pauses the client, and resumes it. */
   readonly pause: () => void;
   readonly resume: () => void;
 };
 
 /**
- * A request body that is read as it comes, for one reader. It gets whole units alone, as many as there are, in one piece: however small the
- * pieces are in which they come, nobody looks at a part of a unit twice. What is held counts against the budget of all bodies, and
- * so does what was given last, until the reader asks for more: then nothing is left of what it made of it.
+ * A request body that is read as it arrives, by one reader. It yields whole units only, as many as there are, in one
+ * piece, and the rest at the end. However small the chunks are, no part of a unit is scanned twice.
+ *
+ * The bytes that are held count against the budget of all bodies. The piece yielded last counts too, until the reader
+ * asks for more: by then the reader must have dropped all that it made of it.
  */
 export class StreamedBody implements AsyncIterable<Uint8Array>, HeldBody {
   readonly #options: StreamedBodyOptions;
   readonly #gatherer = new PieceGatherer();
   readonly #hold: BodyHold;
-  /** Of what is held: bytes of whole units. */
+  /** Held bytes that belong to whole units. */
   #wholeBytes = 0;
   #givenBytes = 0;
   #isComplete = false;
@@ -65,7 +67,7 @@ export class StreamedBody implements AsyncIterable<Uint8Array>, HeldBody {
     this.#fail(error);
   }
 
-  /** Nobody reads it any more. Idempotent. */
+  /** Drops the body, which has no reader any more. Idempotent. */
   release(): void {
     this.#isOver = true;
     this.#drop();
@@ -99,7 +101,7 @@ export class StreamedBody implements AsyncIterable<Uint8Array>, HeldBody {
   async #more(): Promise<void> {
     await new Promise<void>((resolve) => {
       this.#wake = resolve;
-      // Some of it may come within this call.
+      // Chunks may arrive within this call.
       this.#goOn();
     });
     this.#wake = null;
@@ -111,7 +113,7 @@ export class StreamedBody implements AsyncIterable<Uint8Array>, HeldBody {
     this.#options.resume();
   }
 
-  /** Only while the reader waits is it the client's turn. */
+  /** Counts the held bytes. More is awaited of the client only while the reader waits. */
   #count(): void {
     if (this.#failure !== null) return;
     const isAwaited = this.#givenBytes === 0 && this.#wholeBytes === 0 && !this.#isComplete;
@@ -127,7 +129,7 @@ export class StreamedBody implements AsyncIterable<Uint8Array>, HeldBody {
     this.#wake?.();
   }
 
-  /** What still comes is thrown away. */
+  /** Drops what is held; what still arrives is thrown away. */
   #drop(): void {
     this.#gatherer.clear();
     this.#wholeBytes = 0;

@@ -2,21 +2,24 @@ import { ENVELOPE_BYTES } from './envelope.ts';
 
 const NEWLINE = 0x0a;
 
-/** Finds in a body that comes in chunks where its units end: messages, lines. */
+/** Finds where units, such as messages or lines, end in a body that comes in chunks. */
 export interface UnitEnds {
   /**
-   * Bytes of `chunk`, from its start, behind which the last unit ends that ends in it; 0: none. Of a unit that is longer than
-   * may be it is all of the chunk, so that its reader learns of it.
+   * Returns the number of bytes of `chunk` up to the end of the last unit that ends in it; 0 if none does. For a unit
+   * over the limit it is the whole chunk, so that the reader gets to see it.
    */
   endIn(chunk: Uint8Array): number;
 }
 
-/** Messages in envelopes of gRPC, gRPC-Web and Connect: flags, a length of four bytes, and so many more. */
+/**
+ * Finds messages in envelopes of gRPC, gRPC-Web and Connect: a byte of flags, a length of four bytes, and the
+ * message.
+ */
 export class EnvelopeEnds implements UnitEnds {
   readonly #bytesMax: number;
   #headBytes = 0;
   #length = 0;
-  /** Of the message: what is still to come. */
+  /** Bytes of the message that are still to come. */
   #left = 0;
 
   constructor(bytesMax: number) {
@@ -47,7 +50,7 @@ export class EnvelopeEnds implements UnitEnds {
   }
 }
 
-/** Lines, their newline included. */
+/** Finds lines, newline included. */
 export class LineEnds implements UnitEnds {
   readonly #bytesMax: number;
   #length = 0;
