@@ -2,7 +2,7 @@
 export type HttpAnswer = {
   readonly status: number;
   readonly header?: Headers | undefined;
-  /** Whole, or part by part; absent: none. */
+  /** Whole, or part by part; absent: no body. */
   readonly body?: Uint8Array | AsyncIterable<Uint8Array> | undefined;
   /** Read once the body has ended. */
   readonly trailer?: Headers | undefined;
@@ -28,12 +28,12 @@ export interface AnswerSink {
 }
 
 /**
- * Writes an answer. What is known whole is sent at once; else each part goes out as it comes, and a slow client holds who gives them
- * back. Never throws: what fails on the way gives the answer up.
+ * Writes an answer. A body that is known whole is sent at once. Otherwise each part is sent as it comes, and a slow client
+ * holds back the source of the parts. Never throws: a failure on the way aborts the answer.
  */
 export async function respond(sink: AnswerSink, { body, ...head }: HttpAnswer): Promise<void> {
   try {
-    // In this turn: what comes of a body that is refused is thrown away from now on.
+    // Within this turn: from now on the rest of a refused request body is thrown away.
     if (body === undefined || body instanceof Uint8Array) return sink.send(head, body);
     let hasBegun = false;
     for await (const part of body) {

@@ -3,14 +3,14 @@ import type { BodyDeadlines } from '../bodies/body-deadlines.ts';
 import type { HeaderFields } from './header-fields.ts';
 import type { UnreadAnswers } from './unread-answers.ts';
 
-/** What an exchange needs of its server. */
+/** Server of an exchange: its limits, and the tables that all exchanges share. */
 export interface ExchangeHost {
   readonly isDraining: boolean;
   readonly discardBytesMax: number;
   readonly bodyDeadlines: BodyDeadlines;
   readonly bodyBudget: BodyBudget;
   readonly unread: UnreadAnswers;
-  /** Of the request that is being taken. */
+  /** Fields of the request that is being handled. */
   readonly headerFields: HeaderFields;
   readonly inFlight: {
     exchangeBegan(): void;

@@ -3,7 +3,7 @@ import { type HttpAnswer, type AnswerHead, type AnswerSink, respond } from './an
 import type { HttpExchange } from './http-exchange.ts';
 import type { UnreadAnswers } from './unread-answers.ts';
 
-/** Written at a time: each that is taken is progress. */
+/** Bytes written at a time; each part that the client takes counts as progress. */
 const PART_BYTES = 16_384;
 
 /** Answers a request that no handler sees. */
@@ -15,7 +15,7 @@ export function refuseExchange(
   void respond(new ExchangeSink(exchange, requestId), response);
 }
 
-/** Takes an answer over HTTP/1.1; `unread` holds a part of it for as long as it waits for its reader. */
+/** Sends an answer over HTTP/1.1; `unread` tracks a part of it while it waits for its reader. */
 export class ExchangeSink implements AnswerSink {
   readonly #exchange: HttpExchange;
   readonly #requestId: string;

@@ -5,8 +5,8 @@ const LENGTH_DIGITS_MAX = 15;
 const FIELDS_MAX = 128;
 
 /**
- * The header fields of the request that is being taken, read in one pass. One for a listener, filled anew by
- * each request: its fields are there until the handler returns. Hot.
+ * Header fields of the request that is being handled, read in one pass. A listener has one instance, which each request
+ * refills: the fields are valid until the handler returns. Hot.
  */
 export class HeaderFields {
   readonly #names: string[] = [];
@@ -17,7 +17,7 @@ export class HeaderFields {
   #encodings = 0;
   #credentials = 0;
   #problem = '';
-  /** It has no Host at all, as HTTP/1.0 may. */
+  /** Whether the request has no Host, as HTTP/1.0 allows. */
   isNameless = false;
   /** The value of Content-Length; 0 when absent. */
   contentLength = 0;
@@ -28,8 +28,9 @@ export class HeaderFields {
   readonly #add = (name: string, value: string): void => this.#field(name, value);
 
   /**
-   * Reads the fields of `request`. Returns what makes the message one that another reader may end elsewhere,
-   * or who asks it (RFC 9112 §§3.2, 6.1–6.3, RFC 9110 §5.3), or ''. Cost: a call and two strings a field.
+   * Reads the fields of `request`. Returns the problem of a message whose end, host or credential another reader may see
+   * differently, or that has too many fields; else '' (RFC 9112 §§3.2, 6.1–6.3, RFC 9110 §5.3). Cost: a call and two strings
+   * a field.
    */
   read(request: RawRequest): string {
     this.#count = 0;
@@ -51,18 +52,18 @@ export class HeaderFields {
     return '';
   }
 
-  /** Is the body in chunks? */
+  /** Whether the body is chunked. */
   get isChunked(): boolean {
     return this.#encodings > 0;
   }
 
-  /** Is `option`, in lower case, among the values of Connection? */
+  /** Whether `option`, in lower case, is among the values of Connection. */
   hasConnectionOption(option: string): boolean {
     if (this.connection === '') return false;
     return this.connection.split(',').some((one) => one.trim() === option);
   }
 
-  /** The value of a field by its lower-case name, of several the first; '' when absent. */
+  /** The value of the first field of a lower-case name; '' when absent. */
   get(lowerCaseName: string): string {
     const names = this.#names;
     for (let i = 0; i < this.#count; i++) {
@@ -117,7 +118,7 @@ export class HeaderFields {
   }
 }
 
-/** The number of a Content-Length: digits alone, and few enough to be a number. */
+/** Whether a Content-Length is digits alone, few enough for an exact number. */
 function isDigits(text: string): boolean {
   if (text === '' || text.length > LENGTH_DIGITS_MAX) return false;
   for (let i = 0; i < text.length; i++) {

@@ -7,23 +7,25 @@ import type { Http2StreamHandler } from '../http2/http2-listener.ts';
 import type { Http2RequestStream } from '../http2/request-stream.ts';
 import type { HttpExchange } from './http-exchange.ts';
 
-/** Of a name in the log: whoever calls chooses it. */
+/** Characters of a host name in the log: callers choose it. */
 const SHOWN_LENGTH_MAX = 100;
 
-/** Who a listener answers to, and what it answers to others. Asked before anything else sees a request. */
+/**
+ * Host names that a listener answers for, and the refusals of other requests. Applied before anything else sees a request.
+ */
 export type HostGuard = {
   readonly hosts: HostAllowList;
   /** Answers a request of HTTP/1.1 with a refusal. */
   readonly refuse: (exchange: HttpExchange) => void;
-  /** The same for HTTP/2; needed where it is served. */
+  /** Answers a request of HTTP/2 with a refusal; required where HTTP/2 is served. */
   readonly refuseStream?:
     | ((stream: Http2RequestStream, headers: IncomingHttpHeaders) => void)
     | undefined;
 };
 
 /**
- * Is a request of HTTP/2 addressed to one of `hosts`? `:authority` takes the place of Host; a request that
- * has both must be right in both (RFC 9113 §8.3.1: they must not differ), and one with neither is refused.
+ * Whether a request of HTTP/2 is addressed to one of `hosts`. `:authority` takes the place of Host. A request that has both
+ * must be right in both (RFC 9113 §8.3.1: they must not differ); one with neither is refused.
  */
 function isStreamAccepted(hosts: HostAllowList, headers: IncomingHttpHeaders): boolean {
   const { ':authority': authority, host } = headers;
@@ -33,8 +35,8 @@ function isStreamAccepted(hosts: HostAllowList, headers: IncomingHttpHeaders): b
 }
 
 /**
- * Makes the error of a request that is addressed to `host`, another name than those of this service. `onIncident` gets
- * the name, so that an operator finds `setting`, which admits more.
+ * Makes the error of a request that is addressed to `host`, which is not a name of this service. `onIncident` gets the name,
+ * so that an operator finds `setting`, which admits more.
  */
 export function hostRefused(
   host: string,
@@ -48,7 +50,7 @@ export function hostRefused(
   );
 }
 
-/** Returns `onStream` behind the guard; itself where there is none. */
+/** Wraps `onStream` in the guard; returns it unchanged where there is no guard. */
 export function guardedStreams(
   onStream: Http2StreamHandler,
   hostGuard: HostGuard | undefined,

@@ -1,20 +1,23 @@
 /*
- * Requests of HTTP/1 flow through this folder to handlers, and answers back. `raw-message` is what ../http1 offers, `http-exchange` what handlers see, over its `request-side`. `offered-answer` and
- * `unread-answers` hold what a client has not read yet, `sse-event` writes events. `answer-sink` writes an answer over either HTTP, by `exchange-sink` or `stream-sink`.
+ * Requests of HTTP/1 flow through this folder to handlers, and answers back. `raw-message` is the port to ../http1,
+ * `http-exchange` the one to handlers, over its `request-side`. `offered-answer` and `unread-answers` hold what a client has
+ * not read yet, `sse-event` writes events. `answer-sink` writes an answer over either HTTP, by `exchange-sink` or
+ * `stream-sink`.
  */
 import type { ExchangeHost } from './exchange-host.ts';
 import { OfferedAnswer } from './offered-answer.ts';
 import { type RawRequest, type RawResponse, writeHead } from './raw-message.ts';
 import { RequestSide } from './request-side.ts';
 
-/** Above this a body is offered in parts as the client takes them, instead of copied whole. */
+/** Bytes above which a body is offered in parts as the client takes them, instead of copied whole. */
 const SEND_WHOLE_BYTES_MAX = 65_536;
 const NO_HEADERS: readonly string[] = [];
 const NO_BYTES = new Uint8Array(0);
 
 /**
- * One HTTP/1 request and its answer. The request side (`header`, `path`, `readBody`…) may be used only synchronously inside the handler; the answer side at any time, and
- * does nothing once the client has gone. Hot: one object and one closure a request.
+ * One HTTP/1 request and its answer. The request side (`header`, `path`, `readBody`…) may be used only synchronously inside
+ * the handler. The answer side may be used at any time, and does nothing once the client has gone. Hot: one object and one
+ * closure a request.
  */
 export class HttpExchange extends RequestSide {
   /** A long answer, or one in parts of a stated length. */
@@ -67,8 +70,8 @@ export class HttpExchange extends RequestSide {
   }
 
   /**
-   * Answers with a head alone: to HEAD, with the length that the body of a GET would have, or with a
-   * status that has no body (204, 304) and no length either.
+   * Answers with a head alone. To HEAD it has the length that the body of a GET would have. With a status that has no body
+   * (204, 304) it has no length.
    */
   sendHead(
     statusCode: number,

@@ -3,7 +3,7 @@ import type { UnreadAnswer, UnreadAnswers } from './unread-answers.ts';
 
 const NO_BYTES = new Uint8Array(0);
 
-/** An answer whose length is stated, offered to the connection as the client takes it: whole, or in parts that follow. */
+/** An answer of a stated length, offered to the connection as the client takes it: whole, or in parts that follow. */
 export class OfferedAnswer implements UnreadAnswer {
   /** Bytes that the client has taken of a whole body. */
   progress = 0;
@@ -17,7 +17,7 @@ export class OfferedAnswer implements UnreadAnswer {
   #part: Uint8Array = NO_BYTES;
   #partStart = 0;
 
-  /** `onDone`: the connection has all of it. `onCapacity`: nothing of the last part waits any more. */
+  /** `onDone` is called when the connection has the whole answer, `onCapacity` when nothing of the last part waits. */
   constructor(res: RawResponse, totalBytes: number, onDone: () => void, onCapacity: () => void) {
     this.#res = res;
     this.unreadBytes = totalBytes;
@@ -25,7 +25,7 @@ export class OfferedAnswer implements UnreadAnswer {
     this.#onCapacity = onCapacity;
   }
 
-  /** Offers the whole body, after the head. What the client does not take at once counts among `unread`. */
+  /** Offers the whole body, after the head. The rest that the client does not take at once counts among `unread`. */
   offerWhole(body: Uint8Array, unread: UnreadAnswers): void {
     const [, isDone] = this.#res.tryEnd(body, this.unreadBytes);
     if (isDone) return this.#onDone();
@@ -52,17 +52,17 @@ export class OfferedAnswer implements UnreadAnswer {
     this.#res.cork(() => this.#offerRest(this.#partStart));
   }
 
-  /** The answer is complete, or the client has gone: nothing of it counts as unread. */
+  /** Stops counting the answer as unread: it is complete, or the client has gone. */
   over(): void {
     this.#unread?.remove(this);
   }
 
-  /** Nobody reads it: drops the connection (called by UnreadAnswers). */
+  /** Drops the connection of an answer that is not read (called by UnreadAnswers). */
   drop(): void {
     this.#res.close();
   }
 
-  /** Offers what is left of the part, `offset` bytes of the answer having been taken. */
+  /** Offers the rest of the part; the client has taken `offset` bytes of the answer. */
   #offerRest(offset: number): boolean {
     const rest = this.#part.subarray(offset - this.#partStart);
     const [hasCapacity, isDone] = this.#res.tryEnd(rest, this.unreadBytes);

@@ -1,8 +1,8 @@
 import { STATUS_CODES } from 'node:http';
 
-/** What an exchange needs of the request. Usable until its handler returns. */
+/** A request as an exchange needs it. Usable until its handler returns. */
 export interface RawRequest {
-  /** It has no Host at all, as HTTP/1.0 may: `forEach` gives an empty one. */
+  /** Whether the request has no Host, as HTTP/1.0 allows: `forEach` then passes an empty one. */
   readonly isNameless: boolean;
   forEach(onHeader: (name: string, value: string) => void): void;
   getUrl(): string;
@@ -11,10 +11,10 @@ export interface RawRequest {
   getParameter(index: number): string | undefined;
 }
 
-/** What an exchange needs of the answer. */
+/** An answer as an exchange needs it. */
 export interface RawResponse {
   onAborted(handler: () => void): unknown;
-  /** A chunk is the connection's again on return; a connection without a body gives an empty last one. */
+  /** A chunk belongs to the connection again on return; for a request without a body the last one is empty. */
   onData(handler: (chunk: Uint8Array, isLast: boolean) => void): unknown;
   pause(): unknown;
   resume(): unknown;
@@ -25,7 +25,7 @@ export interface RawResponse {
   write(chunk: string | Uint8Array): boolean;
   end(body?: string | Uint8Array, closeConnection?: boolean): unknown;
   endWithoutBody(contentLength?: number, closeConnection?: boolean): unknown;
-  /** Whether there is room for more, and whether all of `totalBytes` has been given. */
+  /** Returns whether more may be written, and whether all of `totalBytes` has been written. */
   tryEnd(chunk: Uint8Array, totalBytes: number): [boolean, boolean];
   /** Sets the handler, which gets the number of bytes of the body that have been taken. */
   onWritable(handler: (offset: number) => boolean): unknown;
@@ -37,14 +37,14 @@ const LINES = new Map<number, string>();
 for (const [code, text] of Object.entries(STATUS_CODES)) LINES.set(Number(code), `${code} ${text}`);
 LINES.set(499, '499 Client Closed Request');
 
-/** "404 Not Found" for 404; a code without a text stands alone. O(1). */
+/** The status line of a code: "404 Not Found" for 404, with the text "Unknown" for a code that has none. O(1). */
 export function statusLine(statusCode: number): string {
   return LINES.get(statusCode) ?? `${statusCode} Unknown`;
 }
 
 /**
- * Writes status and headers; 200 is the status without a line of its own. `contentType` '' is none; `extra` is name, value,
- * name, value… Hot.
+ * Writes status and headers; 200 needs no status line. `contentType` '' writes none; `extra` is name, value, name, value…
+ * Hot.
  */
 export function writeHead(
   res: RawResponse,
@@ -59,7 +59,7 @@ export function writeHead(
   }
 }
 
-/** The body of the answer to a message that is refused for its form: JSON as of other errors. */
+/** The body of the answer to a message that is refused for its form: JSON like that of other errors. */
 export function refusedMessageBody(problem: string): string {
   return `{"code":"invalid_argument","message":${JSON.stringify(problem)},"details":[]}`;
 }

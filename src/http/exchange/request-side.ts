@@ -7,12 +7,17 @@ import { bodyTooLarge } from '../bodies/gzip.ts';
 import type { ExchangeHost } from './exchange-host.ts';
 import type { RawRequest, RawResponse } from './raw-message.ts';
 
-/** Takes a body, and the lease of its memory where it has one. `refusal`: there is no body; used only without `onRefused`. */
+/**
+ * Takes a body, and the lease of its memory where it has one. `refusal` is set where there is no body, and only without
+ * `onRefused`.
+ */
 export type OnBody = (body: Uint8Array, lease: BodyLease | null, refusal: AppError | null) => void;
 
 type ExchangeState = 'open' | 'sending' | 'ended';
 
-/** A body that comes in one piece and is no longer counts against no budget: there are as many as sockets are read at once. */
+/**
+ * Bytes up to which a body that comes in one piece is not counted: there are only as many as sockets that are read at once.
+ */
 const UNCOUNTED_BYTES_MAX = 65_536;
 const NO_BYTES = new Uint8Array(0);
 
@@ -21,7 +26,7 @@ export abstract class RequestSide implements SlowBody {
   protected readonly res: RawResponse;
   protected readonly host: ExchangeHost;
   protected state: ExchangeState = 'open';
-  /** The answer closes the connection: the rest of a refused body may still come. */
+  /** Whether the answer closes the connection, since the rest of a refused body may still come. */
   protected closeAfter = false;
   readonly #req: RawRequest;
   #isBodyPending = false;
@@ -58,12 +63,12 @@ export abstract class RequestSide implements SlowBody {
     return this.#req.getCaseSensitiveMethod();
   }
 
-  /** What follows `?`, undecoded; '' when absent. */
+  /** The query after `?`, undecoded; '' when absent. */
   query(): string {
     return this.#req.getQuery();
   }
 
-  /** The nth `:name` of the route's pattern, '' when there is none. */
+  /** The value of the nth `:name` of the route's pattern; '' where it has fewer. */
   parameter(index: number): string {
     return this.#req.getParameter(index) ?? '';
   }
@@ -84,7 +89,7 @@ export abstract class RequestSide implements SlowBody {
     return this.state === 'ended';
   }
 
-  /** Whose share of the budget of bodies this one counts against; NO_OWNER until it is known who calls. */
+  /** Name of the caller whose share of the body budget this body counts against; NO_OWNER while the caller is not known. */
   get bodyOwner(): string {
     return this.#bodyOwner;
   }
@@ -101,16 +106,19 @@ export abstract class RequestSide implements SlowBody {
   }
 
   /**
-   * Collects the body. `onBody` gets a copy that nobody else writes to, at most `maxBytes` long (a short one shares its
-   * ArrayBuffer with others: copy before transferring it to another thread). `onRefused` is called instead of one that is
-   * longer, with null, or that exceeds the budget or comes in crumbs, with the error; where it is null `onBody` gets the
-   * refusal. Before it the rest was thrown away up to the listener's discard limit, so that the client can read the answer. One
-   * of them is called, unless the client goes or is cut for taking longer than the listener's body timeout: then only the abort
-   * listener is.
+   * Collects the body. `onBody` gets a copy that no other code writes to, at most `maxBytes` long. A short one shares its
+   * ArrayBuffer with others: copy it before transferring it to another thread.
    *
-   * With a `pool` the body may be in leased memory: `onBody` then gets the lease as well, and must see to its release. Without,
-   * `onBody` waits until all that has come with the body is parsed: a request right behind it ends the connection, and nothing
-   * may have been done by then. With `declaredBytes`, of the header content-length, a long body is put together as it comes.
+   * `onRefused` is called instead for a body that is longer, with null. It gets the error for a body that exceeds the budget,
+   * is evicted, or comes in tiny pieces. Where `onRefused` is null, `onBody` gets the refusal. Before a refusal for length or
+   * budget, the rest is thrown away up to the listener's discard limit, so that the client can read the answer. One of the
+   * two is called, unless the client goes or is cut for exceeding the listener's body timeout: then only the abort listener
+   * is called.
+   *
+   * With a `pool` the body may be in leased memory: `onBody` then gets the lease, and must see to its release. Without a
+   * pool, `onBody` waits until all that has come with the body is parsed: a request right behind it ends the connection, and
+   * nothing may have been done by then. `declaredBytes` is the header content-length: with it and a `pool`, a long body is
+   * put together as it comes.
    */
   readBody(
     maxBytes: number,
@@ -135,7 +143,7 @@ export abstract class RequestSide implements SlowBody {
       this.#intake ??= this.#newIntake(maxBytes, pool, declaredBytes, (refusal) => {
         isOver = true;
         this.#bodyDone();
-        // Whoever is cut may be so within a call of another connection: its answer waits for the turn to end.
+        // The body may be evicted within a call of another connection: the refusal waits for the turn to end.
         setImmediate(() => this.#refuseBody(refusal, true, maxBytes, onBody, onRefused));
       });
       const outcome = this.#intake.add(chunk, isLast);
@@ -190,9 +198,9 @@ export abstract class RequestSide implements SlowBody {
   }
 
   /**
-   * Passes the body on chunk by chunk (each is valid until `onChunk` returns); `pauseBody` and `resumeBody` hold it back.
-   * No limit on the whole, no deadline: for streams, whose messages are bounded one by one. `onOver` is called once the answer
-   * is complete or the client has gone.
+   * Passes the body on chunk by chunk; a chunk is valid until `onChunk` returns. `pauseBody` and `resumeBody` hold it back.
+   * There is no limit on the whole and no deadline: messages of streams are bounded one by one. `onOver` is called once the
+   * answer is complete or the client has gone.
    */
   streamBody(onChunk: (chunk: Uint8Array, isLast: boolean) => void, onOver: () => void): void {
     this.#onBodyOver = onOver;
@@ -208,8 +216,8 @@ export abstract class RequestSide implements SlowBody {
   }
 
   /**
-   * Also done by an answer, so that the connection can go on; what is still coming is thrown away. Not before where the body is
-   * complete: it begins the listener's time-out anew, which would end a request that takes long.
+   * Resumes a paused body. An answer does so too, so that the connection can go on; the rest of the body is thrown away. Does
+   * nothing for a body that was not paused: resuming restarts the listener's timeout, which would end a long request.
    */
   resumeBody(): void {
     if (this.state === 'ended' || !this.#isPaused) return;
@@ -222,12 +230,12 @@ export abstract class RequestSide implements SlowBody {
     if (this.state !== 'ended') this.res.close();
   }
 
-  /** The body took too long (called by the listener's deadlines). */
+  /** Drops the connection of a body that took too long (called by the listener's deadlines). */
   cut(): void {
     this.abort();
   }
 
-  /** Ends what the body still holds, with the exchange. */
+  /** Releases what the body still holds, when the exchange ends. */
   protected endBody(): void {
     this.#bodyDone();
     this.#intake?.release();

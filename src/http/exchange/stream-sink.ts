@@ -5,11 +5,14 @@ import { REQUEST_ID_HEADER } from '../request-id.ts';
 import { type HttpAnswer, type AnswerHead, type AnswerSink, respond } from './answer-sink.ts';
 import type { UnreadAnswer, UnreadAnswers } from './unread-answers.ts';
 
-/** How long a refusal waits for its reader. */
+/** Time in ms that a refusal waits for its reader. */
 const REFUSAL_MS = 1_000;
 const NO_BYTES = new Uint8Array(0);
 
-/** Answers a stream that no handler sees. It waits only a moment for who does not read: nobody is known to have a right to our memory. */
+/**
+ * Answers a stream that no handler sees. It waits only a moment for a client that does not read: an unknown caller has no
+ * claim to our memory.
+ */
 export function refuseStream(
   stream: Http2RequestStream,
   response: HttpAnswer,
@@ -26,7 +29,9 @@ export function refuseStream(
   });
 }
 
-/** Takes an answer, trailers included, under the flow control of its stream; `unread` holds it for as long as it waits for its reader. */
+/**
+ * Sends an answer, trailers included, under the flow control of its stream; `unread` tracks it while it waits for its reader.
+ */
 export class StreamSink implements AnswerSink, UnreadAnswer {
   readonly owner: object | undefined;
   unreadBytes = 0;

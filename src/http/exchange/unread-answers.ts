@@ -1,25 +1,25 @@
-/** An answer that its caller does not read can be given up. */
+/** An answer that waits for its caller to read it, and can be dropped. */
 export interface UnreadAnswer {
-  /** Bytes that it holds. */
+  /** Bytes that the answer holds. */
   readonly unreadBytes: number;
-  /** Who asked, where that is known: of those who hold most the oldest answer goes first. */
+  /** The caller, where known: the oldest answer of the caller that holds most is dropped first. */
   readonly owner?: object | undefined;
-  /** Changes when some of it was taken. */
+  /** Changes whenever the client has taken some of the answer. */
   readonly progress: number;
   /** Drops the answer with its stream. */
   drop(): void;
 }
 
 export type UnreadAnswersOptions = {
-  /** Of all of them together. */
+  /** Limit on the bytes of all answers together. */
   readonly bytesMax: number;
-  /** One of which nothing is taken for this long, and at most half of it longer, is dropped. */
+  /** Time in ms after which an answer is dropped of which nothing is taken; it may take half as long again. */
   readonly stallMs: number;
   /** Callback for each that is dropped. */
   readonly onDropped?: ((bytes: number, isStalled: boolean) => void) | undefined;
 };
 
-/** Of answers that nobody reads, over all connections of a process. */
+/** Bytes of answers that wait for their readers, across all connections of a process. */
 export const UNREAD_BYTES_MAX = 64 * 1_048_576;
 
 type Held = {
@@ -34,9 +34,10 @@ const NOBODY = {};
 const SWEEPS_PER_STALL = 2;
 
 /**
- * Answers that wait for callers to read them. Together they hold at most `bytesMax`: beyond it the oldest ones of the caller who holds
- * most are dropped, since who reads is done within milliseconds and is never among them. Who takes nothing is dropped after a time.
- * O(callers) beyond the bound, else O(1).
+ * Answers that wait for their callers to read them. Together they hold at most `bytesMax`. Beyond it, the oldest answers of
+ * the caller that holds most are dropped, but never the newest answer. A caller that reads is done within milliseconds, so
+ * its answers are never among them. An answer of which nothing is taken is dropped after `stallMs`. O(callers) beyond the
+ * bound, else O(1).
  */
 export class UnreadAnswers {
   readonly #options: UnreadAnswersOptions;
@@ -54,7 +55,7 @@ export class UnreadAnswers {
     return this.#bytes;
   }
 
-  /** Holds an answer from now on; once until it is removed. */
+  /** Tracks an answer until it is removed or dropped; does nothing for one that is tracked. */
   add(answer: UnreadAnswer): void {
     if (this.#answers.has(answer)) return;
     const { unreadBytes: bytes, owner = NOBODY, progress } = answer;
@@ -72,7 +73,7 @@ export class UnreadAnswers {
     this.#watch();
   }
 
-  /** Idempotent: does nothing for one that was removed or dropped. */
+  /** Stops tracking an answer. Idempotent: does nothing for one that was removed or dropped. */
   remove(answer: UnreadAnswer): void {
     const held = this.#answers.get(answer);
     if (held === undefined) return;
@@ -85,7 +86,7 @@ export class UnreadAnswers {
     if (share.answers.size === 0) this.#shares.delete(held.owner);
   }
 
-  /** Null where nobody has one besides `newest`. */
+  /** The oldest answer of the caller that holds most; null where there is none besides `newest`. */
   #oldestOfLargest(newest: UnreadAnswer): UnreadAnswer | null {
     let largest: UnreadAnswer | null = null;
     let most = -1;
@@ -119,7 +120,7 @@ export class UnreadAnswers {
         held.progress = progress;
         held.idleSweeps = 0;
       } else held.idleSweeps += 1;
-      // The first look came anywhere within its pause.
+      // The first sweep came at any time within its interval.
       if (held.idleSweeps > SWEEPS_PER_STALL) this.#drop(answer, true);
     }
     this.#watch();
