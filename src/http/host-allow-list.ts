@@ -14,24 +14,24 @@ const DEFAULT_PORTS: ReadonlySet<number> = new Set([80, 443]);
 const AUTHORITY = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))(?::(\d{1,5}))?$/;
 const NO_HOST: HostEntry = { name: '', port: -1 };
 
-/** Is this an address or name that only this machine can reach? Of what one may bind to. */
+/** Whether only this machine can reach an address or name, of those that one may bind to. */
 export function isLoopback(host: string): boolean {
   if (host.toLowerCase() === 'localhost' || host === '::1') return true;
   return isIP(host) === 4 && host.startsWith('127.');
 }
 
 /**
- * Does `name`, in lower case and without brackets, mean this machine in every browser: localhost,
- * *.localhost (RFC 6761 §6.3), 127.0.0.0/8, ::1?
+ * Whether `name`, in lower case and without brackets, means this machine in every browser: localhost, *.localhost (RFC 6761
+ * §6.3), 127.0.0.0/8, ::1.
  */
 export function isLoopbackName(name: string): boolean {
   return name.endsWith('.localhost') || isLoopback(name);
 }
 
 /**
- * Name and port of a Host header or the authority of a URL: the name in lower case, without brackets
- * and without a dot at its end, the port undefined when there is none. What is no authority has the
- * name '', which nobody lists. O(length).
+ * Reads name and port of a Host header or the authority of a URL. The name is in lower case, without brackets and without a
+ * dot at its end; the port is undefined when there is none. Text that is no authority has the name '', which no list has.
+ * O(length).
  */
 export function hostEntryOf(text: string): HostEntry {
   const parts = AUTHORITY.exec(text);
@@ -41,9 +41,8 @@ export function hostEntryOf(text: string): HostEntry {
 }
 
 /**
- * Which names a service answers to. A page that rebinds its own name to this machine's address is of the
- * same origin as the service, so that CORS does not stop it; its Host header still says its own name, and
- * nobody can rebind an IP address.
+ * Names that a service answers to. A page that rebinds its own name to this machine's address has the origin of the service,
+ * so that CORS does not stop it. Its Host header still has its own name, and an IP address cannot be rebound.
  */
 export class HostAllowList {
   readonly #entries: readonly HostEntry[];
@@ -57,10 +56,9 @@ export class HostAllowList {
   }
 
   /**
-   * Does Host (or :authority) name this service? Loopback names and addresses do, all addresses once
-   * others may connect, and the further names. With an `ownPort` the port must be that one; undefined
-   * leaves it out, since a forwarded port is another one, and no port protects from rebinding.
-   * Hot: what was accepted last is compared and not parsed again.
+   * Whether Host (or :authority) names this service. Loopback names and addresses do, all addresses once others may connect,
+   * and the further names. With an `ownPort` the port must be that one. Undefined leaves the port out: a forwarded port is
+   * another one, and no port protects from rebinding. Hot: the header accepted last is compared and not parsed again.
    */
   accepts(host: string, ownPort: number | undefined): boolean {
     if (host === this.#acceptedHost && ownPort === this.#acceptedPort && host !== '') return true;

@@ -4,35 +4,39 @@ export type HttpLimits = {
   readonly connectionsMax: number;
   /** Connections whose protocol is not known yet; the oldest one is closed for a new one. */
   readonly sniffingMax: number;
-  /** A connection whose first head has not come whole by then is closed, and a kept one whose next head takes that long. */
+  /**
+   * Time in ms after which a connection is closed whose first head has not come whole. Also the limit for the next head of a
+   * kept connection.
+   */
   readonly sniffTimeoutMs: number;
-  /** A request body that has not arrived whole by then is cut. */
+  /** Time in ms after which a request body is cut that has not arrived whole. */
   readonly bodyTimeoutMs: number;
   /** Bytes read and thrown away after a body passed its limit, so that the answer can be delivered. */
   readonly discardBytesMax: number;
-  /** An HTTP/1.1 connection on which nothing is asked is closed after this long. */
+  /** Time in ms after which an HTTP/1.1 connection without a request is closed. */
   readonly http1IdleMs: number;
   /** Streams open at once on one HTTP/2 connection. */
   readonly http2StreamsMax: number;
   /** Bytes of the header block of one HTTP/2 request (HTTP/1.1: `HEADER_BYTES_MAX`). */
   readonly http2HeaderBytesMax: number;
-  /** An HTTP/2 connection without an open stream is closed after this long. */
+  /** Time in ms after which an HTTP/2 connection without an open stream is closed. */
   readonly http2IdleMs: number;
-  /** An answer whose reader takes nothing for this long, and at most half of it longer, is given up. */
+  /** Time in ms after which an answer is given up whose reader takes nothing; it may take half as long again. */
   readonly answerStallMs: number;
-  /** An HTTP/2 connection that has not finished its handshake by then is closed. */
+  /** Time in ms after which an HTTP/2 connection is closed that has not finished its handshake. */
   readonly http2HandshakeMs: number;
 };
 
 /** Bytes of the request line and headers of one HTTP/1.1 request; more is answered 431. */
 export const HEADER_BYTES_MAX = 16_384;
 /**
- * Unsent bytes that the kernel holds for a connection of HTTP/1.1, on node:http for one with a stream; without a bound it holds some megabytes for a client that
- * does not read. uWebSockets.js gives one up that lets it write nothing for ten seconds; with less held, one that reads slowly lets it write more often.
+ * Unsent bytes that the kernel holds for a connection of HTTP/1.1, on node:http only for one with a stream. Without a bound
+ * it holds some megabytes for a client that does not read. uWebSockets.js gives up a connection that lets it write nothing
+ * for ten seconds. With less held, a client that reads slowly lets it write more often.
  */
 export const UNSENT_BYTES = 131_072;
 
-/** What a listener uses for each limit that its options leave out. */
+/** Default of each limit that the options of a listener leave out. */
 export const HTTP_LIMITS_DEFAULT: HttpLimits = {
   connectionsMax: 16_384,
   sniffingMax: 10_240,

@@ -8,8 +8,8 @@ const PREFIX = randomBytes(6).toString('base64url');
 let issuedCount = 0;
 
 /**
- * The caller's request id if it is well formed (1-128 of letters, digits, `.`, `_`, `:`, `-`), else
- * a new one, unique across processes with overwhelming probability. Cost: one short string.
+ * Returns the caller's request id if it is well formed (1-128 of letters, digits, `.`, `_`, `:`, `-`). Otherwise makes a new
+ * one, unique across processes with overwhelming probability. Cost: one short string.
  */
 export function requestIdOf(headerValue: string): string {
   if (headerValue !== '' && WELL_FORMED.test(headerValue)) return headerValue;

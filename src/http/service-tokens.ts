@@ -6,25 +6,28 @@ export interface Authenticator {
   readonly enabled: boolean;
   /** Hot. `header` is the whole header value, '' when absent. O(sum of token lengths), no allocation. */
   accepts(header: string): boolean;
-  /** As `accepts`; the place of the token among those configured, -1 where it is none, 0 where every caller is trusted. */
+  /**
+   * Hot. Index of the token in the header among those configured; -1 where it is none of them, 0 where every caller is
+   * trusted. Cost as `accepts`.
+   */
   tokenOf(header: string): number;
 }
 
 /** Length of `Bearer ` with its space. */
 const SCHEME_LENGTH = 7;
 
-/** One whose tokens can be exchanged: from the next call on, on open connections too. */
+/** An authenticator whose tokens can be replaced: from the next call on, on open connections too. */
 export interface ReplaceableAuthenticator extends Authenticator {
-  /** Puts these in force, and ends all others. An empty list would open the door, and is refused. */
+  /** Replaces all tokens. An empty list would admit every caller, and is refused. */
   replace(tokens: readonly string[]): void;
 }
 
 /**
- * An authenticator for the configured tokens (already trimmed, none empty). The scheme is
- * case-insensitive; the token follows after one or more spaces.
+ * Makes an authenticator for the configured tokens (already trimmed, none empty). The scheme is case-insensitive; the token
+ * follows after one or more spaces.
  *
- * Every token is compared in full and the loop never ends early, so that the time taken says
- * nothing about how much of a guess was right; only the length of the header shows.
+ * Every token is compared in full and the loop never ends early. The time taken thus says nothing about how much of a guess
+ * was right; it shows only the length of the header.
  */
 export function createAuthenticator(tokens: readonly string[]): ReplaceableAuthenticator {
   return new TokenAuthenticator(tokens);
@@ -77,7 +80,7 @@ export function bearerToken(header: string): string | undefined {
   return start < 0 ? undefined : header.slice(start);
 }
 
-/** Hot. Whether `text` from `start` on is `secret`, all of which is looked at in any case. */
+/** Hot. Whether `text` from `start` on is `secret`; compares all of it in any case. */
 export function isSecretAt(text: string, start: number, secret: string): boolean {
   return differs(text, start, secret) === 0;
 }

@@ -1,16 +1,18 @@
 /** Options of sockets by their descriptors, by system calls that Node does not offer. */
 export type SocketOptions = {
-  /** A name of the socket for as long as the machine runs, and of no other; null where `fd` is none, or the system has no such name. */
+  /**
+   * An id of the socket, unique for as long as the machine runs; null where `fd` is no socket, or the system has no such id.
+   */
   cookie(fd: number): bigint | null;
-  /** Linux: the kernel takes no more while it holds so many bytes that it has not sent (TCP_NOTSENT_LOWAT of tcp(7)). */
+  /** Linux: the kernel takes no more while it holds `bytes` that it has not sent (TCP_NOTSENT_LOWAT of tcp(7)). */
   boundUnsent(fd: number, bytes: number): void;
   /** Linux: bytes that the peer has not acknowledged (SIOCOUTQ of tcp(7)); elsewhere 0. */
   unacknowledged(fd: number): number;
-  /** Ends both directions: whoever owns the socket sees its end, and closes it. */
+  /** Ends both directions: the owner of the socket sees its end, and closes it. */
   shutdown(fd: number): void;
   /** Linux: wakes accept only once data has arrived, so that nearly every peek succeeds at once. */
   deferAccept(listenFd: number, seconds: number): void;
-  /** Linux: the kernel lets nobody new in at this socket. Who asks is not answered, and asks again after a second. */
+  /** Linux: the kernel lets no new client in at this socket. A client gets no answer, and tries again after a second. */
   letNobodyIn(listenFd: number): void;
 };
 
@@ -49,7 +51,7 @@ export type PeekLibrary = {
 
 type Libc = ReturnType<PeekLibrary['load']>;
 
-/** Binds them in `libc`. Errors: those of koffi, where a symbol is missing. */
+/** Binds the options in `libc`. Errors: those of koffi, where a symbol is missing. */
 export function bindOptions(koffi: PeekLibrary, libc: Libc): SocketOptions {
   const isLinux = process.platform === 'linux';
   const setsockopt = libc.func(

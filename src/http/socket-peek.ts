@@ -2,25 +2,29 @@ import { createRequire } from 'node:module';
 import type net from 'node:net';
 import { bindOptions, type PeekLibrary, type SocketOptions } from './socket-options.ts';
 
-/** Looking at a socket's first bytes without taking them, by system calls that Node does not offer. */
+/** System calls, which Node does not offer, to read a socket's first bytes without consuming them. */
 export type SocketPeek = SocketOptions & {
   /**
-   * Copies up to `into.length` waiting bytes of socket `fd` without consuming them, never blocks.
-   * Returns their number, 0 at end of stream, PEEK_AGAIN when nothing has arrived, PEEK_FAILED else.
+   * Copies up to `into.length` waiting bytes of socket `fd` without consuming them; never blocks. Returns their number, 0 at
+   * end of stream, PEEK_AGAIN when nothing has arrived, otherwise PEEK_FAILED.
    * Cost: one system call, about 0.5 µs.
    */
   peek(fd: number, into: Uint8Array): number;
   /**
-   * Marks which of the first `count` entries of `polled` have something to read, or have ended. An entry is a struct pollfd as two
-   * numbers: the descriptor, and POLLIN; its upper half is not 0 afterwards where there is something. Never blocks.
+   * Marks which of the first `count` entries of `polled` have something to read, or have ended. An entry is a struct pollfd
+   * as two numbers: the descriptor, and POLLIN. The upper half of the second is not 0 afterwards where there is something.
+   * Never blocks.
    * Cost: one system call, about 50 ns an entry.
    */
   poll(polled: Int32Array, count: number): void;
-  /** A second descriptor of the same socket, or -1. Programs that this process starts inherit neither it nor one of `accept`: the connection would stay open for as long as they run. */
+  /**
+   * Makes a second descriptor of the same socket; -1 on failure. Programs that this process starts inherit neither it nor one
+   * of `accept`: the connection would stay open for as long as they run.
+   */
   duplicate(fd: number): number;
-  /** The descriptor of a connection that waits at `listenFd`, which does not block; -1 when none does. */
+  /** Accepts a connection that waits at `listenFd`, which does not block. Returns its descriptor; -1 when none waits. */
   accept(listenFd: number): number;
-  /** Closes a descriptor made by `duplicate` that nobody took. */
+  /** Closes a descriptor of `duplicate` or `accept` that was not passed on. */
   close(fd: number): void;
 };
 
@@ -32,12 +36,12 @@ const MSG_PEEK = 2;
 const SOCK_NONBLOCK_CLOEXEC = 0x8_0800;
 const F_SETFD = 2;
 const FD_CLOEXEC = 1;
-/** POSIX.1-2008 fcntl; each system has a number of its own for it. */
+/** POSIX.1-2008 fcntl; each system has its own number for it. */
 const F_DUPFD_CLOEXEC = process.platform === 'linux' ? 1030 : 67;
 
 /**
- * Binds the system calls, or returns null where they cannot be had (Windows, no binary of the FFI
- * for this platform): the caller then serves HTTP/2 on a port of its own.
+ * Binds the system calls. Returns null where they are not available (Windows, or no binary of the FFI for this platform): the
+ * caller then serves HTTP/2 on a separate port.
  */
 export function loadSocketPeek(): SocketPeek | null {
   if (process.platform !== 'linux' && process.platform !== 'darwin') return null;
