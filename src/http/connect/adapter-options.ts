@@ -13,9 +13,9 @@ import type { ErrorPolicy } from './outgoing-error.ts';
 import type { MalformedError } from './protocol/call-errors.ts';
 import type { Admitted, CallerPort } from './protocol/caller-port.ts';
 
-/** Takes what implements services. */
+/** Registers implementations of services. */
 export type ServiceRouter = {
-  /** What `implementation` lacks is answered METHOD_UNIMPLEMENTED. */
+  /** Adds a service; a method that `implementation` lacks is answered METHOD_UNIMPLEMENTED. */
   readonly service: <S extends DescService>(
     service: S,
     implementation: Partial<ServiceImpl<S>>,
@@ -24,35 +24,38 @@ export type ServiceRouter = {
 
 export type ConnectAdapterOptions = Omit<ErrorPolicy, 'callers'> & {
   readonly routes: (router: ServiceRouter) => void;
-  /** What is asked about callers. Without it everybody is let in, and nobody is known. */
+  /** Admits callers. Without it every caller is let in, and none is known. */
   readonly callers?: CallerPort | undefined;
-  /** What is said of a message that cannot be built. */
+  /** Makes the error of a message that cannot be built. */
   readonly malformed: MalformedError;
-  /** What requests may hold; see docs/ARCHITECTURE.md for what holds without them. */
+  /** Limits on what requests may hold; docs/ARCHITECTURE.md has the ones that hold without them. */
   readonly decodeLimits?: DecodeLimits | undefined;
-  /** Callback for each request that holds more, with its reason. */
+  /** Callback for each request beyond the limits, with the reason. */
   readonly onMessageRefused?: ((reason: string) => void) | undefined;
-  /** Of all request bodies of the process; default one of its own. */
+  /** Budget of all request bodies of the process; default a new one. */
   readonly bodyBudget?: BodyBudget | undefined;
-  /** Per message, compressed and not. */
+  /** Limit on the bytes of a request message, both compressed and decompressed. */
   readonly readMaxBytes: number;
-  /** Per message; default 256 MiB. */
+  /** Limit on the bytes of an answer message; default 256 MiB. */
   readonly writeMaxBytes?: number | undefined;
   /** Answers shorter than this are not compressed; default 1,024. */
   readonly compressMinBytes?: number | undefined;
   /** Ends streams that would never end by themselves, with its reason (an AppError). */
   readonly drainSignal?: AbortSignal | undefined;
-  /** Where answers are held that nobody reads; absent: the adapter has its own, of `UNREAD_BYTES_MAX`. */
+  /** Answers that wait for their readers; default a new table of `UNREAD_BYTES_MAX`. */
   readonly unread?: UnreadAnswers | undefined;
   /** Types that google.protobuf.Any may hold in JSON. */
   readonly registry?: Registry | undefined;
-  /** Deadline of a call whose caller states none, and the longest that one may state. Without it only handlers end a call. */
+  /**
+   * Deadline in ms of a call whose caller states none, and the longest that one may state. Without it a call that states none
+   * has no deadline.
+   */
   readonly timeoutMsMax?: number | undefined;
   /** Callback for each call of a method, refused or not; once a call. */
   readonly onCall?: ((report: CallReport) => void) | undefined;
   /**
-   * Takes unary calls of Connect as plain HTTP clients write them: any parameters of a content type, any case, and an empty body of
-   * JSON for an empty message. 415 then names the types.
+   * Takes unary calls of Connect as plain HTTP clients write them. A content type may have any parameters and any case. An
+   * empty body of JSON is an empty message. 415 then names the types.
    */
   readonly isPlainHttpTaken?: boolean | undefined;
 };
@@ -61,7 +64,10 @@ export type ConnectAdapterOptions = Omit<ErrorPolicy, 'callers'> & {
 export interface ConnectAdapter {
   /** Takes a whole HTTP/1.1 request of any path and verb, synchronously inside its handler. */
   readonly handleHttp1: (exchange: HttpExchange) => void;
-  /** The same for a request whose credential was checked and whose body was read elsewhere. `leftMs`: of the time that the caller stated. */
+  /**
+   * The same for a request whose credential was checked and whose body was read elsewhere. `leftMs` is what is left of the
+   * time that the caller stated.
+   */
   readonly handleBuffered: (
     exchange: HttpExchange,
     path: string,
@@ -71,7 +77,7 @@ export interface ConnectAdapter {
     admitted: Admitted,
     leftMs?: number,
   ) => void;
-  /** The same over HTTP/2; `body` is null for one beyond the limit, whose rest is thrown away. */
+  /** The same over HTTP/2; `body` is null for one beyond the limit, the rest of which is thrown away. */
   readonly handleBufferedStream: (
     stream: Http2RequestStream,
     headers: IncomingHttpHeaders,

@@ -9,8 +9,8 @@ import { envelopedWireOf } from './protocol/wire.ts';
 const NO_BYTES = new Uint8Array(0);
 
 /**
- * An error for a call that never reaches a handler (no credential, unknown method), in the protocol
- * that its content type names; anything that is not a streaming protocol gets the JSON of Connect.
+ * Makes the answer to a call that never reaches a handler (no credential, unknown method). It has the protocol that the
+ * content type names; all but streaming protocols get the JSON of Connect.
  */
 export function refusal(
   contentType: string,

@@ -1,6 +1,7 @@
 /*
- * Calls of Connect, gRPC and gRPC-Web flow through this folder, from an exchange or a stream to a method of a service and back. `http1-carrier` and `http2-carrier` are their ways in and out, `calls`
- * finds who calls and which method, `call-handler` answers. `protocol/` has what differs by protocol, codes and trailers.
+ * Calls of Connect, gRPC and gRPC-Web flow through this folder, from an exchange or a stream to a method of a service and
+ * back. `http1-carrier` and `http2-carrier` are their ways in and out, `calls` finds caller and method, `call-handler`
+ * answers. `protocol/` has what differs by protocol, codes and trailers.
  */
 import { createServiceImplSpec } from '@connectrpc/connect';
 import { ANSWER_JSON } from '../../shared/answer-json.ts';
@@ -24,8 +25,9 @@ const COMPRESS_MIN_BYTES = 1_024;
 const STALL_MS = 60_000;
 
 /**
- * Builds the adapter: Connect, gRPC-Web and gRPC for any service, whose callers, errors and limits are in `options`. Order of
- * checks: credential, method, verb, content type, body. Body-less answers: 405 with Allow, 415. Errors of calls: `options.errors`.
+ * Builds the adapter: Connect, gRPC-Web and gRPC for any service. `options` has its callers, errors and limits. Order of
+ * checks: credential, method, verb, content type, body. Body-less answers: 405 with Allow, 415. Errors of calls:
+ * `options.errors`.
  */
 export function createConnectAdapter(options: ConnectAdapterOptions): ConnectAdapter {
   const { registry, readMaxBytes, callers = OPEN_CALLERS } = options;

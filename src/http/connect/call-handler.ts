@@ -16,9 +16,12 @@ export type CallHandler = {
   readonly method: DescMethod;
   /** "/package.Service/Method" */
   readonly path: string;
-  /** Whether the method has calls of a content type. */
+  /** Whether the method takes calls of a content type. */
   readonly takes: (contentType: string) => boolean;
-  /** What the method fails with is an answer. Rejects where there can be none, as of headers that nobody can send. */
+  /**
+   * Answers a call; a failure of the method is an answer, too. Rejects where no answer can be sent, such as one with invalid
+   * headers.
+   */
   readonly answer: (request: CallRequest) => Promise<HttpAnswer>;
 };
 

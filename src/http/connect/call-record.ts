@@ -26,12 +26,12 @@ export class CallRecord {
     this.#onCall = onCall;
   }
 
-  /** Notes the code that the caller is answered. */
+  /** Notes the code of a failed call. */
   failed(code: Code): void {
     this.#code = codeToString(code);
   }
 
-  /** The answer is given, or nobody waits for it. Idempotent. */
+  /** Reports the call: it is answered, or the client no longer waits. Idempotent. */
   finish(): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
@@ -40,7 +40,7 @@ export class CallRecord {
   }
 }
 
-/** Finds the record of a call; null without a callback for calls. */
+/** Context key of the record of a call; null without a callback for calls. */
 export const kCallRecord = createContextKey<CallRecord | null>(null, {
   description: 'call record',
 });

@@ -33,15 +33,15 @@ import { assertKnownVersion, type Wire } from './protocol/wire.ts';
 
 /** A request whose caller is known, whatever carried it. */
 export type CallRequest = {
-  /** It carries no answers before the end of a body. */
+  /** Whether HTTP/1.1 carries it, and so no answers before the end of a body. */
   readonly isHttp1: boolean;
   readonly header: Headers;
-  /** Whole, for a method that takes one message; else in whole messages. */
+  /** Whole for a method that takes one message; otherwise in pieces of whole messages. */
   readonly body: Promise<Uint8Array> | AsyncIterable<Uint8Array>;
   /** Aborted, with its reason, when the client has gone. */
   readonly signal: AbortSignal;
   readonly contextValues: ContextValues;
-  /** What is left of the time that the caller stated, where some of it has passed. */
+  /** Time in ms left of what the caller stated; absent while none of it has passed. */
   readonly leftMs?: number | undefined;
 };
 
@@ -52,34 +52,35 @@ export type CallLimits = Pick<
 > & {
   readonly policy: ErrorPolicy;
   readonly decoding: MessageDecoding;
-  /** Of what messages become when they are decompressed, too. */
+  /** Budget that decompressed messages count against, too. */
   readonly bodyBudget: BodyBudget;
   readonly writeMaxBytes: number;
   readonly compressMinBytes: number;
   readonly json: Partial<JsonReadOptions & JsonWriteOptions>;
 };
 
-/** The longest time of a timer; a longer one is as good as none. */
+/** The longest time of a timer, in ms; a longer one is as good as none. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 /** Why the signal of a call is aborted when it has ended; a constant, since a stack costs more. */
 const COMPLETE = new AppError<SharedReason>('CANCELLED', 'the call is complete');
 const utf8 = new TextEncoder();
 
 /**
- * What the messages of one call become on their way in, and its answers on their way out. It puts the parts of Connect's own handlers
- * together, since these answer failed_precondition with 400, decode a message in one go whatever its size, and let a method outlive its deadline.
+ * One call: decodes its messages and encodes its answers. It combines the parts of Connect's own handlers in another way.
+ * Those answer failed_precondition with 400, decode a message in one go whatever its size, and let a method outlive its
+ * deadline.
  */
 export class Call {
   readonly spec: MethodImplSpec;
   readonly options: CallLimits;
   readonly request: CallRequest;
   readonly wire: Wire;
-  /** What the method sees of it. */
+  /** Context that the method gets. */
   readonly context: HandlerContext & { readonly abort: (reason: unknown) => void };
   readonly compression: ReturnType<typeof compressionNegotiate>;
-  /** Why nothing is read of it. */
+  /** Error of a call whose headers are refused; nothing is read of it. */
   readonly #refusal: ConnectError | undefined;
-  /** Of what a message is decompressed to; once it is released, it holds nothing of one that comes later. */
+  /** Hold of the decompressed bytes of a message; once released, it holds nothing of later messages. */
   readonly #decompressed: BodyHold;
 
   constructor(spec: MethodImplSpec, options: CallLimits, request: CallRequest, wire: Wire) {
@@ -126,15 +127,16 @@ export class Call {
     return this.options.policy.callers.isChange(`/${rpcOf(this.method)}`);
   }
 
-  /** Throws where nothing is read of the call, whatever its body says. */
+  /** Throws for a call that is refused whatever its body says. */
   mustTake(): void {
     if (this.wire.protocol === 'connect') assertKnownVersion(this.request.header);
     if (this.#refusal !== undefined) throw this.#refusal;
   }
 
   /**
-   * The message in an envelope; `isFirst` says where the call goes. No method is begun that nobody waits for. Errors: those of
-   * `MessageDecoding.decode` and `gunzipCounted`; why the call has ended.
+   * Decodes the message in an envelope. `isFirst` marks the message that says where the call goes. No method begins for a
+   * caller that no longer waits.
+   * Errors: those of `MessageDecoding.decode` and `gunzipCounted`; the reason why the call has ended.
    */
   async decoded(envelope: EnvelopedMessage, isFirst: boolean): Promise<Message> {
     const { decoding, readMaxBytes, isPlainHttpTaken } = this.options;
@@ -157,7 +159,10 @@ export class Call {
     if (signal.aborted) throw abortReason(signal);
   }
 
-  /** gzip, in which what comes out of a message counts as the caller's until the next one, or the end of the call. */
+  /**
+   * Makes the compression of the call, gzip. A decompressed message counts as the caller's until the next one, or the end of
+   * the call.
+   */
   #gzip(): Compression {
     return {
       name: 'gzip',
@@ -171,7 +176,7 @@ export class Call {
     };
   }
 
-  /** The bytes of an answer. Errors: RESULT_TOO_LARGE; those of protobuf's writers. */
+  /** Encodes an answer. Errors: RESULT_TOO_LARGE; those of protobuf's writers. */
   encoded(message: Message): Uint8Array {
     const { writeMaxBytes, json } = this.options;
     const { output } = this.method;
@@ -184,20 +189,20 @@ export class Call {
     throw new AppError<SharedReason>('RESULT_TOO_LARGE', problem, metadata);
   }
 
-  /** An envelope of the answer, compressed where the caller takes that. */
+  /** Puts a message of the answer into an envelope, compressed where the caller accepts that. */
   async envelope(data: Uint8Array, flags = 0): Promise<Uint8Array> {
     const { response } = this.compression;
     const sent = await envelopeCompress({ flags, data }, response, this.options.compressMinBytes);
     return encodeEnvelope(sent.flags, sent.data);
   }
 
-  /** The envelope that says how the call ended; null where the trailer does, which has it from now on. */
+  /** Makes the envelope that says how the call ended; null where the trailer says it, in which it is noted then. */
   async lastEnvelope(error: ConnectError | undefined): Promise<Uint8Array | null> {
     const last = this.wire.end(this.context.responseTrailer, error);
     return last === null ? null : await this.envelope(last, this.wire.endFlag);
   }
 
-  /** The answer that has these envelopes. */
+  /** Makes the answer whose body is these envelopes. */
   inEnvelopes(body: Uint8Array | AsyncIterable<Uint8Array>): HttpAnswer {
     const { responseHeader: header, responseTrailer: trailer } = this.context;
     const { response } = this.compression;
@@ -206,19 +211,19 @@ export class Call {
     return this.wire.protocol === 'grpc' ? { ...answer, trailer } : answer;
   }
 
-  /** What the caller is shown of a failure. */
+  /** Turns a failure into the error that the caller gets. */
   shown(failure: unknown): ConnectError {
     return outgoingError(failure, this.options.policy, this.method, this.context.values);
   }
 
-  /** Ends what the method does for the call, and what the call holds. Idempotent. */
+  /** Aborts the work of the method, and releases what the call holds. Idempotent. */
   close(): void {
     this.context.abort(COMPLETE);
     this.#decompressed.release();
   }
 }
 
-/** The time of a call: what is stated, at most `maxMs`, or that where nothing is. */
+/** The deadline of a call: the stated time, at most `maxMs`; `maxMs` where none is stated. */
 function boundedTime(
   statedMs: number | undefined,
   maxMs: number | undefined,

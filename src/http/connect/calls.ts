@@ -15,7 +15,7 @@ import { internalError } from './protocol/call-errors.ts';
 import { type Admitted, kRequestId } from './protocol/caller-port.ts';
 import { plainUnaryType } from './protocol/wire.ts';
 
-/** Calls of all methods, from their first lines on, whichever HTTP carries them. */
+/** Takes the calls of all methods, from their heads on, over either HTTP. */
 export class Calls {
   readonly #options: ConnectAdapterOptions;
   readonly #policy: ErrorPolicy;
@@ -50,7 +50,7 @@ export class Calls {
     });
   }
 
-  /** As `handle`, for a call whose caller is known and whose body was read elsewhere. */
+  /** Takes a call as `handle` does, whose caller is known and whose body was read elsewhere. */
   handleBuffered(
     carrier: CallCarrier,
     path: string,
@@ -85,7 +85,7 @@ export class Calls {
     this.#answer(carrier, handler, head, admission, carrier.open(isReadWhole(handler)));
   }
 
-  /** What the first lines of a call say; its record begins here. */
+  /** Reads the head of a call, and begins its record. */
   #headOf(carrier: CallCarrier): CallHead {
     const { path, method, isHttp1 } = carrier;
     const requestId = requestIdOf(carrier.header(REQUEST_ID_HEADER));
@@ -100,7 +100,7 @@ export class Calls {
     return { path, requestId, contentType, method, record, isHttp1 };
   }
 
-  /** Has the handler answer; what it fails with becomes an answer, too. */
+  /** Lets the handler answer; a failure of it becomes an answer, too. */
   #answer(
     carrier: CallCarrier,
     handler: CallHandler,

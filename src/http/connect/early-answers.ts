@@ -9,7 +9,7 @@ import type { ErrorPolicy } from './outgoing-error.ts';
 import type { Admitted } from './protocol/caller-port.ts';
 import { envelopedWireOf, UNARY_TYPES_TEXT } from './protocol/wire.ts';
 
-/** What is known of a call by its first lines. */
+/** Head of a call: its path, verb and headers that matter before its body. */
 export type CallHead = {
   readonly path: string;
   readonly requestId: string;
@@ -21,7 +21,10 @@ export type CallHead = {
   readonly isHttp1: boolean;
 };
 
-/** Answers calls that no handler sees: without a credential, a method, a body that it takes, or any scope for it. */
+/**
+ * Answers calls that no handler sees: those without a credential, a known method, a content type that it takes, or any scope
+ * for it.
+ */
 export class EarlyAnswers {
   readonly #policy: ErrorPolicy;
   readonly #areTypesNamed: boolean;
@@ -31,7 +34,7 @@ export class EarlyAnswers {
     this.#areTypesNamed = areTypesNamed;
   }
 
-  /** The answer of a call that no handler sees, which ends its record; or null. */
+  /** The answer to a call that no handler sees, whose record it ends; null where a handler is to answer. */
   answerTo(
     head: CallHead,
     handler: CallHandler | undefined,
@@ -49,7 +52,7 @@ export class EarlyAnswers {
       record?.finish();
       return this.otherType();
     }
-    // Nothing of what the caller may reach is behind this method: its body need not be read.
+    // The caller may reach nothing by this method: the body need not be read.
     const error = this.#policy.callers.refusalAnywhere(path, admission);
     if (error === null) return null;
     const shown = this.#policy.errors.connectErrorFromAppError(error);
@@ -70,7 +73,7 @@ export class EarlyAnswers {
     return { status: 415, header: new Headers({ 'accept-post': UNARY_TYPES_TEXT }) };
   }
 
-  /** The answer to a call of a method that is not there. */
+  /** The answer to a call of a method that does not exist. */
   unknown(path: string, contentType: string): HttpAnswer {
     const shown = path.length > 200 ? `${path.slice(0, 200)}…` : path;
     const error = new AppError<SharedReason>('METHOD_UNKNOWN', `${shown}: there is no such method`);

@@ -11,8 +11,8 @@ import type { ConnectErrors } from './protocol/connect-errors.ts';
 import { envelopedWireOf } from './protocol/wire.ts';
 
 /**
- * Refuses a call that is not addressed to `hosts` as permission_denied, in the protocol of the call. `onIncident` gets
- * the name, so that an operator finds `setting`, which admits more.
+ * Makes a guard that refuses calls not addressed to `hosts` as permission_denied, in the protocol of the call. `onIncident`
+ * gets the name, so that an operator finds `setting`, which admits more.
  */
 export function createHostGuard(
   hosts: HostAllowList,

@@ -70,7 +70,7 @@ export class Http1Carrier implements CallCarrier {
     refuseExchange(this.#exchange, response, requestId);
   }
 
-  /** Of a message that may come in an envelope. */
+  /** Reads the whole body, a message that may come in an envelope. */
   #wholeBody(signal: AbortSignal): Promise<Uint8Array> {
     const bytesMax = this.#readMaxBytes;
     const whole = new Promise<Uint8Array>((resolve, reject) => {

@@ -14,7 +14,7 @@ import { type CallCarrier, orUnread } from './call-carrier.ts';
 import type { CallRequest } from './call.ts';
 import { cancelled } from './protocol/call-errors.ts';
 
-/** What the streams of one adapter share. */
+/** Limits and tables that the streams of one adapter share. */
 export type StreamParts = {
   readonly readMaxBytes: number;
   readonly budget: BodyBudget;
@@ -70,7 +70,7 @@ export class Http2Carrier implements CallCarrier {
   }
 
   hold(): void {
-    // What comes in the meantime waits in the stream, as that of nobody.
+    // Bytes that arrive meanwhile wait in the stream, counted against the share of unknown callers.
   }
 
   own(caller: string): void {
@@ -105,7 +105,7 @@ export class Http2Carrier implements CallCarrier {
     return orUnread(new WholeStream(this.#stream, options, signal).whole);
   }
 
-  /** Under the protocol's own flow control. */
+  /** Streams the body under the protocol's own flow control. */
   #streamedBody(signal: AbortSignal): StreamedBody {
     const stream = this.#stream;
     const body = new StreamedBody({

@@ -12,7 +12,7 @@ export type CallFailure = {
   readonly requestId: string;
   /** "workspace.v1.AuthzService/Check" */
   readonly rpc: string;
-  /** Who called; '' where nobody is known. */
+  /** Name of the caller; '' where it is not known. */
   readonly caller: string;
   readonly error: unknown;
 };
@@ -20,7 +20,7 @@ export type CallFailure = {
 export type ErrorPolicy = {
   /** Callback for each failure whose text the caller does not get to see. */
   readonly report: (failure: CallFailure) => void;
-  /** What is asked about callers. */
+  /** Admits callers, and knows which methods change something. */
   readonly callers: CallerPort;
   /** How errors look on the wire. */
   readonly errors: ConnectErrors;
@@ -33,7 +33,7 @@ export function rpcOf(method: DescMethod): string {
   return `${method.parent.typeName}/${method.name}`;
 }
 
-/** Any failure of a call as the error that leaves the process; unforeseen ones are reported. */
+/** Turns any failure of a call into the error that leaves the process; unforeseen ones are reported. */
 export function outgoingError(
   error: unknown,
   policy: ErrorPolicy,
@@ -71,8 +71,9 @@ function isTimeout(error: ConnectError): boolean {
 }
 
 /**
- * Connect's own code refuses with three codes only: an ill-formed header, an encoding or a number of messages that the method does not
- * take, and a compressed message without its encoding, for which gRPC demands `internal`. Each reason has its code, as everywhere.
+ * Reasons for the three codes that Connect's own code refuses with. The first is for an ill-formed header. The second is for
+ * an encoding or a number of messages that the method does not take. The third, which gRPC demands, is for a compressed
+ * message without its encoding. Each reason has its code, as everywhere.
  */
 const REASON_OF_CODE: ReadonlyMap<Code, SharedReason> = new Map([
   [Code.InvalidArgument, 'BODY_MALFORMED'],
@@ -81,8 +82,8 @@ const REASON_OF_CODE: ReadonlyMap<Code, SharedReason> = new Map([
 ]);
 
 /**
- * Gives an error that Connect's own code made the details of ours; code, text and headers stay. One that has details, or a code
- * that Connect does not choose by itself, was chosen by a handler and stays as it is. Changes and returns `error`. O(1).
+ * Adds our details to an error that Connect's own code made; code, text and headers stay. An error with details, or with a
+ * code that Connect does not choose by itself, was chosen by a handler and stays as it is. Changes and returns `error`. O(1).
  */
 function withReason(error: ConnectError, errors: ConnectErrors): ConnectError {
   const reason = REASON_OF_CODE.get(error.code);
@@ -93,7 +94,7 @@ function withReason(error: ConnectError, errors: ConnectErrors): ConnectError {
   return error;
 }
 
-/** Reports a failure to the log of which the caller sees nothing. */
+/** Reports to the log a failure of which the caller sees nothing. */
 export function reportFailure(
   error: unknown,
   { report, callers }: ErrorPolicy,

@@ -6,7 +6,7 @@ import type { Call } from './call.ts';
 import { messagesIn } from './protocol/envelopes.ts';
 import { givenUntilAborted } from './protocol/until-aborted.ts';
 
-/** The answer of a method that takes or gives a stream, part by part. */
+/** Makes the answer of a method that takes or returns a stream, part by part. */
 export function streamAnswer(call: Call): HttpAnswer {
   return call.inEnvelopes(envelopesOf(call));
 }
@@ -24,7 +24,7 @@ async function* envelopesOf(call: Call): AsyncGenerator<Uint8Array> {
   if (last !== null) yield last;
 }
 
-/** What the method answers; ends with the deadline, the credential, or the process. */
+/** Messages that the method answers; they end with the deadline, the credential, or the process. */
 function answersTo(call: Call): AsyncIterable<Message> {
   const { drainSignal } = call.options;
   const signals = [call.context.signal, call.admitted.revoked];

@@ -15,7 +15,10 @@ type UnarySpec = Parameters<typeof invokeUnaryImplementation>[0];
 
 const NO_BYTES = new Uint8Array(0);
 
-/** The answer of a unary method, whole: the generators of Connect's own pipeline of streams cost more than a small call does. */
+/**
+ * Makes the whole answer of a unary method. The generators of Connect's own pipeline of streams would cost more than a small
+ * call does.
+ */
 export async function unaryAnswer(call: Call): Promise<HttpAnswer> {
   let body: Uint8Array = NO_BYTES;
   let error: ConnectError | undefined;
@@ -44,7 +47,7 @@ async function invoked(call: Call): Promise<Message> {
   return invokeUnaryImplementation(call.spec as UnarySpec, call.context, input, []);
 }
 
-/** Status and body say how the call ended. */
+/** Makes an answer whose status and body say how the call ended. */
 async function plain(
   call: Call,
   message: Uint8Array,
@@ -73,7 +76,7 @@ function errorBody(error: ConnectError, header: Headers): Uint8Array {
   }
 }
 
-/** The last envelope, or the trailer, says how the call ended. */
+/** Makes an answer whose last envelope or trailer says how the call ended. */
 async function inEnvelopes(
   call: Call,
   message: Uint8Array,

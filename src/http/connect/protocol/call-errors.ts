@@ -4,13 +4,13 @@ import type { SharedReason } from '../../../shared/reasons.ts';
 
 /** A message that could not be built. */
 export type MalformedMessage = {
-  /** What it was to be. */
+  /** Type of the message that was to be built. */
   readonly input: DescMessage;
   readonly isBinary: boolean;
   readonly bytes: Uint8Array;
 };
 
-/** Makes the error of what protobuf's readers threw about a message: a service's own words for it. */
+/** Makes an error, in a service's own words, of what protobuf's readers threw about a message. */
 export type MalformedError = (thrown: Error, message: MalformedMessage) => AppError;
 
 /** The error of a call whose client has gone. */
@@ -18,7 +18,7 @@ export function cancelled(): AppError {
   return new AppError<SharedReason>('CANCELLED', 'the caller cancelled the request');
 }
 
-/** The error of a change whose deadline, set by the caller, has passed before it said what came of it. */
+/** The error of a change whose deadline, set by the caller, has passed before its outcome was known. */
 export function outcomeUnknown(): AppError {
   return new AppError<SharedReason>(
     'WRITE_OUTCOME_UNKNOWN',
@@ -31,7 +31,7 @@ export function deadlineExceeded(): AppError {
   return new AppError<SharedReason>('DEADLINE_EXCEEDED', 'the deadline of the request has passed');
 }
 
-/** An AppError as it is; anything else becomes INTERNAL with the original as its cause. */
+/** Returns an AppError as it is; anything else becomes INTERNAL with the original as its cause. */
 export function internalError(cause: unknown): AppError {
   if (cause instanceof AppError) return cause;
   return new AppError<SharedReason>('INTERNAL', 'internal error', {}, cause);

@@ -3,11 +3,11 @@ import { type ContextKey, createContextKey } from '@connectrpc/connect';
 import type { Admit } from '../../../decoding/message-decoder.ts';
 import type { AppError } from '../../../shared/app-error.ts';
 
-/** Who makes a call, once let in. */
+/** A caller that was admitted. */
 export type Admitted = {
-  /** Whose bodies and unread answers count together. Its name is '' where nobody is known. */
+  /** Caller whose bodies and unread answers count together. Its name is '' where it is not known. */
   readonly caller: { readonly name: string };
-  /** Aborts, with its reason, when the credential ends: then its streams end. */
+  /** Aborted, with its reason, when the credential ends: its streams end then. */
   readonly revoked: AbortSignal;
 };
 
@@ -15,25 +15,28 @@ export type Admitted = {
 export type HeaderOf = (lowerCaseName: string) => string;
 
 /**
- * What the adapter asks a service about its callers. It hands back what `admit` gave, so a service may put more into it than the
- * adapter knows.
+ * Port by which a service admits the callers of the adapter. The adapter passes back what `admit` returned, so a service may
+ * put more into it than the adapter knows.
  */
 export interface CallerPort {
-  /** Finds who calls in `HandlerContext.values` and `request.contextValues`. */
+  /** Context key of the caller in `HandlerContext.values` and `request.contextValues`. */
   readonly key: ContextKey<Admitted>;
-  /** Says who calls, or why nobody is let in. Asked first of all; a promise where that takes a look-up. */
+  /**
+   * Returns the caller, or the error for which the call is refused; a promise where that takes a lookup. Called before all
+   * other checks.
+   */
   admit(path: string, header: HeaderOf): Admitted | AppError | Promise<Admitted | AppError>;
-  /** Says why every call of a method by this caller is refused, so that its body is not read; or null. */
+  /** Returns the error if every call of a method by this caller is refused, so that its body is not read; else null. */
   refusalAnywhere(path: string, admitted: Admitted): AppError | null;
-  /** Gives what a large message passes before it is built; undefined where nothing asks. */
+  /** Returns the check that a large message passes before it is built; undefined where there is none. */
   admitOf(method: DescMethod, admitted: Admitted): Admit | undefined;
-  /** Whether a method may leave something changed: then nothing is known of it once its deadline passes. */
+  /** Whether a method may leave something changed: its outcome is unknown then once its deadline has passed. */
   isChange(path: string): boolean;
 }
 
 const ANYBODY: Admitted = { caller: { name: '' }, revoked: new AbortController().signal };
 
-/** Lets everybody in, and knows nobody. */
+/** Admits every caller, and knows none. */
 export const OPEN_CALLERS: CallerPort = {
   key: createContextKey(ANYBODY, { description: 'anybody' }),
   admit: () => ANYBODY,
@@ -42,5 +45,5 @@ export const OPEN_CALLERS: CallerPort = {
   isChange: () => false,
 };
 
-/** Finds the request id in `HandlerContext.values` and `request.contextValues`. */
+/** Context key of the request id in `HandlerContext.values` and `request.contextValues`. */
 export const kRequestId = createContextKey<string>('', { description: 'request id' });

@@ -13,11 +13,11 @@ const ERROR_DOMAIN = 'gatehouse';
 const INTERNAL_TEXT = 'internal error';
 const JSON_TYPE = 'application/json';
 
-/** How the errors of a service look on the wire; the functions are free, so that they can be exported one by one. */
+/** How the errors of a service look on the wire. The functions use no `this`, so that they can be exported one by one. */
 export type ConnectErrors = {
-  /** Whether the service has the reason; what it has not is shown as INTERNAL. O(1). */
+  /** Whether the service has the reason; others are shown as INTERNAL. O(1). */
   readonly isKnownReason: (reason: string) => boolean;
-  /** The Connect code of a reason; `internal` for what is none of the service's. O(1). */
+  /** The Connect code of a reason; `internal` for one that the service does not have. O(1). */
   readonly codeOfReason: (reason: string) => Code;
   /** The label of a reason in metrics and bodies: its Connect code, e.g. "resource_exhausted". */
   readonly codeNameOfReason: (reason: string) => string;
@@ -36,7 +36,7 @@ export function httpStatusOfCode(code: Code): number {
   return code === Code.FailedPrecondition ? 412 : codeToHttpStatus(code);
 }
 
-/** Makes the errors of a service of the one table that gives each of its reasons a code. */
+/** Makes the errors of a service from the one table that gives each of its reasons a code. */
 export function createConnectErrors(
   codeByReason: Readonly<Record<string, Code | undefined>>,
 ): ConnectErrors {
@@ -78,7 +78,7 @@ function errorText(code: string, message: string, info: ErrorInfo): string {
     details: [
       {
         type: ErrorInfoSchema.typeName,
-        // In the order of Connect's own serializer, so that both paths say the same bytes.
+        // In the order of Connect's own serializer, so that both paths make the same bytes.
         debug: toJson(ErrorInfoSchema, info, ANSWER_JSON),
         value: base64Encode(toBinary(ErrorInfoSchema, info), 'std_raw'),
       },
@@ -86,12 +86,12 @@ function errorText(code: string, message: string, info: ErrorInfo): string {
   });
 }
 
-/** A text may quote half a surrogate pair of the caller's, which no form of an answer can hold. */
+/** Repairs a text that quotes half a surrogate pair of the caller's, which no form of an answer can hold. */
 function wellFormed({ reason, message, metadata }: ErrorData): ErrorData {
   return { reason, message: message.toWellFormed(), metadata };
 }
 
-/** Leaves nothing of an error but the metadata, and that only where it was made as INTERNAL. */
+/** Hides all of an error but its metadata, and the metadata too unless it was made as INTERNAL. */
 function hidden({ reason, metadata }: AppError): ErrorData {
   const kept = reason === 'INTERNAL' ? metadata : {};
   return { reason: 'INTERNAL', message: INTERNAL_TEXT, metadata: kept };

@@ -9,8 +9,9 @@ export function encodedJsonOf(message: Message): Uint8Array | undefined {
 }
 
 /**
- * Has an answer be sent with what was encoded before, and returns it: `parts` are all of its JSON, or binary fields that it has besides its own,
- * each part with number 1 at its beginning, and a length. O(parts); JSON in several is copied.
+ * Adds bytes that were encoded before to an answer, and returns it. With `isJson`, `parts` together are all of its JSON.
+ * Otherwise they are binary fields in addition to its own, each of which begins with the tag of field 1 and a length.
+ * O(parts); JSON in several parts is copied.
  */
 export function withEncoded<M extends Message>(
   message: M,

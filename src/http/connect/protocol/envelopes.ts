@@ -6,8 +6,10 @@ import { ENVELOPE_BYTES, lengthInEnvelope } from '../../bodies/envelope.ts';
 import { bodyTooLarge } from '../../bodies/gzip.ts';
 
 /**
- * The messages in whole envelopes, in place: Connect's own reader takes parts of them, and copies. One with `endFlag` holds none, and is the
- * last. Errors: BODY_TOO_LARGE for one that states more than `bytesMax`, BODY_MALFORMED for one that is cut short or behind the last.
+ * Reads the messages in whole envelopes, in place; Connect's own reader takes parts of envelopes, and copies. An envelope
+ * with `endFlag` holds no message, and is the last.
+ * Errors: BODY_TOO_LARGE for one that states more than `bytesMax`, BODY_MALFORMED for one that is cut short or behind the
+ * last.
  */
 export function* messagesIn(
   bytes: Uint8Array,
@@ -26,7 +28,10 @@ export function* messagesIn(
   }
 }
 
-/** The only envelope with a message. Errors: those of `messagesIn`; unimplemented for none or several, as Connect's own code has it. */
+/**
+ * Reads the only envelope with a message. Errors: those of `messagesIn`; unimplemented for none or several, as in Connect's
+ * own code.
+ */
 export function onlyEnvelope(
   bytes: Uint8Array,
   bytesMax: number,

@@ -2,14 +2,15 @@ import type { ConnectError } from '@connectrpc/connect';
 import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import { withoutTrailing } from '../../../shared/text/without-trailing.ts';
 
-/** What is escaped: `%`, whatever is not printable ASCII, and a space at the beginning, which a header field would lose. */
+/**
+ * Characters that are escaped: `%`, all but printable ASCII, and spaces at the beginning, which a header field would lose.
+ */
 const ESCAPED = /[^\x20-\x24\x26-\x7e]+|^ +/g;
 const utf8 = new TextEncoder();
 
 /**
- * A text as `grpc-message` has it: the bytes of its UTF-8 outside of 0x20-0x7E and `%` as `%XX` (PROTOCOL-HTTP2.md of gRPC,
- * Percent-Encoded). Half a surrogate pair becomes U+FFFD. Spaces at either end are
- * escaped. Never throws; O(length).
+ * Escapes a text for `grpc-message`: the bytes of its UTF-8 outside of 0x20-0x7E and `%` become `%XX` (PROTOCOL-HTTP2.md of
+ * gRPC, Percent-Encoded). Half a surrogate pair becomes U+FFFD. Spaces at either end are escaped. Never throws; O(length).
  */
 export function grpcMessageOf(text: string): string {
   const whole = text.replace(ESCAPED, (part) => {
@@ -24,9 +25,9 @@ export function grpcMessageOf(text: string): string {
 }
 
 /**
- * Puts the status of a call into its trailer and returns it: grpc-status, and of an error grpc-message and grpc-status-details-bin. Connect's
- * own code escapes a message as `encodeURIComponent` does, `:` and `/` too; clients that read with `decodeURI`, @grpc/grpc-js among
- * them, show those as they came. The text of the error must be well-formed.
+ * Puts the status of a call into its trailer and returns it: grpc-status, and for an error grpc-message and
+ * grpc-status-details-bin. Connect's own code escapes a message as `encodeURIComponent` does, `:` and `/` too. Clients that
+ * read with `decodeURI`, @grpc/grpc-js among them, show those as they came. The text of the error must be well-formed.
  */
 export function setGrpcStatus(trailer: Headers, error?: ConnectError): Headers {
   setTrailerStatus(trailer, error);

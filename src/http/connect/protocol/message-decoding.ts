@@ -7,7 +7,7 @@ import type { Admitted, CallerPort } from './caller-port.ts';
 
 export type MessageDecodingOptions = {
   readonly limits?: DecodeLimits | undefined;
-  /** Of JSON. */
+  /** Options of protobuf's reader of JSON. */
   readonly json: Partial<JsonReadOptions>;
   readonly callers: CallerPort;
   readonly malformed: MalformedError;
@@ -15,7 +15,10 @@ export type MessageDecodingOptions = {
   readonly onRefused?: ((reason: string) => void) | undefined;
 };
 
-/** Requests from their bytes. Of a large one it is seen where it goes, and whether its caller may go there, before it is built. */
+/**
+ * Builds requests from their bytes. Before a large one is built, the decoder finds where it goes, and whether its caller may
+ * go there.
+ */
 export class MessageDecoding {
   readonly #options: MessageDecodingOptions;
   readonly #decoder: MessageDecoder;
@@ -26,7 +29,8 @@ export class MessageDecoding {
   }
 
   /**
-   * The request of a method; a promise where it is no small one. Of a stream of requests the first one says where it goes (`isPlaced`).
+   * Decodes a request of a method; returns a promise for all but small ones. In a stream of requests only the first one says
+   * where it goes (`isPlaced`).
    * Errors: BODY_MALFORMED, BATCH_TOO_LARGE, FIELD_TOO_LARGE, SCOPE_REFUSED.
    */
   decode(

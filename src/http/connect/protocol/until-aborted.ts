@@ -2,13 +2,15 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { AppError } from '../../../shared/app-error.ts';
 import { cancelled, deadlineExceeded, outcomeUnknown } from './call-errors.ts';
 
-/** A change whose outcome comes by then is answered with it, although its deadline has passed. */
+/** Time in ms after its deadline in which a change is still answered with its outcome. */
 const LAST_WORD_MS = 150;
 
 /**
- * Settles as `work` does, or rejects as soon as `signal` is aborted, so that a handler that does not
- * listen to its signal cannot hold an answer back beyond the deadline. Of a change "the deadline has passed" would
- * say that nothing was done: once LAST_WORD_MS more have passed it rejects with WRITE_OUTCOME_UNKNOWN.
+ * Settles as `work` does, or rejects as soon as `signal` is aborted. A handler that does not listen to its signal thus cannot
+ * delay an answer beyond the deadline.
+ *
+ * The error "the deadline has passed" would mean that nothing was changed. A change therefore rejects with
+ * WRITE_OUTCOME_UNKNOWN, once LAST_WORD_MS more have passed.
  */
 export function untilAborted<T>(
   work: Promise<T>,
@@ -24,7 +26,7 @@ export function untilAborted<T>(
     };
     if (signal.aborted) onAbort();
     else signal.addEventListener('abort', onAbort, { once: true });
-    // Removed before the result goes on: the call's own end aborts its signal, too.
+    // Removed before the result is passed on: the end of the call aborts its signal, too.
     const settled = (): void => {
       signal.removeEventListener('abort', onAbort);
       clearTimeout(timer);
@@ -43,8 +45,9 @@ export function untilAborted<T>(
 }
 
 /**
- * What `answers` gives, each awaited no longer than until `signal` is aborted. `mayChange`: with the deadline passed, the outcome of a
- * change may still come for a moment; without it WRITE_OUTCOME_UNKNOWN. Errors: those of `answers`; DEADLINE_EXCEEDED, CANCELLED.
+ * Yields what `answers` yields, and awaits each no longer than until `signal` is aborted. With `mayChange`, the outcome of a
+ * change may still come for a moment after the deadline; if it does not, the error is WRITE_OUTCOME_UNKNOWN.
+ * Errors: those of `answers`; DEADLINE_EXCEEDED, CANCELLED.
  */
 export async function* givenUntilAborted<T>(
   answers: AsyncIterable<T>,
@@ -64,7 +67,10 @@ export async function* givenUntilAborted<T>(
   }
 }
 
-/** Why a call has ended before its answer: its time has passed, its client or its right has gone, or the process ends. */
+/**
+ * The reason why a call has ended before its answer: its deadline has passed, its client or its credential has gone, or the
+ * process ends.
+ */
 export function abortReason(signal: AbortSignal): unknown {
   const reason: unknown = signal.reason;
   if (reason instanceof AppError || reason instanceof ConnectError) return reason;

@@ -8,22 +8,25 @@ import type { SharedReason } from '../../../shared/reasons.ts';
 import { mediaTypeOf } from '../../header-text.ts';
 import { setGrpcStatus } from './grpc-trailer.ts';
 
-/** What the content type says of a call: in which form its messages come, and its answer goes. */
+/** Wire form of a call, by its content type: how its messages and its answer are encoded. */
 export type Wire = {
   readonly protocol: 'connect' | 'grpc' | 'grpc-web';
-  /** Absent: a unary call of Connect, whose body is the message. */
+  /** False for a unary call of Connect, whose body is the message. */
   readonly isEnveloped: boolean;
   readonly isBinary: boolean;
   /** The content type of the answer. */
   readonly answerType: string;
-  /** The headers that state an encoding, the ones that are taken, and a time. */
+  /** Names of the headers for the encoding of a message, the encodings that are accepted, and the timeout. */
   readonly encoding: string;
   readonly accepted: string;
   readonly timeout: string;
   readonly parseTimeout: typeof connect.parseTimeout;
-  /** The flag of an envelope that holds no message; 0 where there is none. */
+  /** The flag of an envelope that holds no message; 0 where the protocol has no such envelope. */
   readonly endFlag: number;
-  /** Notes in `trailer` how a call has ended; gives what the last envelope says of it, null where the trailer itself is sent. */
+  /**
+   * Encodes how a call has ended, which gRPC and gRPC-Web note in `trailer`. Returns the content of the last envelope; null
+   * where there is none.
+   */
   readonly end: (trailer: Headers, error: ConnectError | undefined) => Uint8Array | null;
 };
 
@@ -97,7 +100,7 @@ const streamWire = familyOf(
 const grpcWire = familyOf(GRPC, grpc.contentTypeProto, grpc.contentTypeJson);
 const webWire = familyOf(GRPC_WEB, web.contentTypeProto, web.contentTypeJson);
 
-/** The form of a call of a method, unary or not; undefined for a content type that it does not take. */
+/** The wire form of a call of a method, unary or not; undefined for a content type that it does not take. */
 export function wireOf(contentType: string, isUnary: boolean): Wire | undefined {
   const ofConnect = connect.parseContentType(contentType);
   if (ofConnect !== undefined) {
@@ -111,7 +114,10 @@ export function wireOf(contentType: string, isUnary: boolean): Wire | undefined 
   return ofWeb === undefined || ofWeb.text ? undefined : webWire(ofWeb.binary);
 }
 
-/** The enveloped form of a call whose content type begins with that of a protocol, whatever its messages are; undefined for others. */
+/**
+ * The enveloped form of a call whose content type begins like that of a protocol, whatever its messages are; undefined for
+ * others.
+ */
 export function envelopedWireOf(contentType: string): Wire | undefined {
   if (contentType.startsWith('application/grpc-web')) return webWire(true);
   if (contentType.startsWith('application/grpc')) return grpcWire(true);
@@ -131,7 +137,7 @@ export function plainUnaryType(contentType: string): string {
   return UNARY_TYPES.includes(type) ? type : contentType;
 }
 
-/** Of the Connect protocol alone: gRPC and gRPC-Web do not know it. */
+/** Header with the version of the Connect protocol; gRPC and gRPC-Web do not have it. */
 export const VERSION_HEADER = 'connect-protocol-version';
 
 /** Hot. Whether a request that states `version` ('' for none) speaks the protocol that we speak. */
@@ -140,9 +146,8 @@ export function isKnownVersion(version: string): boolean {
 }
 
 /**
- * Refuses a call in another version of the Connect protocol, as Connect's Go library does; that of
- * TypeScript does so only where it also demands the header, which plain HTTP clients leave out.
- * Errors: BODY_MALFORMED.
+ * Refuses a call in another version of the Connect protocol, as Connect's Go library does. The TypeScript library does so
+ * only where it also demands the header, which plain HTTP clients leave out. Errors: BODY_MALFORMED.
  */
 export function assertKnownVersion(headers: Headers): void {
   if (isKnownVersion(headers.get(VERSION_HEADER) ?? '')) return;
