@@ -11,7 +11,7 @@ import { PROBLEMS, refusalOf, type RefusedStatus, statusOfError } from './node-r
 export type NodeListenerOptions = {
   readonly limits: HttpLimits;
   readonly fields: HeaderFields;
-  /** Null where the system calls cannot be had. */
+  /** Null where the system calls are not available. */
   readonly peek: SocketPeek | null;
   /** Takes a request whose fields were read. */
   readonly take: (res: RawResponse, request: NodeRequest) => void;
@@ -34,17 +34,17 @@ type Connection = {
   /** A request is being answered, or its turn has come. */
   isBusy: boolean;
   current: Current | null;
-  /** Answered before its body had come, which is thrown away. */
+  /** Request that was answered before its body had come; the rest of it is thrown away. */
   discarded: IncomingMessage | null;
-  /** Nothing more is taken. */
+  /** No further request is taken. */
   isRefused: boolean;
-  /** Writes what is refused, once the requests before it have their answers. */
+  /** Writes the refusal, once the requests before it have their answers. */
   refusal: (() => void) | null;
   sinceMs: number;
-  /** Bytes that wait for the client, and since when they are as many. */
+  /** Bytes that wait for the client, and the time since which their number is the same. */
   queuedBytes: number;
   queuedSinceMs: number;
-  /** The time until which its last answer may be read, or a body that nobody wants may end; 0: there is none. */
+  /** The time until which the last answer may be read, or an unwanted body may end; 0: no limit. */
   untilMs: number;
 };
 
@@ -54,17 +54,18 @@ const WAITING_TOTAL_MAX = 10_000;
 const TICK_MS_MAX = 1_000;
 const TICK_MS_MIN = 5;
 const TICKS_PER_LIMIT = 8;
-/** The time that a client has to read its last answer. */
+/** Time in ms that a client has to read its last answer. */
 const LINGER_MS = 2_000;
-/** An answer of which the client takes nothing for so long is given up. */
+/** Time in ms after which an answer is given up of which the client takes nothing. */
 const STALL_MS = 10_000;
-/** Closed for new ones at the limit of connections, where they were idle for so long. */
+/** Idle time in ms after which connections may be closed for new ones, at the limit of connections. */
 const EVICTABLE_MS = 10_000;
 const EVICTED_AT_ONCE = 64;
 
 /**
- * HTTP/1 on node:http, for connections whose first head uWebSockets.js would not read as others do, and for all where that has no binary: HTTP/1.0, bodies in
- * chunks, targets in absolute form, several requests at once, and what is malformed, which is answered 400. It costs a multiple of the CPU.
+ * HTTP/1 on node:http. It takes connections whose first head uWebSockets.js would not read as others do, and all of them
+ * where that has no binary. It serves HTTP/1.0, bodies in chunks, targets in absolute form, and several requests at once.
+ * Malformed messages are answered 400. It costs a multiple of the CPU.
  */
 export class NodeListener {
   readonly #options: NodeListenerOptions;
@@ -84,7 +85,7 @@ export class NodeListener {
     this.#server = http.createServer(
       {
         maxHeaderSize: HEADER_BYTES_MAX,
-        // A missing Host is refused with the others.
+        // A missing Host is refused with other problems.
         requireHostHeader: false,
         insecureHTTPParser: false,
         keepAliveTimeout: http1IdleMs,
@@ -95,10 +96,10 @@ export class NodeListener {
       },
       (request, response) => this.#arrived(request, response),
     );
-    // Checks of head times begin with it; the server is handed its connections.
+    // This starts the checks of head timeouts; connections are handed to the server.
     this.#server.emit('listening');
     this.#server.on('checkExpectation', (request, response) => this.#arrived(request, response));
-    // Whoever asks for a tunnel is refused one.
+    // A request for a tunnel is refused.
     this.#server.on('connect', (_request, socket: net.Socket) => {
       const connection = this.#connections.get(socket);
       if (connection !== undefined) this.#refuse(connection, 405);
@@ -121,7 +122,7 @@ export class NodeListener {
     return socket;
   }
 
-  /** The same for one that Node.js has accepted. */
+  /** Adopts a socket that Node.js has accepted. */
   takeSocket(socket: net.Socket): void {
     const connection: Connection = {
       socket,
@@ -137,7 +138,7 @@ export class NodeListener {
       untilMs: 0,
     };
     this.#connections.set(socket, connection);
-    // By this node:http ends a connection behind its last answer.
+    // node:http calls this to end a connection after its last answer.
     socket.destroySoon = () => this.#linger(connection);
     socket.once('close', () => {
       this.#waitingCount -= connection.waiting.length;
@@ -148,7 +149,7 @@ export class NodeListener {
     this.#schedule();
   }
 
-  /** Makes room for new connections by closing some that are idle for long. Returns whether there were any. */
+  /** Closes some connections that have been idle for long, to make space for new ones. Returns whether there were any. */
   evictIdle(): boolean {
     const nowMs = performance.now();
     if (nowMs - this.#evictedMs < this.#tickMs) return false;
@@ -159,12 +160,12 @@ export class NodeListener {
       evicted += 1;
       if (evicted === EVICTED_AT_ONCE) return true;
     }
-    // The next look finds none sooner.
+    // Another sweep within a tick would find none.
     this.#evictedMs = nowMs;
     return evicted > 0;
   }
 
-  /** Closes connections on which nothing is asked, and nothing has arrived. */
+  /** Closes connections that have no open request, and on which nothing has arrived. */
   closeIdle(): void {
     for (const socket of this.#connections.keys()) this.#closeIfIdle(socket);
   }
@@ -178,7 +179,7 @@ export class NodeListener {
   #closeIfIdle(socket: net.Socket): boolean {
     const connection = this.#connections.get(socket);
     if (connection === undefined || socket.writableLength > 0) return false;
-    // One that lingers has its last answer.
+    // A lingering connection has its last answer.
     const isInUse = connection.isBusy || connection.untilMs !== 0;
     if (isInUse && !socket.writableEnded) return false;
     const fd = descriptorOf(socket);
@@ -193,7 +194,7 @@ export class NodeListener {
     if (connection === undefined || request.socket.destroyed) return;
     const { isBusy, isRefused } = connection;
     if (!isBusy && !isRefused) return this.#begin(connection, request, response);
-    // Behind the last answer they wait in vain, within the same bounds.
+    // Requests behind the last answer wait in vain, within the same bounds.
     if (connection.waiting.length < WAITING_MAX && this.#waitingCount < WAITING_TOTAL_MAX) {
       this.#waitingCount += 1;
       const begin = (): void => this.#begin(connection, request, response);
@@ -229,7 +230,7 @@ export class NodeListener {
     connection.sinceMs = performance.now();
     if (socket.destroyed || connection.refusal === DONE) return;
     if (!request.complete) this.#discard(connection, request);
-    // What waits behind the last answer gets none.
+    // Requests that wait behind the last answer get none.
     if (socket.writableEnded) return;
     const next = connection.waiting.shift();
     if (next === undefined) {
@@ -238,23 +239,23 @@ export class NodeListener {
       return;
     }
     this.#waitingCount -= 1;
-    // Others have their turn.
+    // Other connections have their turn first.
     setImmediate(() => {
       if (socket.destroyed) return;
       const { refusal } = connection;
-      // What turned out malformed never comes whole.
+      // A message that turned out malformed never comes whole.
       if (refusal === null || next.request.complete) next.begin();
       else refusal();
     });
   }
 
-  /** Bounds what the kernel holds of a stream for a client that does not read; else it takes some megabytes. */
+  /** Bounds what the kernel holds of a stream for a client that does not read; without a bound it takes some megabytes. */
   #boundUnsent(socket: net.Socket): void {
     const fd = descriptorOf(socket);
     if (fd >= 0) this.#options.peek?.boundUnsent(fd, UNSENT_BYTES);
   }
 
-  /** Throws away the rest of a body that nobody wants, within limits. */
+  /** Throws away the rest of an unwanted body, within limits. */
   #discard(connection: Connection, request: IncomingMessage): void {
     const { discardBytesMax, bodyTimeoutMs } = this.#options.limits;
     let left = discardBytesMax;
@@ -276,24 +277,24 @@ export class NodeListener {
 
   #failed({ code = '' }: NodeJS.ErrnoException, socket: net.Socket): void {
     const connection = this.#connections.get(socket);
-    // Those that have the answer to what came before end by themselves.
+    // A refused connection ends by itself after its last answer.
     if (connection?.isRefused === true) return;
     const isMalformed = code.startsWith('HPE_') && socket.writable;
     if (connection === undefined || !isMalformed) socket.destroy();
     else this.#refuse(connection, statusOfError(code));
   }
 
-  /** Refuses what is no message, or turns out to be none, once those before it have their answers. */
+  /** Refuses a message that is malformed or asks for a tunnel, once those before it have their answers. */
   #refuse(connection: Connection, status: RefusedStatus): void {
     const { current } = connection;
     connection.isRefused = true;
     const isOfCurrent = current !== null && !current.request.complete;
     if (connection.discarded?.complete === false || (isOfCurrent && current.response.headersSent)) {
-      // The request has its answer; another one would be taken for that of the next.
+      // The request has its answer; another one would be taken for the answer to the next.
       this.#linger(connection);
     } else if (isOfCurrent) {
       connection.refusal = DONE;
-      // It is answered, though not yet sent.
+      // The answer is complete, though not yet sent.
       if (current.raw.sendHeld()) return;
       current.raw.abort();
       this.#answerRefusal(connection, 400, PROBLEMS[400]);
@@ -303,8 +304,8 @@ export class NodeListener {
   }
 
   /**
-   * Ends a connection behind its last answer, and reads on until the client has closed, or for `LINGER_MS`: closed on bytes that are unread, the
-   * connection would be reset, and the answer lost (RFC 9112 §9.6).
+   * Ends a connection after its last answer. Reads on until the client has closed, or for `LINGER_MS`: closing with unread
+   * bytes would reset the connection, and lose the answer (RFC 9112 §9.6).
    */
   #linger(connection: Connection): void {
     connection.isRefused = true;
@@ -345,5 +346,5 @@ export class NodeListener {
   }
 }
 
-/** The refusal is written. */
+/** Marks a connection whose refusal is written. */
 const DONE = (): void => undefined;

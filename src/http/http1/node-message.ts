@@ -3,7 +3,7 @@ import type { RawRequest, RawResponse } from '../exchange/raw-message.ts';
 import type { HttpLimits } from '../http-limits.ts';
 
 const ABSOLUTE = /^https?:\/\/([^/?#]*)([^#]*)$/i;
-/** Offered at a time of a large body: what waits is a slice of it. */
+/** Bytes of a large body written at a time: what waits is a slice of it. */
 const SLICE_BYTES = 262_144;
 const NO_BYTES = new Uint8Array(0);
 
@@ -12,7 +12,7 @@ export class NodeRequest implements RawRequest {
   readonly #request: IncomingMessage;
   readonly #path: string;
   readonly #query: string;
-  /** That of a target in absolute form, which stands in for Host (RFC 9112 §3.2.2). */
+  /** Authority of a target in absolute form, which stands in for Host (RFC 9112 §3.2.2). */
   readonly #authority: string | undefined;
   #parameters: readonly string[] = [];
   isNameless = false;
@@ -29,7 +29,7 @@ export class NodeRequest implements RawRequest {
     this.#request = request;
   }
 
-  /** The target has one of the forms that are served: of a path, absolute, or `*`. */
+  /** Whether the target has a form that is served: a path, absolute, `*`, or any form of CONNECT. */
   get hasTarget(): boolean {
     const { url = '', method } = this.#request;
     return (
@@ -49,7 +49,7 @@ export class NodeRequest implements RawRequest {
         onHeader(name, this.#authority ?? value);
       }
     }
-    // HTTP/1.0 has none.
+    // HTTP/1.0 needs no Host.
     const lacksHost = !hasHost && httpVersionMinor === 0;
     this.isNameless = lacksHost && this.#authority === undefined;
     if (lacksHost) onHeader('host', this.#authority ?? '');
@@ -71,16 +71,16 @@ export class NodeRequest implements RawRequest {
     return this.#parameters[index];
   }
 
-  /** Sets those of the route that takes the request. */
+  /** Sets the parameters of the route that takes the request. */
   setParameters(parameters: readonly string[]): void {
     this.#parameters = parameters;
   }
 }
 
-/** An answer waits for the rest of its request for so long at most: less than a drain lasts. */
+/** Time in ms that an answer waits for the rest of its request at most: less than a drain lasts. */
 const HELD_MS_MAX = 10_000;
 
-/** Limits of the rest of a request that is answered before it has come whole, and ends the connection. */
+/** Limits on the rest of a request that is answered before it has come whole, and ends the connection. */
 type DiscardLimits = Pick<HttpLimits, 'discardBytesMax' | 'bodyTimeoutMs'>;
 
 /** An answer of node:http in the form of uWebSockets.js. */
@@ -115,14 +115,17 @@ export class NodeResponse implements RawResponse {
     this.#onAborted = handler;
   }
 
-  /** The client has gone, or its message is refused after all. Idempotent; does nothing once the answer is given. */
+  /**
+   * Aborts the request: the client has gone, or its message is refused after all. Idempotent; does nothing once the answer is
+   * complete.
+   */
   abort(): void {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#onAborted?.();
   }
 
-  /** Chunks that came in one turn, each of which node:http reads for itself, are one. */
+  /** Passes on as one the chunks that came in one turn, each of which node:http reads separately. */
   onData(handler: (chunk: Uint8Array, isLast: boolean) => void): void {
     const request = this.#request;
     this.#read = () => {
@@ -151,7 +154,7 @@ export class NodeResponse implements RawResponse {
 
   resume(): void {
     this.#isPaused = false;
-    // Never within the call: whoever resumes may not be ready yet.
+    // Never within the call: the caller may not be ready yet.
     this.#scheduleRead();
   }
 
@@ -184,14 +187,17 @@ export class NodeResponse implements RawResponse {
       this.#endBehindRequest(body);
       return;
     }
-    // HTTP/1.0 keeps a connection for answers with a length alone.
+    // HTTP/1.0 keeps a connection only for answers with a length.
     if (!response.headersSent && !hasNoContent(response)) {
       response.setHeader('content-length', Buffer.byteLength(body ?? ''));
     }
     this.#endMessage(closeConnection, body);
   }
 
-  /** node:http closes the connection as it is answered: on a client that still sends the answer would be lost. */
+  /**
+   * Answers after the rest of the request. node:http closes the connection with the answer, which would be lost on a client
+   * that still sends.
+   */
   #endBehindRequest(body: string | Uint8Array | undefined): void {
     const whole = body === undefined ? undefined : ownBytes(body);
     const request = this.#request;
@@ -213,7 +219,7 @@ export class NodeResponse implements RawResponse {
     request.resume();
   }
 
-  /** Gives an answer that waits for the end of its request. Returns whether there was one. */
+  /** Sends an answer that waits for the end of its request. Returns whether there was one. */
   sendHeld(): boolean {
     const held = this.#held;
     held?.();
@@ -267,12 +273,12 @@ export class NodeResponse implements RawResponse {
   }
 }
 
-/** Copies bytes that may wait in the socket: `bytes` are the caller's again on return. */
+/** Copies bytes that may wait in the socket: the caller may reuse `bytes` on return. */
 function ownBytes(bytes: string | Uint8Array): string | Uint8Array {
   return typeof bytes === 'string' ? bytes : Buffer.from(bytes);
 }
 
-/** 204 and 304 have no body, and no length of one (RFC 9110 §8.6). */
+/** Whether a status has no body, and no length of one: 204 and 304 (RFC 9110 §8.6). */
 function hasNoContent({ statusCode }: ServerResponse): boolean {
   return statusCode === 204 || statusCode === 304;
 }

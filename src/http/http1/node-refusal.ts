@@ -23,7 +23,7 @@ export function statusOfError(code: string): RefusedStatus {
   return STATUS_OF_ERROR[code] ?? 400;
 }
 
-/** Reads the fields of a message that node:http let pass. Returns what it is refused for, or null. */
+/** Reads the fields of a message that node:http let pass. Returns the status and text of its refusal, or null. */
 export function refusalOf(
   message: NodeRequest,
   request: IncomingMessage,

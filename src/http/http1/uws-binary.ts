@@ -14,7 +14,7 @@ export type UwsRawRequest = {
 export type UwsRawResponse = Omit<RawResponse, 'onData' | 'getRemoteAddress'> & {
   /** A chunk is detached on return. */
   onData(handler: (chunk: ArrayBuffer, isLast: boolean) => void): unknown;
-  /** Four bytes, or sixteen. */
+  /** Four bytes of IPv4, or sixteen of IPv6. */
   getRemoteAddress(): ArrayBuffer;
 };
 
@@ -23,7 +23,7 @@ type AddRoute = (
   handler: (res: UwsRawResponse, req: UwsRawRequest) => void,
 ) => unknown;
 
-/** An app of uWebSockets.js, as far as the listener uses it. The setters are there in some builds only, and take seconds. */
+/** The part of an app of uWebSockets.js that the listener uses. Only some builds have the setters, which take seconds. */
 export type UwsApp = {
   /** Takes what no other route takes. */
   readonly any: AddRoute;
@@ -47,13 +47,13 @@ const SILENT = '999999990007';
 
 type Loading = { readonly module: UwsModule | null; readonly reason: string };
 
-/** By what is loaded. */
+/** Results of loading, by build. */
 const loadings = new Map<string, Promise<Loading>>();
 
 /**
- * Loads uWebSockets.js once a process: the package for `uws`, a build in a file for `sha256:CHECKSUM:/PATH`. Null where there
- * is no binary for this platform and version of Node.js, one with another checksum, or one that cannot adopt sockets; `why`
- * gets the reason each time.
+ * Loads uWebSockets.js once a process: the package for `uws`, a build in a file for `sha256:CHECKSUM:/PATH`. Returns null
+ * where there is no binary for this platform and version of Node.js, one with another checksum, or one that cannot adopt
+ * sockets. `why` gets the reason each time.
  */
 export async function loadUws(
   build: 'uws' | `sha256:${string}`,
@@ -86,7 +86,7 @@ export function isUwsInstalled(): boolean {
     import.meta.resolve('uWebSockets.js');
     return true;
   } catch {
-    // It throws for a package that there is not, and for nothing else here.
+    // It throws only for a package that does not exist.
     return false;
   }
 }
@@ -108,7 +108,10 @@ async function installed(): Promise<Loaded> {
   return (loaded.App === undefined ? loaded.default : loaded) as Loaded;
 }
 
-/** What `require` does with a file whose name ends in .node. The file may have changed since the setting was looked at. */
+/**
+ * Loads a binary as `require` does a file whose name ends in .node. Throws for another checksum: the file may have changed
+ * since the setting was checked.
+ */
 function inFile(build: string): Loaded {
   const [, checksum = '', path = ''] = /^sha256:([^:]*):(.*)$/s.exec(build) ?? [];
   const actual = checksumOfFile(path);

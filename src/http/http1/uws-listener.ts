@@ -1,6 +1,6 @@
 /*
- * Descriptors of connections flow into this folder, requests and answers in the form of ../exchange out of it. `uws-*` is uWebSockets.js, for connections that
- * begin with a plain head; `node-*` is node:http, for all others.
+ * Descriptors of connections flow into this folder, requests and answers in the form of ../exchange out of it. `uws-*` is
+ * uWebSockets.js, for connections that begin with a plain head; `node-*` is node:http, for all others.
  */
 import type { HeaderFields } from '../exchange/header-fields.ts';
 import { type RawResponse, refusedMessageBody, statusLine } from '../exchange/raw-message.ts';
@@ -17,7 +17,7 @@ export type UwsListenerOptions = {
   readonly peek: SocketPeek;
   /** Takes a request whose fields were read, by its method and path. */
   readonly take: UwsHandler;
-  /** Paths without parameters: uWebSockets.js finds them, which costs less than asking it for method and path. */
+  /** Routes without parameters: uWebSockets.js finds them, which costs less than asking it for method and path. */
   readonly routes: Iterable<UwsRoute>;
 };
 
@@ -28,9 +28,9 @@ export type UwsRoute = {
   readonly take: UwsHandler;
 };
 
-/** Without a setter builds close a connection that is idle for 8 to 12 s; answers state what is safe. */
+/** Idle time in s that answers state for builds without a setter, which close a connection after 8 to 12 s. */
 const IDLE_SECONDS_FIXED = 8;
-/** uWebSockets.js counts in steps, the first of which may be short, and begins anew behind 240 of them. */
+/** Seconds of a step of the timer of uWebSockets.js. Its first step may be short, and it wraps around after 240 steps. */
 const STEP_SECONDS = 4;
 const IDLE_SECONDS_MIN = 4;
 const IDLE_SECONDS_MAX = 900;
@@ -46,8 +46,8 @@ const BARE: UwsAnswerForm = {
 const WITH_BODY: UwsAnswerForm = { ...BARE, hasBody: true };
 
 /**
- * Connections of HTTP/1.1 on uWebSockets.js, each adopted once its first head was found plain. What the parser lets pass and another reader could
- * end elsewhere is refused here; docs/operations.md has what it does not do.
+ * Connections of HTTP/1.1 on uWebSockets.js, each adopted once its first head was found plain. Refuses messages that the
+ * parser lets pass and another reader could end elsewhere; docs/operations.md has what it does not do.
  */
 export class UwsListener {
   readonly #app: UwsApp;
@@ -87,12 +87,12 @@ export class UwsListener {
     this.#app.adoptSocket(fd);
   }
 
-  /** Open connections that `closeIdle` ends once nothing is asked on them. */
+  /** Number of open connections that `closeIdle` can end once they have no open request. */
   get closableCount(): number {
     return this.#adopted.canEnd ? this.connectionCount : 0;
   }
 
-  /** Closes connections on which nothing has arrived. Only while no request is open. */
+  /** Closes connections on which nothing has arrived. Call it only while no request is open. */
   closeIdle(): void {
     this.#adopted.endUnasked();
   }
@@ -133,7 +133,7 @@ function formOf(method: string, fields: HeaderFields): UwsAnswerForm {
   return { isHead: method === 'HEAD', hasBody, isCoded, isClosedByUws, closes };
 }
 
-/** Returns the seconds that answers state. */
+/** Sets the idle timeout. Returns the seconds that answers state. */
 function setIdle(app: UwsApp, idleMs: number): number {
   if (app.setIdleTimeout === undefined) return IDLE_SECONDS_FIXED;
   const wanted = Math.round(idleMs / 1_000);

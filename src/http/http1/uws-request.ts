@@ -3,7 +3,7 @@ import type { UwsRawRequest } from './uws-binary.ts';
 
 const NO_PARAMETERS: readonly string[] = [];
 
-/** The request that is being taken. One for a listener: usable until its handler returns. Hot. */
+/** The request that is being handled. A listener has one instance: usable until its handler returns. Hot. */
 export class UwsRequest implements RawRequest {
   #raw: UwsRawRequest | null = null;
   #method = '';
@@ -38,7 +38,7 @@ export class UwsRequest implements RawRequest {
     return this.#parameters[index];
   }
 
-  /** Sets those of the route that takes the request. */
+  /** Sets the parameters of the route that takes the request. */
   setParameters(parameters: readonly string[]): void {
     this.#parameters = parameters;
   }

@@ -3,7 +3,10 @@ import { PieceGatherer } from '../bodies/piece-gatherer.ts';
 import type { RawResponse } from '../exchange/raw-message.ts';
 import type { UwsRawResponse } from './uws-binary.ts';
 
-/** A head or part of an answer that the kernel does not take at once waits in pieces of this size, each written when the last has gone. */
+/**
+ * Bytes of a piece. A head or part of an answer that the kernel does not take at once waits in pieces, each written when the
+ * last has gone.
+ */
 const PIECE_BYTES = 16_384;
 const NO_CONTENT = /^(?:204|304) /;
 const CONNECTION = 'connection';
@@ -15,24 +18,24 @@ export type UwsAnswerForm = {
   readonly hasBody: boolean;
   /** The body is in chunks, whose end uWebSockets.js may misread: nothing behind it is read. */
   readonly isCoded: boolean;
-  /** uWebSockets.js closes the connection of itself, without a field that says so. */
+  /** uWebSockets.js closes the connection by itself, without a field that says so. */
   readonly isClosedByUws: boolean;
   readonly closes: boolean;
 };
 
-/** What the answers of a listener share. */
+/** Settings that the answers of a listener share. */
 export type UwsAnswers = {
   /** The value of the field Keep-Alive. */
   readonly kept: string;
-  /** The whole field, behind others. */
+  /** The whole field, to append to others. */
   readonly keptField: string;
-  /** Limit of the rest of a request that is answered before it has come whole, and ends the connection. */
+  /** Limit on the rest of a request that is answered before it has come whole, and ends the connection. */
   readonly discardBytesMax: number;
 };
 
 /**
- * The answer to one request on uWebSockets.js: joins the fields of a head into one call, keeps what a stream writes until the kernel
- * takes it, and reads nothing behind a body in chunks. Hot.
+ * The answer to one request on uWebSockets.js. It joins the fields of a head into one call, and keeps what a stream writes
+ * until the kernel takes it. It reads nothing behind a body in chunks. Hot.
  */
 export class UwsResponse implements RawResponse {
   readonly #raw: UwsRawResponse;
@@ -47,21 +50,21 @@ export class UwsResponse implements RawResponse {
   #isEventStream = false;
   #isHeadSent = false;
   #isBodyBegun = false;
-  /** No more is read of the connection. */
+  /** Whether reading of the connection has ended. */
   #isReadToEnd = false;
   /** The request has come whole. */
   #isRequestWhole: boolean;
   #isOver = false;
   #onWritable: ((offset: number) => boolean) | null = null;
-  /** Bytes that a stream wrote and uWebSockets.js has not been given. */
+  /** Bytes that a stream wrote and that are not passed to uWebSockets.js yet. */
   #waiting: PieceGatherer | null = null;
   #isEnding = false;
   /** An answer that waits for the end of its request. */
   #held: (() => void) | null = null;
-  /** Parts of an answer that was begun before the bytes behind its request were parsed; null: they were. */
+  /** Parts of an answer that began before the bytes behind its request were parsed; null once they are. */
   #deferred: (() => void)[] | null = null;
   #pieces: PieceGatherer | null = null;
-  /** uWebSockets.js gathers what is written: it does so while it calls a handler of this request, too. */
+  /** Whether uWebSockets.js gathers what is written, as it does while it calls a handler of this request. */
   isCorked = false;
 
   constructor(raw: UwsRawResponse, form: UwsAnswerForm, answers: UwsAnswers) {
@@ -71,7 +74,7 @@ export class UwsResponse implements RawResponse {
     this.#closes = form.closes;
     this.#isRequestWhole = !form.hasBody;
     if (form.isCoded) this.#defer();
-    // A handler may take no body, and answer behind its end.
+    // A handler may read no body, and answer after its end.
     if (form.isClosedByUws && form.hasBody) {
       raw.onData((_chunk, isLast) => {
         this.#isRequestWhole ||= isLast;
@@ -170,7 +173,7 @@ export class UwsResponse implements RawResponse {
       return this.#endBehindRequest(() => this.#raw.end(whole));
     }
     this.#stopReading();
-    // Closed on a client that still sends, it would be reset before it has read its answer: it closes by itself, or is idle.
+    // Closing on a client that still sends would reset it before it has read its answer: it closes by itself, or is idle.
     this.#sendHead(this.#form.isClosedByUws || (this.#closes && !this.#isRequestWhole));
     this.#isOver = true;
     this.#raw.end(body, this.#closes && this.#isRequestWhole);
@@ -179,7 +182,7 @@ export class UwsResponse implements RawResponse {
   endWithoutBody(contentLength?: number, closeConnection = false): void {
     if (this.#isOver) return;
     this.#closes ||= closeConnection;
-    // A length of its own argument leaves the answer pending in some builds, and a flag to close wants a length.
+    // A length passed as an argument leaves the answer pending in some builds, and a flag to close needs a length.
     if (contentLength !== undefined) this.writeHeader('content-length', String(contentLength));
     if (this.#form.isClosedByUws && !this.#isRequestWhole) {
       return this.#endBehindRequest(() => this.#raw.endWithoutBody());
@@ -221,18 +224,18 @@ export class UwsResponse implements RawResponse {
     return new SocketAddress({ address, family: 'ipv6' }).address;
   }
 
-  /** Answers what is no request, and takes nothing that is behind it. */
+  /** Answers a request that is refused for its form, and reads nothing behind it. */
   refuse(status: string, body: string): void {
     this.#isOver = true;
     this.#raw.writeStatus(status);
     this.#raw.writeHeader('content-type', 'application/json');
-    // Whole heads and bodies leave at once where more than a buffer is written; the blanks are lost by the close.
+    // Whole heads and bodies leave at once where more than a buffer is written; the blanks are lost with the close.
     const rest = `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
     this.#raw.writeHeader('connection', `close\r\n${rest}${HELD_BACK}`);
     this.#raw.close();
   }
 
-  /** `saysClose`: the field is ours to write, since uWebSockets.js does not. */
+  /** Sends the head. `saysClose` writes `connection: close`, where uWebSockets.js does not. */
   #sendHead(saysClose: boolean): void {
     this.#isHeadSent = true;
     if (this.#status !== '') this.#raw.writeStatus(this.#status);
@@ -242,11 +245,11 @@ export class UwsResponse implements RawResponse {
       if (this.#name === '') this.writeHeader('keep-alive', this.#answers.kept);
       else this.#fields += this.#answers.keptField;
     }
-    // One call for all fields: it writes a value as it is, and costs more than their bytes.
+    // One call for all fields: a value is written as it is, and a call costs more than its bytes.
     if (this.#name !== '') this.#raw.writeHeader(this.#name, this.#fields);
   }
 
-  /** Gives all to uWebSockets.js, as long as that passes it on to the kernel, and keeps the rest. */
+  /** Writes to uWebSockets.js as long as that passes all on to the kernel, and keeps the rest. */
   #write(bytes: Uint8Array): boolean {
     if (this.#isWaiting) {
       this.#waiting?.append(bytes);
@@ -264,7 +267,7 @@ export class UwsResponse implements RawResponse {
     return this.#waiting !== null && this.#waiting.length > 0;
   }
 
-  /** Returns how many bytes were given before the kernel took no more, or ALL_TAKEN. */
+  /** Returns how many bytes were written before the kernel took no more, or ALL_TAKEN. */
   #writePieces(bytes: Uint8Array): number {
     for (let at = 0; at < bytes.byteLength;) {
       const piece = bytes.subarray(at, at + PIECE_BYTES);
@@ -274,12 +277,15 @@ export class UwsResponse implements RawResponse {
     return ALL_TAKEN;
   }
 
-  /** Sends a head that was not followed by an event. */
+  /** Sends a head that no event has followed, by a comment. */
   #comment(): void {
     if (!this.#isOver && !this.#isBodyBegun) this.cork(() => void this.#write(COMMENT));
   }
 
-  /** uWebSockets.js closes the connection as it is answered: on a client that still sends the answer would be lost. */
+  /**
+   * Answers after the rest of the request. uWebSockets.js closes the connection with the answer, which would be lost on a
+   * client that still sends.
+   */
   #endBehindRequest(end: () => void): void {
     this.#isOver = true;
     this.#held = () => {
@@ -296,7 +302,9 @@ export class UwsResponse implements RawResponse {
     });
   }
 
-  /** Nothing is read behind a body in chunks, or one that ends the connection before it has come whole. */
+  /**
+   * Stops reading behind a body in chunks, or behind an answer that ends the connection before the request has come whole.
+   */
   #stopReading(): void {
     if (!this.#form.isCoded && (this.#isRequestWhole || !this.#closes)) return;
     this.#isReadToEnd = true;
@@ -312,7 +320,7 @@ export class UwsResponse implements RawResponse {
   }
 
   #becameWritable(offset: number): boolean {
-    // It passes what it holds on to the kernel at the end of a cork, and with a next write alone.
+    // uWebSockets.js passes what it holds on to the kernel only at the end of a cork, or with the next write.
     this.#raw.cork(nothing);
     const waiting = this.#waiting;
     while (waiting !== null && waiting.length > 0) {
@@ -326,7 +334,10 @@ export class UwsResponse implements RawResponse {
     return this.#onWritable?.(offset) ?? true;
   }
 
-  /** Holds parts of the answer back until all that came with the request is parsed, and what stands behind it ended the connection. */
+  /**
+   * Holds parts of the answer back until all that came with the request is parsed, and bytes behind it may have ended the
+   * connection.
+   */
   #defer(): void {
     this.#deferred = [];
     setImmediate(() => {
@@ -336,7 +347,7 @@ export class UwsResponse implements RawResponse {
     });
   }
 
-  /** Passes on together what came in one turn, which may be thousands of chunks, and after it. */
+  /** Passes on as one, after the turn, all chunks that came in it, of which there may be thousands. */
   #gatherData(handler: (chunk: Uint8Array, isLast: boolean) => void): void {
     const pieces = (this.#pieces = new PieceGatherer());
     let isScheduled = false;
@@ -359,7 +370,7 @@ const COMMENT = Buffer.from(':\n\n');
 const ALL_TAKEN = -1;
 const HELD_BACK = ' '.repeat(PIECE_BYTES);
 
-/** ::ffff:a.b.c.d (RFC 4291 §2.5.5.2). */
+/** Whether an address is a mapped one, ::ffff:a.b.c.d (RFC 4291 §2.5.5.2). */
 function isMapped(bytes: Uint8Array): boolean {
   return (
     bytes.subarray(0, 10).every((byte) => byte === 0) && bytes[10] === 255 && bytes[11] === 255
