@@ -6,27 +6,30 @@ export type FirstHead =
   | 'partial'
   /** One request that uWebSockets.js reads as every other reader does. */
   | 'plain'
-  /** All else, well-formed or not: node:http reads it. */
+  /** Any other head, well-formed or not: node:http reads it. */
   | 'other';
 
 /** Above this many fields uWebSockets.js answers 431 in its own form. */
 const FIELDS_MAX = 90;
 const TOKEN = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+";
-/** A request line in origin form, and fields with names (RFC 9112 §§3.2.1, 5). Each part ends where the next cannot begin: linear. */
+/**
+ * A request line in origin form, and fields with names (RFC 9112 §§3.2.1, 5). Each part ends where the next cannot begin, so
+ * that matching is linear.
+ */
 const PLAIN_HEAD = new RegExp(
   `^${TOKEN} /[\\x21-\\x7e\\x80-\\xff]* HTTP/1\\.1\\r\\n(?:${TOKEN}:[\\t\\x20-\\x7e\\x80-\\xff]*\\r\\n)+$`,
 );
 /** The beginning of a request line whose end has not come. */
 const BEGINNING = new RegExp(`^(?:\\r(?:\\n|$))?(?:${TOKEN}(?: |$)|$)`);
-/** A line that ends with LF alone, or a CR without LF: no head that is to be waited for. */
+/** A line that ends with LF alone, or a CR without LF: such a head is not waited for. */
 const BARE_LINE_END = /(?:^|[^\r])\n|\r[^\n]/;
 const LENGTH = /\r\ncontent-length:[\t ]*(\d{1,15})[\t ]*\r\n/gi;
 const COUNTED = /\r\n(?:content-length|host):/gi;
 const CODED = /\r\n(?:transfer-encoding|expect):/i;
 
 /**
- * Looks at the `count` bytes that a connection begins with. Plain is one request of HTTP/1.1 in origin form with one Host, whose body has a length
- * or is none, with nothing behind it. O(count); makes a string of the head.
+ * Classifies the first `count` bytes of a connection. Plain is one request of HTTP/1.1 in origin form with one Host. Its body
+ * has a stated length, or there is none, and nothing comes behind it. O(count); makes a string of the head.
  */
 export function firstHeadOf(bytes: Buffer, count: number): FirstHead {
   const text = bytes.toString('latin1', 0, Math.min(count, HEADER_BYTES_MAX));

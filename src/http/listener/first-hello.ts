@@ -1,6 +1,6 @@
-/** The first bytes of a connection, as those of TLS. */
+/** Classes of the first bytes of a connection that may begin TLS. */
 export type FirstHello =
-  /** They are none. */
+  /** The bytes do not begin TLS. */
   | 'none'
   /** The ClientHello has not come whole. */
   | 'partial'
@@ -13,14 +13,14 @@ const HANDSHAKE_RECORD = 0x16;
 const VERSION_MAJOR = 3;
 const RECORD_HEAD_BYTES = 5;
 const CLIENT_HELLO = 1;
-/** Of the handshake's head, the version and the random bytes: what has one length always. */
+/** Bytes of the parts whose length never changes: the handshake's head, the version and the random bytes. */
 const FIXED_BYTES = 4 + 2 + 32;
 const ALPN = 16;
 const H2 = [0x68, 0x32];
 
 /**
- * Looks at the `count` bytes that a connection begins with, of which no more than `bytes` holds will be there (RFC 8446 §§4.1.2 and 5.1 for the
- * record and the message, RFC 7301 §3.1 for ALPN). O(count); keeps nothing.
+ * Classifies the first `count` bytes of a connection, of which no more will arrive than `bytes` holds. Reads the record and
+ * the message of RFC 8446 §§4.1.2 and 5.1, and ALPN of RFC 7301 §3.1. O(count); keeps nothing.
  */
 export function firstHelloOf(bytes: Uint8Array, count: number): FirstHello {
   if (count < 1 || bytes[0] !== HANDSHAKE_RECORD) return 'none';
@@ -48,7 +48,7 @@ function offersHttp2(bytes: Uint8Array, end: number): boolean {
   return false;
 }
 
-/** The names of protocols, each behind its length. */
+/** Whether HTTP/2 is among the names of protocols, each of which follows its length. */
 function namesHttp2(bytes: Uint8Array, from: number, end: number): boolean {
   for (let at = from; at < end; at += 1 + (bytes[at] ?? 0)) {
     const isAll = bytes[at] === H2.length && at + H2.length < end;

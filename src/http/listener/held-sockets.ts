@@ -4,20 +4,20 @@ import type { SharedReason } from '../../shared/reasons.ts';
 import { descriptorOf, loadSocketPeek } from '../socket-peek.ts';
 import { listenOn } from './sniffing-listener.ts';
 
-/** A socket that listens and that nobody here accepts from: it is for child processes. */
+/** A listening socket that this process does not accept from: it is for child processes. */
 export type HeldSocket = {
   readonly fd: number;
   readonly port: number;
-  /** Nobody new reaches it from now on, in whatever process; who has before still waits there. */
+  /** Lets no new client in from now on, in any process; clients that came before still wait there. */
   letNobodyIn(): void;
   /** The port refuses once every process has closed its copy. */
   close(): void;
 };
 
 /**
- * `count` sockets on one port (0: a free one), among which the kernel spreads connections. They wait where nobody
- * accepts, for as long as this process lives. Where the system cannot share a port, all are one socket.
- * Errors: the system's (EADDRINUSE…); INTERNAL where descriptors cannot be had.
+ * Opens `count` sockets on one port (0: a free one), among which the kernel distributes connections. The sockets are held,
+ * and not accepted from, for as long as this process lives. Where the system cannot share a port, all are one socket.
+ * Errors: the system's (EADDRINUSE…); INTERNAL where descriptors are not available.
  */
 export async function holdSockets(
   host: string,

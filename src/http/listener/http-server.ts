@@ -1,7 +1,8 @@
 /*
- * Connections flow through this folder, from the port to whoever reads them. `sniffing-listener` accepts one and looks at its first bytes, by `first-head` and
- * `first-hello`, or `two-ports` where nobody can. `http-server` hands it to ../http1 or ../http2, and finds the route of each request of HTTP/1 (`route-table`). `held-sockets` are ports that
- * several processes share.
+ * Connections flow through this folder, from the port to the listener that reads them. `sniffing-listener` accepts one and
+ * looks at its first bytes, by `first-head` and `first-hello`; `two-ports` replaces it where that is not possible.
+ * `http-server` hands it to ../http1 or ../http2, and finds the route of each request of HTTP/1 (`route-table`).
+ * `held-sockets` are ports that several processes share.
  */
 import { assert } from '../../shared/assert.ts';
 import type { CallStages } from '../../shared/time/stage-times.ts';
@@ -26,9 +27,12 @@ import { type HttpHandler, type HttpMethod, RouteTable } from './route-table.ts'
 import { SniffingListener } from './sniffing-listener.ts';
 import { TwoPorts } from './two-ports.ts';
 
-/** The reader of messages of HTTP/1: uWebSockets.js as it is installed, node:http alone, or the build of uWebSockets.js in a file: `sha256:CHECKSUM:/PATH`. */
+/**
+ * The parser of HTTP/1: uWebSockets.js as it is installed, node:http alone, or the build of uWebSockets.js in a file,
+ * `sha256:CHECKSUM:/PATH`.
+ */
 export type Http1Parser = 'uws' | 'node' | `sha256:${string}`;
-/** Open connections, by who reads them. */
+/** Open connections by parser. */
 export type Http1Counts = Readonly<Record<'uws' | 'node', number>>;
 
 export type HttpServerOptions = {
@@ -38,7 +42,9 @@ export type HttpServerOptions = {
   /** Sockets that listen already, instead of `host` and `port`; see SniffingListener. */
   readonly descriptors?: readonly number[] | undefined;
   readonly limits?: Partial<HttpLimits> | undefined;
-  /** The reader of HTTP/1: uWebSockets.js where it has a binary and the first head is plain, or node:http alone. Default uws. */
+  /**
+   * The parser of HTTP/1: uWebSockets.js where it has a binary and the first head is plain, or node:http alone. Default uws.
+   */
   readonly http1?: Http1Parser | undefined;
   /** Serves HTTP/2 without TLS on the same port; absent = HTTP/1.1 only. */
   readonly http2?:
@@ -48,13 +54,13 @@ export type HttpServerOptions = {
     | undefined;
   /** Tests only: false behaves as a platform on which no port can be shared. HTTP/2 has the next port there. */
   readonly isPortShared?: boolean | undefined;
-  /** Of all request bodies of the process; default one of its own. */
+  /** Budget of all request bodies of the process; default a new one. */
   readonly bodyBudget?: BodyBudget | undefined;
   /** Callback for each request of HTTP/1.1 before its headers are read; absent where stages are not measured. */
   readonly stages?: Pick<CallStages, 'arrived'> | undefined;
-  /** Where answers are held that nobody reads; absent: the listener has its own, of `UNREAD_BYTES_MAX`. */
+  /** Answers that wait for their readers; default a new table of `UNREAD_BYTES_MAX`. */
   readonly unread?: UnreadAnswers | undefined;
-  /** Absent: requests may be addressed to any name, and nothing is looked at. */
+  /** Guard of host names; absent: requests may be addressed to any name. */
   readonly hostGuard?: HostGuard | undefined;
   /** Callback for incidents of no single request: refused connections, broken HTTP/2 sessions. */
   readonly onIncident?: ((event: string, detail: string) => void) | undefined;
@@ -63,8 +69,9 @@ export type HttpServerOptions = {
 /** A listener for one port. Routes are added before `listen`; `stop` is final and idempotent. */
 export interface HttpServer {
   /**
-   * `pattern` is one of `/a`, `/a/:b` and `/a/*`. Other verbs on it answer 405.
-   * Where `needsHost` is false, requests without a Host (HTTP/1.0 alone has such) pass the guard: those of health checks.
+   * Adds a route. `pattern` is one of `/a`, `/a/:b` and `/a/*`. Other verbs on it answer 405.
+   * Where `needsHost` is false, requests without a Host pass the guard, such as those of health checks. Only HTTP/1.0 has
+   * such requests.
    */
   route(method: HttpMethod, pattern: string, handler: HttpHandler, needsHost?: boolean): void;
   /** Takes every request that no route takes. */
@@ -80,7 +87,7 @@ export interface HttpServer {
   readonly inFlightCount: number;
   readonly connectionCount: number;
   readonly http1Counts: Http1Counts;
-  /** Where its answers are held that nobody reads. */
+  /** Answers of the listener that wait for their readers. */
   readonly unread: UnreadAnswers;
 }
 
@@ -89,7 +96,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   return new OwnHttpServer(options);
 }
 
-/** At least the round trip after which no client of HTTP/2 sends more on a connection that it was asked to leave. */
+/**
+ * Time in ms, at least a round trip, after which clients of HTTP/2 send no more on a connection that they were asked to
+ * leave.
+ */
 const FAREWELL_MS = 500;
 const NO_DESCRIPTORS = `connections cannot be handed over on ${process.platform} ${process.arch}: koffi does not load`;
 class OwnHttpServer implements HttpServer, ExchangeHost {
@@ -108,7 +118,7 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
   /** Null where no port can be shared. */
   readonly #peek: SocketPeek | null;
   #sniffing: SniffingListener | null = null;
-  /** In place of the sniffing listener. */
+  /** Takes the place of the sniffing listener where no port can be shared. */
   #apart: TwoPorts | null = null;
   #isDraining = false;
   #stopping: Promise<void> | null = null;
@@ -232,13 +242,13 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
     if (deadlineMs > 0) await this.#sniffing?.finish();
     else this.#sniffing?.close();
     this.#apart?.close();
-    // Who heard only now that this is the end may have sent more meanwhile, which a closing session would refuse.
+    // Clients that learn only now that this is the end may have sent more meanwhile, which a closing session would refuse.
     if (this.#http2 !== null) await this.inFlight.quietWithin(Math.min(deadlineMs, FAREWELL_MS));
     this.#http2?.closeGracefully();
     const untilMs = performance.now() + deadlineMs;
     await this.inFlight.quietWithin(deadlineMs);
     this.#closeIdle();
-    // What is with the kernel is lost where a socket is closed on a peer that still reads.
+    // Closing a socket on a peer that still reads would lose what the kernel has not delivered.
     while (this.#openCount > 0 && performance.now() < untilMs) {
       await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
       this.#closeIdle();
@@ -259,7 +269,7 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
 
   #closeIdle(): void {
     this.#node.closeIdle();
-    // It names no connection that is busy.
+    // uWebSockets.js does not say which connections are busy.
     if (this.inFlight.exchangeCount === 0) this.#uws?.closeIdle();
   }
 
@@ -290,7 +300,7 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
     return false;
   }
 
-  /** Without the system calls: node:http takes HTTP/1 on one port, HTTP/2 has the next. */
+  /** Listens without the system calls: node:http takes HTTP/1 on one port, HTTP/2 has the next. */
   async #listenApart(): Promise<{ readonly port: number; readonly http2Port: number }> {
     const { host, port: wanted, http1 } = this.#options;
     const node = this.#node;
@@ -310,7 +320,7 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
     return { port, http2Port };
   }
 
-  /** Hot. Every request of HTTP/1 comes in here. */
+  /** Hot. Takes every request of HTTP/1 but those of fixed routes of uWebSockets.js. */
   #accept(res: RawResponse, request: UwsRequest | NodeRequest): void {
     this.#routes.dispatch(this.#exchangeOf(res, request), request);
   }

@@ -1,11 +1,11 @@
 import type { Http2Listener } from '../http2/http2-listener.ts';
 
-/** Nobody asked anything for this long: there is nothing left to read. */
+/** Time in ms without a new request after which nothing is left to read. */
 export const QUIET_MS = 10;
 
 type StreamCounts = Pick<Http2Listener, 'openStreamCount' | 'streamTotal'>;
 
-/** Counts the requests that are under way, and waits until there are none. `http2` has those that are streams. */
+/** Counts open requests, and waits until there are none. `http2` counts those that are streams. */
 export class InFlightRequests {
   readonly #http2: StreamCounts | null;
   #exchangeCount = 0;
@@ -36,7 +36,10 @@ export class InFlightRequests {
     if (this.#onIdle !== null) this.checkIdle();
   }
 
-  /** Idle, and still so after a moment: what has arrived on open connections may not have been read yet. */
+  /**
+   * Resolves once idle, and still idle after a moment: bytes that have arrived on open connections may not have been read
+   * yet. Resolves after `timeMaxMs` at the latest.
+   */
   async quietWithin(timeMaxMs: number): Promise<void> {
     const untilMs = performance.now() + timeMaxMs;
     const leftMs = (): number => Math.max(0, untilMs - performance.now());
@@ -50,7 +53,7 @@ export class InFlightRequests {
     await this.#idleWithin(leftMs());
   }
 
-  /** Wakes who waits, where nothing is under way any more. */
+  /** Wakes the waiter if no request is open any more. */
   checkIdle(): void {
     if (this.#onIdle === null || this.inFlightCount > 0) return;
     const onIdle = this.#onIdle;

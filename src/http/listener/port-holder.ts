@@ -6,9 +6,10 @@ const COMMAND_SHOWN = 200;
 const HOLDERS_SHOWN = 4;
 
 /**
- * Who listens on `port` of this machine, for a message: ` (taken by process 4711: node server.js)`. Processes of other users cannot be
- * looked into, nor those that hide from their own, as ours do: of these the ones that run a service are named as possible. '' where
- * nothing can be known, as without Linux's /proc. Cost: a look at all open files of this user; for errors only.
+ * Describes which process listens on `port` of this machine, for a message: ` (taken by process 4711: node server.js)`.
+ * Processes of other users cannot be inspected, nor those that hide from their own user, as ours do. Hidden processes of this
+ * user that run a service are named as possible. Returns '' where nothing is known, as without Linux's /proc. Cost: reads the
+ * open files of all processes of this user; for errors only.
  */
 export function describePortHolder(port: number): string {
   const inodes = listeningInodes(port);
@@ -42,13 +43,13 @@ function listeningInodes(port: number): ReadonlySet<string> {
   return inodes;
 }
 
-/** Undefined where it may not be looked at. */
+/** Whether a process has one of `inodes` open; undefined where it may not be inspected. */
 function holdsOneOf(pid: number, inodes: ReadonlySet<string>): boolean | undefined {
   const folder = `/proc/${pid}/fd`;
   try {
     return readdirSync(folder).some((fd) => inodes.has(linkOf(`${folder}/${fd}`)));
   } catch {
-    // Of another user, hidden, or gone.
+    // The process is another user's, hidden, or gone.
     return undefined;
   }
 }

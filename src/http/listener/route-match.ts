@@ -2,7 +2,7 @@
 export class RouteMatch {
   readonly #segments: readonly string[];
   readonly pattern: string;
-  /** What is preferred: a fixed segment before a parameter before a rest. */
+  /** Order of preference: a fixed segment before a parameter before a rest. */
   readonly rank: number;
 
   constructor(pattern: string) {
@@ -11,7 +11,7 @@ export class RouteMatch {
     this.rank = pattern.endsWith('*') ? 2 : pattern.includes('/:') ? 1 : 0;
   }
 
-  /** The parameters of a path in order, or null when the pattern is another one. O(length). */
+  /** Returns the parameters of a path in order, or null when the pattern does not match. O(length). */
   match(path: string): readonly string[] | null {
     const parts = path.split('/');
     const parameters: string[] = [];

@@ -11,10 +11,10 @@ export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 type Take = (exchange: HttpExchange) => void;
 type Route = { readonly method: HttpMethod | ''; readonly match: RouteMatch; readonly take: Take };
-/** Of one path without parameters: what takes each verb of it, and all others. */
+/** Routes of one path without parameters: by verb, and for all other verbs. */
 type FixedRoutes = { readonly byMethod: Map<HttpMethod, Take>; readonly others: Take };
 
-/** The routes of HTTP/1, and which of them takes a request. Added until `complete`; requests come after it. */
+/** The routes of HTTP/1. Finds the one that takes a request. Routes are added until `complete`; requests come after it. */
 export class RouteTable {
   readonly #fields: HeaderFields;
   readonly #hostGuard: HostGuard | undefined;
@@ -23,7 +23,7 @@ export class RouteTable {
   readonly #methodsOfPattern = new Map<string, Set<HttpMethod>>();
   #fallback: HttpHandler = (exchange) => exchange.sendEmpty(404);
 
-  /** `fields`: of the request that is being taken. */
+  /** `fields` are those of the request that is being handled. */
   constructor(fields: HeaderFields, hostGuard: HostGuard | undefined) {
     this.#fields = fields;
     this.#hostGuard = hostGuard;
@@ -47,7 +47,7 @@ export class RouteTable {
     this.#fallback = handler;
   }
 
-  /** Adds what refuses the other verbs of each pattern, and the fallback; in order of preference. Once. */
+  /** Adds the refusals of other verbs of each pattern, and the fallback; sorts all in order of preference. Call it once. */
   complete(): void {
     for (const [pattern, methods] of this.#methodsOfPattern) {
       const allow = ['allow', [...methods].join(', ')];
@@ -61,14 +61,14 @@ export class RouteTable {
     for (const { method, match, take } of this.#routes) this.#addFixed(method, match, take);
   }
 
-  /** Each verb of each path without parameters, once complete. */
+  /** Yields each verb of each path without parameters, once complete. */
   *fixed(): Iterable<{ readonly method: HttpMethod; readonly path: string; readonly take: Take }> {
     for (const [path, { byMethod }] of this.#fixedRoutes) {
       for (const [method, take] of byMethod) yield { method, path, take };
     }
   }
 
-  /** Hands a request to its route. What no route takes, as `*`, is the fallback's. Hot. */
+  /** Passes a request to its route. One that no route takes, such as `*`, goes to the fallback. Hot. */
   dispatch(exchange: HttpExchange, request: UwsRequest | NodeRequest): void {
     const method = request.getCaseSensitiveMethod();
     const fixed = this.#fixedRoutes.get(request.getUrl());

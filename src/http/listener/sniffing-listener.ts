@@ -9,8 +9,8 @@ export type SniffingListenerOptions = {
   readonly host: string;
   readonly port: number;
   /**
-   * Sockets that listen already, instead of `host` and `port`. The first is this process's own; others are those
-   * of processes beside it, from which it takes what they leave waiting for longer than `HELP_MS`.
+   * Sockets that listen already, instead of `host` and `port`. The first is this process's own. Others belong to neighbor
+   * processes: what waits at them is accepted here every `HELP_MS`.
    */
   readonly descriptors?: readonly number[] | undefined;
   readonly sniffingMax: number;
@@ -18,7 +18,10 @@ export type SniffingListenerOptions = {
   readonly peek: SocketPeek;
   /** False closes a new connection at once. */
   readonly admits: () => boolean;
-  /** Adopts the descriptor of a connection with its bytes still unread, which begin with a plain head (`first-head.ts`), or with something else. */
+  /**
+   * Adopts the descriptor of a connection with its bytes still unread. `isPlain`: they begin with a plain head
+   * (`first-head.ts`).
+   */
   readonly onHttp1: (fd: number, isPlain: boolean) => void;
   /** Adopts the descriptor of a connection with its bytes still unread, which begin with a ClientHello of TLS. */
   readonly onTls: (fd: number, offersHttp2: boolean) => void;
@@ -37,42 +40,47 @@ const PREFACE = [0x50, 0x52, 0x49]; // "PRI"
 /** The shortest request line, "GET / HTTP/1.1\r\n". */
 const REQUEST_LINE_BYTES_MIN = 16;
 const DEFER_ACCEPT_SECONDS = 2;
-/** As many as are admitted; the kernel takes net.core.somaxconn instead where that is less (docs/operations.md). */
+/**
+ * Connections that may wait to be accepted, as many as are admitted. The kernel takes net.core.somaxconn instead where that
+ * is less (docs/operations.md).
+ */
 const BACKLOG = 16_384;
 /**
- * Connections taken in one turn of the event loop, beside its other work. libuv takes one a turn, and a turn of a
- * busy service is as long as all requests that came meanwhile.
+ * Connections accepted in one turn of the event loop, in addition to its other work. libuv accepts one a turn, and a turn of
+ * a busy service is as long as all requests that came meanwhile.
  */
 const ACCEPTED_PER_TURN_MAX = 512;
-/** Pauses between two looks at the silent connections: short while the youngest is young. */
+/** Pauses in ms between two checks of the silent connections: short while the youngest is young. */
 const POLL_MS_YOUNG = 1;
 const POLL_MS_OLD = 20;
 const YOUNG_MS = 50;
-/** Connections that have sent something, in one look. */
+/** Connections that have sent something, read in one check. */
 const POLLS_MAX = 512;
-/** Between two looks at the sockets of neighbours, which may have ended, or stand still. */
+/** Time in ms between two checks of the sockets of neighbors, which may have ended or hang. */
 const HELP_MS = 20;
-/** At the end: nobody came for this long, and the longest that is waited for it. */
+/** Time in ms without a change after which first bytes are not waited for any more, at the end. */
 const QUIET_MS = 5;
-/** The round trip of those who are being let in as the port closes, ms. */
+/** Round trip in ms of clients that are being let in as the port closes. */
 const LET_IN_MS = 50;
-/** Where another process says when nobody is let in any more. */
+/** The same where another process decides when no more clients are let in. */
 const LET_IN_HELD_MS = 250;
 const END_MS = 1_000;
 
 /**
- * One port for two protocols: accepts, looks at the first bytes without taking them, and hands the connection to
- * the framing of HTTP/1 or of HTTP/2, or to whoever takes TLS. A connection whose first head has not come after `sniffTimeoutMs` is closed; at most `sniffingMax` of them wait, the oldest makes room.
- * Takes all that wait at once, so that who connects does not wait behind requests.
- * Cost: two system calls for a connection whose first bytes arrived with it (nearly all of them,
- * by deferred accept); silent ones share one timer.
+ * One port for two protocols. Accepts connections, looks at their first bytes without taking them, and passes them on to the
+ * framing of HTTP/1 or of HTTP/2, or to the handler of TLS. A connection is closed whose first head has not come after
+ * `sniffTimeoutMs`. At most `sniffingMax` of them wait: beyond that the oldest is closed. Accepts all that wait at once, so
+ * that new clients do not wait behind requests.
+ *
+ * Cost: two system calls for a connection whose first bytes arrived with it (nearly all of them, by deferred accept); silent
+ * ones share one timer.
  */
 export class SniffingListener {
   readonly #options: SniffingListenerOptions;
   readonly #server: net.Server;
-  /** Head and, for what is behind it, some more: what is longer is refused by those that it is handed to. */
+  /** Buffer for a head and one byte more: longer heads are refused by the listener that gets the connection. */
   readonly #first = Buffer.allocUnsafeSlow(HEADER_BYTES_MAX + 1);
-  /** In order of arrival, so the first one is the oldest. */
+  /** Connections in order of arrival, so the first one is the oldest. */
   readonly #waiting = new Set<WaitingConnection>();
   #polled = new Int32Array(0);
   #timer: NodeJS.Timeout | null = null;
@@ -109,15 +117,15 @@ export class SniffingListener {
   }
 
   /**
-   * Stops accepting once nobody comes any more, or after `END_MS`: the kernel lets nobody in from now on, and whoever it has let
-   * in, and would cut off with the socket, is accepted. Then waits as long at most for first bytes.
+   * Stops accepting once no client comes any more, or after `END_MS`. The kernel lets no new client in from now on. Clients
+   * that it has let in are accepted, since closing the socket would cut them off. Then waits at most as long for first bytes.
    */
   async finish(): Promise<void> {
     const { peek, descriptors } = this.#options;
     const fd = descriptorOf(this.#server);
     if (fd >= 0) {
       peek.deferAccept(fd, 0);
-      // At a socket that was handed over others may go on, and who holds it says when it is the end.
+      // Other processes may go on with a socket that was handed over; its holder decides when it ends.
       if (descriptors === undefined) peek.letNobodyIn(fd);
     }
     const quietMs = descriptors === undefined ? LET_IN_MS : LET_IN_HELD_MS;
@@ -154,13 +162,16 @@ export class SniffingListener {
     this.#timer = null;
   }
 
-  /** What waits beside the connection that libuv has taken: without a socket of Node.js for those that need none. */
+  /**
+   * Accepts connections that wait in addition to the one that libuv has taken, without a socket of Node.js for those that
+   * need none.
+   */
   #acceptMore(): void {
     const listening = descriptorOf(this.#server);
     if (listening >= 0) this.#acceptFrom(listening);
   }
 
-  /** What waits at a neighbour's socket would have been accepted by now if it could. */
+  /** Accepts connections that wait at the sockets of neighbors, which would have accepted them by now if they could. */
   #helpOut(descriptors: readonly number[]): void {
     for (const listening of descriptors) this.#acceptFrom(listening);
   }
@@ -175,7 +186,7 @@ export class SniffingListener {
 
   #accept(accepted: Accepted): void {
     this.#acceptedCount += 1;
-    // One that says nothing makes room for one that may.
+    // A silent connection is closed for a new one.
     if (!this.#options.admits()) {
       if (this.#waiting.size > 0) this.#evictOldest();
       else {
@@ -222,7 +233,9 @@ export class SniffingListener {
     this.#schedule(nowMs - this.#youngestMs < YOUNG_MS ? POLL_MS_YOUNG : POLL_MS_OLD);
   }
 
-  /** Of those that have sent something, some are looked at, from anywhere on: one that sends half a head stays readable. */
+  /**
+   * Reads some of the connections that have sent something, from a random one on: one that sends half a head stays readable.
+   */
   #handReadable(): void {
     const all = [...this.#waiting];
     if (this.#polled.length < all.length * 2) this.#polled = new Int32Array(all.length * 4);
@@ -246,7 +259,7 @@ export class SniffingListener {
 
   /** Passes the connection on if its protocol is known; 'unknown' leaves it with the listener. */
   #hand(accepted: Accepted): Protocol {
-    // A socket of Node.js may have been closed meanwhile, and its number be another's.
+    // A socket of Node.js may have been closed meanwhile, and its descriptor be another's.
     const fd = accepted.socket === null ? accepted.fd : descriptorOf(accepted.socket);
     const protocol = fd < 0 ? 'gone' : this.#protocolOf(fd);
     if (protocol === 'unknown') return protocol;
@@ -283,7 +296,7 @@ export class SniffingListener {
     return 'http2';
   }
 
-  /** Null where it is no TLS. */
+  /** Returns null where the bytes do not begin TLS. */
   #tlsOf(count: number): Protocol | null {
     const hello = firstHelloOf(this.#first, count);
     if (hello === 'none') return null;
@@ -293,13 +306,13 @@ export class SniffingListener {
 
   #http1Of(count: number): Protocol {
     if (count < REQUEST_LINE_BYTES_MIN) return 'unknown';
-    // What is no head, or too long, is refused by whoever takes it.
+    // Bytes that are no head, or too long a one, are refused by the listener that takes them.
     const first = firstHeadOf(this.#first, count);
     return first === 'partial' ? 'unknown' : first;
   }
 }
 
-/** As net.Server makes them with `pauseOnConnect`: nothing is read. */
+/** Makes a socket as net.Server does with `pauseOnConnect`: nothing is read. */
 function pausedSocket(fd: number): net.Socket {
   const options = { fd, readable: true, writable: true, pauseOnCreate: true };
   const socket = new net.Socket(options);

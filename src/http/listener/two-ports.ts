@@ -12,7 +12,10 @@ export type TwoPortsOptions = {
   readonly onHttp2: ((socket: net.Socket) => void) | null;
 };
 
-/** A port for each protocol, for platforms where nobody can look at first bytes. Sockets are handed over paused, with their bytes unread. */
+/**
+ * A port for each protocol, for platforms where first bytes cannot be peeked at. Sockets are handed over paused, with their
+ * bytes unread.
+ */
 export class TwoPorts {
   readonly #options: TwoPortsOptions;
   readonly #servers: net.Server[] = [];
