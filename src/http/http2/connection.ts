@@ -16,9 +16,9 @@ import { SendSide } from './send-side.ts';
 import { StallWatch } from './stall-watch.ts';
 
 /**
- * One connection of HTTP/2 without TLS, the server's side (RFC 9113): takes frames from a socket, keeps windows and states, and
- * sends the peer the errors that it made. All bounds are in connection-options.ts. What is sent within one turn of the loop
- * leaves as one write.
+ * The server's side of one connection of HTTP/2 without TLS (RFC 9113). It takes frames from a socket, keeps windows and
+ * states, and sends the peer the errors that it made. All bounds are in connection-options.ts. All that is sent within one
+ * turn of the loop leaves as one write.
  */
 export class Http2Connection implements FrameSink, StreamsOwner {
   readonly sender: SendSide;
@@ -75,7 +75,7 @@ export class Http2Connection implements FrameSink, StreamsOwner {
     this.#idle.unref();
     socket.on('data', (chunk: Buffer) => this.#came(chunk));
     socket.on('error', (error: Error) => {
-      // A peer without calls that ends as it is asked to go leaves our word to it unread, which resets the connection.
+      // A peer without calls that ends when asked to go leaves our GOAWAY unread, which resets the connection.
       const isLeft = this.#hasPeerLeft || (this.#isAskedToGo && this.openStreamCount === 0);
       if (!isLeft && !this.isOver) options.onIncident('http2_session', error.message);
     });
@@ -92,8 +92,8 @@ export class Http2Connection implements FrameSink, StreamsOwner {
   }
 
   /**
-   * Asks the peer to open no more streams, and refuses none (RFC 9113 section 6.8); once it has acknowledged our settings, since a client that is
-   * asked before gives up what it is about to send first.
+   * Asks the peer to open no more streams, and refuses none (RFC 9113 section 6.8). Waits until the peer has acknowledged our
+   * settings: a client that is asked before gives up its first request.
    */
   askToGo(): void {
     this.#isAskedToGo = true;
@@ -199,7 +199,7 @@ export class Http2Connection implements FrameSink, StreamsOwner {
       case h2.CONTINUATION:
         return this.#continuation(flags, bytes, from, to);
       default:
-      // RFC 9113 section 5.5: what is not known is ignored.
+      // Frames of unknown types are ignored (RFC 9113 section 5.5).
     }
   }
 
@@ -283,7 +283,7 @@ export class Http2Connection implements FrameSink, StreamsOwner {
     this.countControl();
   }
 
-  /** Each makes us send something that the peer need not take. */
+  /** Counts a frame that makes us send one that the peer need not take. Ends the connection when there are too many. */
   countControl(): void {
     if (this.sender.countControl()) return;
     this.fail(h2.ENHANCE_YOUR_CALM, 'a flood of frames that want an answer');
@@ -308,7 +308,7 @@ export class Http2Connection implements FrameSink, StreamsOwner {
     this.#leave(FAREWELL_MS);
   }
 
-  /** The last frames leave, and the socket with them. */
+  /** Sends the last frames, and ends the socket. */
   #leave(patienceMs: number): void {
     this.isOver = true;
     clearTimeout(this.#handshake);

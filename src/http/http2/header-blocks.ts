@@ -9,7 +9,7 @@ import type { HeaderField } from './hpack/header-field.ts';
 import { type HeaderListLimits, HpackDecoder } from './hpack/hpack-decoder.ts';
 import { type RequestHead, requestHeadOf } from './request-head.ts';
 
-/** What a HEADERS frame says of its block. */
+/** Head of a header block, as its HEADERS frame states it. */
 export type BlockHead = {
   readonly id: number;
   /** Nothing of the request follows. */
@@ -18,12 +18,12 @@ export type BlockHead = {
   readonly isSelfDependent: boolean;
 };
 
-/** Lists up to this are looked at only once while they repeat. */
+/** Limits of lists that are read only once while they repeat. */
 const KEPT_BYTES_MAX = 4_096;
 const KEPT_FIELDS_MAX = 40;
 const NO_FIELDS: readonly HeaderField[] = [];
 
-/** Of the thread: what was decoded is looked at before anything else is. */
+/** Fields shared by the thread: a decoded list is read before the next one is decoded. */
 const decoded: HeaderField[] = [];
 /** Bytes beyond `BLOCK_BYTES_SPARE` of all blocks of the thread that have not come whole. */
 let openBlocksBytes = 0;
@@ -38,13 +38,13 @@ export class HeaderBlocks {
   #open: BlockHead | null = null;
   #parts: Uint8Array[] = [];
   #bytes = 0;
-  /** What it has of `openBlocksBytes`. */
+  /** Bytes of `openBlocksBytes` that this connection has. */
   #sharedBytes = 0;
   #continuations = 0;
   #lastFields: readonly HeaderField[] = NO_FIELDS;
   #lastHead: RequestHead | null = null;
 
-  /** `bytesMax` is of a list, each field counting 32 beside its name and value. */
+  /** `bytesMax` limits a list, each field counting 32 in addition to its name and value. */
   constructor(bytesMax: number) {
     this.#limits = { bytesMax, fieldsMax: FIELDS_MAX };
   }
@@ -54,17 +54,17 @@ export class HeaderBlocks {
     return this.#open;
   }
 
-  /** Of the block that was decoded last; valid until this or another connection decodes the next. */
+  /** Fields of the block that was decoded last; valid until this or another connection decodes the next. */
   get fields(): readonly HeaderField[] {
     return decoded;
   }
 
-  /** Whether its list was longer than allowed; then some of its fields are missing. */
+  /** Whether the list was longer than allowed; then some of its fields are missing. */
   get isTooLong(): boolean {
     return this.#isTooLong;
   }
 
-  /** A block begins that goes on in CONTINUATION frames. False where there is no room for it. */
+  /** Begins a block that goes on in CONTINUATION frames. Returns false where there is no space for it. */
   begin(head: BlockHead, part: Uint8Array): boolean {
     this.#open = head;
     this.#bytes = 0;
@@ -74,14 +74,14 @@ export class HeaderBlocks {
     return this.#hold(part);
   }
 
-  /** Gives up what only spares work. */
+  /** Drops caches that only save work. */
   forget(): void {
     this.#lastHead = null;
     this.#lastFields = NO_FIELDS;
     this.#decoder.forget();
   }
 
-  /** False for more of a block than anybody needs, or than there is room for. */
+  /** Adds a part to the open block. Returns false for a block that is too long, or where there is no space for it. */
   goOn(part: Uint8Array): boolean {
     this.#continuations += 1;
     return this.#continuations <= CONTINUATIONS_MAX && this.#hold(part);
@@ -113,7 +113,7 @@ export class HeaderBlocks {
     this.#parts = [];
   }
 
-  /** Hot. Decodes a block, whatever becomes of it: the table is the connection's. False for one that is broken. */
+  /** Hot. Decodes a block even if it is not used: the table is the connection's. Returns false for a broken block. */
   decode(block: Uint8Array): boolean {
     decoded.length = 0;
     const size = this.#decoder.decode(block, decoded, this.#limits);
@@ -123,8 +123,8 @@ export class HeaderBlocks {
   }
 
   /**
-   * Hot. The head of a request that the fields make, null for a malformed one. The same fields as before, which those that a table
-   * holds or that repeat are, make the same head.
+   * Hot. Makes the head of a request of the fields; null for a malformed one, or for a list that is too long. Fields that a
+   * table holds, or that repeat, are the same objects as before and make the same head.
    */
   head(): RequestHead | null {
     const fields = decoded;

@@ -1,6 +1,7 @@
 /*
- * Sockets flow into this folder, streams out of it: one for each request. `frames/` cuts bytes into frames and writes them, `hpack/` reads and writes heads. `connection`
- * keeps the rules of a connection, `open-streams` those of its streams, `send-side` all that leaves. `own-stream` is a request and its answer; `whole-stream` reads its body.
+ * Sockets flow into this folder, streams out of it: one for each request. `frames/` cuts bytes into frames and writes them,
+ * `hpack/` reads and writes heads. `connection` keeps the rules of a connection, `open-streams` those of its streams,
+ * `send-side` all that leaves. `own-stream` is a request and its answer; `whole-stream` reads its body.
  */
 import type { Socket } from 'node:net';
 import type { BodyBudget, BodyHold, HeldBody } from '../bodies/body-budget.ts';
@@ -44,7 +45,7 @@ export class CountedUnreadBytes implements UnreadBytes, HeldBody {
     this.#hold.release();
   }
 
-  /** Never called: it waits for us, and not for who sends it. */
+  /** Never called: the bytes wait for our reader, and not for their sender. */
   evict(): void {
     this.#gatherer.clear();
   }
@@ -69,7 +70,7 @@ export type Http2ListenerOptions = {
   readonly onIncident: (event: string, detail: string) => void;
 };
 
-/** HTTP/2 without TLS on sockets that somebody else accepted. Bounds of a connection are in connection-options.ts. */
+/** HTTP/2 without TLS on sockets that were accepted elsewhere. Bounds of a connection are in connection-options.ts. */
 export class Http2Listener {
   readonly #connections = new Set<Http2Connection>();
   readonly #options: Http2ListenerOptions;
@@ -115,8 +116,8 @@ export class Http2Listener {
   }
 
   /**
-   * Asks every client to go elsewhere, those that come from now on, too; streams on the way are still served
-   * (RFC 9113 section 6.8: a first GOAWAY that refuses nothing, the one that refuses a round trip later).
+   * Asks every client to go elsewhere, also those that come from now on. Streams on the way are still served. A first GOAWAY
+   * refuses nothing; the one that refuses comes a round trip later (RFC 9113 section 6.8).
    */
   beginDrain(): void {
     this.#isDraining = true;
@@ -133,7 +134,7 @@ export class Http2Listener {
     for (const connection of this.#connections) connection.destroy();
   }
 
-  /** Called when the last open stream has ended while draining. One listener. */
+  /** Sets the listener that is called when the last open stream has ended. One listener. */
   whenDrained(listener: () => void): void {
     this.#onDrained = listener;
   }

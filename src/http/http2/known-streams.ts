@@ -1,14 +1,14 @@
 import { KNOWN_RESETS_MAX } from './connection-options.ts';
 
-/** Gaps in the ids of streams remembered. */
+/** Number of gaps in the ids of streams that are remembered. */
 const GAPS_MAX = 16;
 
-/** What became of ids that have no stream any more. Holds a bounded number of them. */
+/** Records of ids that have no stream any more. Holds a bounded number of them. */
 export class KnownStreams {
-  /** A ring of ids, 0 where there is none; made for the first one. */
+  /** A ring of ids that were reset, 0 for an empty place; made for the first one. */
   #resets: Uint32Array | null = null;
   #resetCount = 0;
-  /** First and last id of those left out, in pairs. */
+  /** First and last id of each gap, in pairs. */
   readonly #gaps: number[] = [];
   #lastId = 0;
 
@@ -17,7 +17,7 @@ export class KnownStreams {
     return this.#lastId;
   }
 
-  /** The peer opens a stream; those below it that it left out are closed by that (RFC 9113 section 5.1.1). */
+  /** Records a stream that the peer opens. Lower ids that it left out are closed by that (RFC 9113 section 5.1.1). */
   opened(id: number): void {
     if (id > this.#lastId + 2) {
       this.#gaps.push(this.#lastId + 1, id - 1);
@@ -37,7 +37,7 @@ export class KnownStreams {
     return this.#resets !== null && this.#resets.includes(id);
   }
 
-  /** Whether it was never opened. */
+  /** Whether the id was left out, and its stream never opened. */
   wasLeftOut(id: number): boolean {
     for (let i = 0; i < this.#gaps.length; i += 2) {
       if (id >= (this.#gaps[i] as number) && id <= (this.#gaps[i + 1] as number)) return true;

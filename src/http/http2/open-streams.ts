@@ -18,17 +18,17 @@ import { ReceiveWindow } from './receive-window.ts';
 import { areTrailers, type RequestHead } from './request-head.ts';
 import type { SendSide } from './send-side.ts';
 
-/** What the streams of a connection ask of it. */
+/** The connection as its streams need it. */
 export interface StreamsOwner {
   /** Nothing is read any more. */
   readonly isOver: boolean;
-  /** The peer has broken the protocol: ends the connection. */
+  /** Ends the connection of a peer that has broken the protocol. */
   fail(code: number, detail: string): void;
   /** Counts a frame that was sent and that the peer need not take. */
   countControl(): void;
-  /** Data of an answer waits for windows, or for the socket. */
+  /** Called when data of an answer waits for windows, or for the socket. */
   waits(): void;
-  /** The last stream has ended, and no new ones are taken. */
+  /** Called when the last stream has ended, and no new ones are taken. */
   left(): void;
 }
 
@@ -41,8 +41,8 @@ type StreamsParts = {
 };
 
 /**
- * The streams of one connection: opens them, takes their bodies, windows and resets, and sends the peer the errors that it made
- * with one of them (RFC 9113 sections 5 and 6.9).
+ * The streams of one connection (RFC 9113 sections 5 and 6.9). Opens them, and takes their bodies, windows and resets. Sends
+ * the peer the errors that it made with one of them.
  */
 export class OpenStreams implements StreamCarrier {
   readonly sender: SendSide;
@@ -69,17 +69,17 @@ export class OpenStreams implements StreamCarrier {
     this.#window = new ReceiveWindow(sender);
   }
 
-  /** The open ones, by id. */
+  /** Open streams by id. */
   get all(): ReadonlyMap<number, OwnStream> {
     return this.#streams;
   }
 
-  /** The id of the newest that was taken. */
+  /** The id of the newest stream that was taken. */
   get lastId(): number {
     return this.#known.lastId;
   }
 
-  /** Ends all that are open. */
+  /** Ends all open streams. */
   endAll(): void {
     for (const stream of this.#streams.values()) this.#streamOver(stream);
   }
@@ -142,7 +142,7 @@ export class OpenStreams implements StreamCarrier {
     if (stream.isLocalEnded && !stream.destroyed) this.#streamOver(stream);
   }
 
-  /** Takes a header block that is whole: of a new request, or trailers. */
+  /** Takes a whole header block: that of a new request, or trailers. */
   blockCame({ id, isLast, isSelfDependent }: BlockHead, block: Uint8Array): void {
     this.#turns.countBlock(block.length);
     if (!this.#blocks.decode(block)) {
@@ -156,7 +156,7 @@ export class OpenStreams implements StreamCarrier {
       else this.#owner.fail(h2.STREAM_CLOSED, 'headers of a closed stream');
       return;
     }
-    // What was on its way when the connection was said to end is for another one.
+    // A stream that was on its way when the connection was asked to end belongs on another one.
     if (this.isLeaving) return;
     this.#known.opened(id);
     if (isSelfDependent) return this.#refuse(id, isLast, h2.PROTOCOL_ERROR);
@@ -202,7 +202,7 @@ export class OpenStreams implements StreamCarrier {
     this.#requestEnded(stream);
   }
 
-  /** More streams than are allowed: who waits for ours to end may try again. */
+  /** Refuses a stream beyond the limit. The peer may try again once another one has ended. */
   #reject(id: number, isLast: boolean): void {
     this.#rejectedCount += 1;
     if (this.#rejectedCount > REJECTED_STREAMS_MAX) {
@@ -210,14 +210,14 @@ export class OpenStreams implements StreamCarrier {
     } else this.#refuse(id, isLast, h2.REFUSED_STREAM);
   }
 
-  /** A stream that is not opened. */
+  /** Refuses a stream without opening it. */
   #refuse(id: number, isLast: boolean, code: number): void {
     if (!isLast) this.#known.wasReset(id);
     this.#putReset(id, code);
     if (code !== h2.REFUSED_STREAM) this.#countReset();
   }
 
-  /** The peer has done something wrong with a stream that is open. */
+  /** Resets an open stream with which the peer has done something wrong. */
   resetAs(id: number, code: number): void {
     const stream = this.#streams.get(id);
     if (stream === undefined) return;
@@ -249,7 +249,7 @@ export class OpenStreams implements StreamCarrier {
     this.#countReset();
   }
 
-  /** The peer's settings give each stream another window (RFC 9113 section 6.9.2). */
+  /** Changes the window of each stream to that of the peer's settings (RFC 9113 section 6.9.2). */
   changeWindows(initialWindow: number): void {
     const change = initialWindow - this.#peerWindow;
     this.#peerWindow = initialWindow;
@@ -295,7 +295,7 @@ export class OpenStreams implements StreamCarrier {
     return (id & 1) === 0 || (id > this.#known.lastId && !this.isLeaving);
   }
 
-  /** Whether a stream was not taken, since the connection is to end. */
+  /** Whether a stream was not taken because the connection is to end. */
   #isIgnored(id: number): boolean {
     return this.isLeaving && id > this.#known.lastId;
   }

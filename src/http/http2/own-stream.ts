@@ -3,7 +3,7 @@ import type { OutgoingHttpHeaders } from 'node:http2';
 import { ENHANCE_YOUR_CALM, FRAME_BYTES_MAX, NO_ERROR } from './frames/protocol.ts';
 import type { Http2RequestStream } from './request-stream.ts';
 
-/** What a stream asks of its connection for its answer. */
+/** The connection as a stream needs it to send its answer. */
 export interface StreamSender {
   /** Bytes that the peer takes on the whole connection. */
   sendWindow: number;
@@ -11,7 +11,7 @@ export interface StreamSender {
   readonly canSend: boolean;
   sendHead(stream: OwnStream, head: OutgoingHttpHeaders, isTrailer: boolean, isLast: boolean): void;
   sendData(stream: OwnStream, data: Uint8Array, isLast: boolean): void;
-  /** Goes on with the stream when the connection takes more. */
+  /** Continues the stream when the connection takes more. */
   await(stream: OwnStream): void;
 }
 
@@ -20,7 +20,7 @@ export interface UnreadBytes {
   readonly length: number;
   /** Copies the chunk. False: it does not fit. */
   add(chunk: Uint8Array): boolean;
-  /** The oldest bytes that lie together; none where nothing is held. */
+  /** Takes the oldest contiguous bytes; empty where nothing is held. */
   shift(): Uint8Array;
   /** Counts against another owner. False: they exceed its share. */
   moveTo(owner: string): boolean;
@@ -31,30 +31,31 @@ export interface UnreadBytes {
 /** The stream's port to its connection. */
 export interface StreamCarrier {
   readonly sender: StreamSender;
-  /** Answers that wait have grown, or shrunk. */
+  /** Counts bytes of answers that wait; below 0: that wait no longer. */
   queued(bytes: number): void;
-  /** The reader has taken so much of the body. */
+  /** Counts bytes of the body that the reader has taken. */
   consumed(stream: OwnStream, bytes: number): void;
-  /** Bytes that no reader has taken have grown, or shrunk. */
+  /** Counts bytes that no reader has taken; below 0: that one has. */
   unread(bytes: number): void;
-  /** Where bytes wait, as those of `owner`. */
+  /** Makes the buffer for bytes that wait, counted against `owner`. */
   newUnread(owner: string): UnreadBytes;
-  /** Data of an answer waits for windows, or for the socket. */
+  /** Called when data of an answer waits for windows, or for the socket. */
   waits(): void;
-  /** The answer is complete. */
+  /** Called when the answer is complete. */
   answered(stream: OwnStream): void;
   reset(stream: OwnStream, code: number): void;
 }
 
-/** Answers up to this are written on without a pause. */
+/** Bytes of an answer up to which it is written on without a pause. */
 const HIGH_WATER_BYTES = 16_384;
 const NO_BYTES = new Uint8Array();
-/** Answers that have no body whatever is said. */
+/** Statuses whose answers have no body, whatever is written. */
 const BODILESS = new Set([204, 205, 304]);
 
 /**
- * A request over HTTP/2 on framing of our own. Windows, states and all that the peer may do wrong are its connection's; here are the
- * body on its way to a reader, and the answer on its way to the windows. 'close' comes once the answer is with the kernel.
+ * A request over HTTP/2 on framing of our own. Its connection keeps windows and states, and handles all that the peer may do
+ * wrong. The stream passes the body on to a reader, and the answer to the windows. 'close' comes once the answer is with the
+ * kernel.
  */
 export class OwnStream extends EventEmitter implements Http2RequestStream {
   readonly id: number;
@@ -62,15 +63,15 @@ export class OwnStream extends EventEmitter implements Http2RequestStream {
   sendWindow: number;
   /** Bytes that the peer may send. */
   receiveWindow: number;
-  /** Taken by the reader, and not released to the peer's window yet. */
+  /** Bytes taken by the reader, and not released to the peer's window yet. */
   owedBytes = 0;
-  /** Of the body: what its head said (-1: nothing), what has come, and in how many frames. */
+  /** Length of the body as its head states it (-1: not stated), the bytes that have come, and their number of frames. */
   readonly contentLength: number;
   receivedBytes = 0;
   frameCount = 0;
   /** Bytes of the answer's data that have left. */
   sentBytes = 0;
-  /** For whoever looks whether it goes on: those at the last look, and looks since then that found no more. */
+  /** State of the stall watch: `sentBytes` at its last sweep, and sweeps since then that found no more. */
   sentBytesSeen = -1;
   idleSweeps = 0;
   /** The peer has ended the request. */
@@ -87,7 +88,7 @@ export class OwnStream extends EventEmitter implements Http2RequestStream {
   #bodyOwner = '';
   #incoming: UnreadBytes | null = null;
   #outgoing: Uint8Array[] | null = null;
-  /** Of the first chunk that goes out: what has gone. */
+  /** Bytes of the first outgoing chunk that were sent. */
   #sentOfFirst = 0;
   #outgoingBytes = 0;
   #isHeadSent = false;
@@ -196,7 +197,7 @@ export class OwnStream extends EventEmitter implements Http2RequestStream {
     if (this.#incoming !== null && !this.#incoming.moveTo(owner)) this.close(ENHANCE_YOUR_CALM);
   }
 
-  /** Hot. Data has come; it lies where more does that was read with it. */
+  /** Hot. Takes data that has come; it shares the memory of all that was read with it. */
   dataCame(chunk: Uint8Array): void {
     if (this.#isFlowing && this.#incoming === null) {
       this.emit('data', chunk);
@@ -208,13 +209,13 @@ export class OwnStream extends EventEmitter implements Http2RequestStream {
     if (!this.#incoming.add(chunk)) this.close(ENHANCE_YOUR_CALM);
   }
 
-  /** Hot. The peer has ended the request. */
+  /** Hot. Takes the end of the request. */
   endCame(): void {
     this.isRemoteEnded = true;
     if (this.#isFlowing && this.#incoming === null) this.#ended();
   }
 
-  /** Called by a turn of its own after `resume`. */
+  /** Passes on what waits for the reader; called by `process.nextTick` after `resume`. */
   drain(): void {
     this.#isDraining = false;
     while (this.#isFlowing && this.#incoming !== null && !this.destroyed) {
@@ -232,7 +233,10 @@ export class OwnStream extends EventEmitter implements Http2RequestStream {
     }
   }
 
-  /** Hot. Sends what the windows allow, in `framesMax` frames at most; asks to be called again where the connection is the bound. */
+  /**
+   * Hot. Sends what the windows allow, in `framesMax` frames at most. Asks to be called again where the connection is the
+   * limit.
+   */
   send(framesMax: number): void {
     const sender = this.#sender;
     for (let frames = 0; this.#outgoing !== null; frames++) {
@@ -281,7 +285,7 @@ export class OwnStream extends EventEmitter implements Http2RequestStream {
     }
   }
 
-  /** The stream is over, or is to be nothing more; 'close' is for the connection to say. */
+  /** Ends the stream, and drops what it holds; its connection emits 'close'. */
   over(): void {
     this.destroyed = true;
     const unread = this.#incoming?.length ?? 0;

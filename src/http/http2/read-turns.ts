@@ -3,8 +3,8 @@ import { BLOCK_BYTES_A_TURN, RESETS_A_TURN } from './connection-options.ts';
 import type { SendSide } from './send-side.ts';
 
 /**
- * What one connection may have done of its peer's bytes in one turn of the loop: header blocks, and streams that are opened and reset,
- * cost us more than the peer. Once that is spent the rest waits for the next turn, and nothing is read meanwhile.
+ * Limits the work for one connection in one turn of the loop. Header blocks, and streams that are opened and reset, cost us
+ * more than the peer. Once the limit is spent the rest waits for the next turn, and nothing is read meanwhile.
  */
 export class ReadTurns {
   readonly #socket: Socket;
@@ -34,7 +34,7 @@ export class ReadTurns {
     this.#blockBytes += bytes;
   }
 
-  /** Whether what was left is still to be read; then `chunk` comes behind it. */
+  /** Whether what was left is still to be read; `chunk` is appended to it then. */
   holds(chunk: Buffer): boolean {
     if (this.#rest === null) return false;
     this.#rest = Buffer.concat([this.#rest, chunk]);
@@ -52,7 +52,7 @@ export class ReadTurns {
     this.#askTurn();
   }
 
-  /** The peer takes again what we send: what was left is read, then what comes. */
+  /** Goes on once the peer takes again what we send: what was left is read, then what comes. */
   goOn(): void {
     if (this.#rest === null) this.#socket.resume();
     else this.#askTurn();
@@ -64,7 +64,7 @@ export class ReadTurns {
     setImmediate(() => {
       this.#isAsked = false;
       const left = this.#rest;
-      // Who takes no answers has no more made for it: `goOn` follows.
+      // No more answers are made for a peer that takes none: `goOn` follows.
       if (left === null || this.#socket.destroyed || this.#sender.isBacklogged) return;
       this.#rest = null;
       this.#onTurn(left);

@@ -3,7 +3,7 @@ import { WINDOW_UPDATE } from './frames/protocol.ts';
 import type { OwnStream } from './own-stream.ts';
 import type { SendSide } from './send-side.ts';
 
-/** What the peer may send on the whole connection (RFC 9113 section 5.2), and when it may send more. */
+/** The window of the whole connection (RFC 9113 section 5.2): what the peer may send, and when it may send more. */
 export class ReceiveWindow {
   readonly #sender: SendSide;
   #bytes = WINDOW_BYTES;
@@ -23,13 +23,13 @@ export class ReceiveWindow {
     return true;
   }
 
-  /** Bytes that no reader has taken have grown, or shrunk. */
+  /** Counts bytes that no reader has taken; below 0: that one has. */
   unread(bytes: number): void {
     this.#unreadBytes += bytes;
     if (bytes < 0) this.#openIfDue();
   }
 
-  /** The reader of a stream has taken so much of its body. */
+  /** Counts bytes of a body that the reader of its stream has taken, and opens the window of the stream by steps. */
   consumed(stream: OwnStream, bytes: number): void {
     stream.owedBytes += bytes;
     if (stream.owedBytes < WINDOW_STEP_BYTES || stream.isRemoteEnded || stream.destroyed) return;

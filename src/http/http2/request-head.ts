@@ -2,10 +2,10 @@ import { DEBUG_ASSERTIONS } from '../../shared/assert.ts';
 import { FieldKind, type HeaderField } from './hpack/header-field.ts';
 import type { Http2Headers } from './request-stream.ts';
 
-/** What the fields of a request say of it. */
+/** Head of a request, made of its fields. */
 export type RequestHead = {
   readonly headers: Http2Headers;
-  /** Of its body; -1 where it does not say. */
+  /** Length of the body; -1 where it is not stated. */
   readonly contentLength: number;
 };
 
@@ -13,8 +13,9 @@ const PSEUDO_FIRST = FieldKind.method;
 const PSEUDO_LAST = FieldKind.path;
 
 /**
- * Hot. The head of a request as node:http2 gives it; null for one that RFC 9113 section 8 calls malformed: pseudo fields that are
- * missing, twice, late or of answers, fields of connections, names and values that are none. O(fields).
+ * Hot. Makes the head of a request as node:http2 does. Returns null for a malformed one (RFC 9113 section 8): pseudo fields
+ * that are missing, twice, late or of answers; fields of connections; invalid names and values. A second content-length or
+ * authorization is refused, too. O(fields).
  */
 export function requestHeadOf(fields: readonly HeaderField[]): RequestHead | null {
   const headers = Object.create(null) as Record<string, string | string[] | undefined>;
@@ -37,14 +38,14 @@ export function requestHeadOf(fields: readonly HeaderField[]): RequestHead | nul
       headers[name] = value;
       if (kind === FieldKind.contentLength) contentLength = Number(value);
     } else if (kind === FieldKind.contentLength) return null;
-    // Whose credential counts would be a guess.
+    // Which credential counts would be a guess.
     else if (name === 'authorization') return null;
     else if (kind === FieldKind.cookie) headers[name] = `${before as string}; ${value}`;
     else if (kind === FieldKind.joined || kind === FieldKind.te) {
       headers[name] = `${before as string}, ${value}`;
     }
   }
-  // Requests alike share it (HeaderBlocks.head): nobody may write on it.
+  // Equal requests share it (HeaderBlocks.head): it must not be changed.
   if (DEBUG_ASSERTIONS) Object.freeze(headers);
   return isComplete(headers) ? { headers, contentLength } : null;
 }
@@ -64,7 +65,7 @@ function isComplete(headers: Record<string, string | string[] | undefined>): boo
   return (path as string).startsWith('/') || (path === '*' && method === 'OPTIONS');
 }
 
-/** Whether fields may come after a body: no pseudo ones, and none that are malformed. */
+/** Whether fields may come after a body: none of them is a pseudo field or malformed. */
 export function areTrailers(fields: readonly HeaderField[]): boolean {
   for (const { kind, isValid } of fields) {
     if (!isValid || (kind >= PSEUDO_FIRST && kind <= PSEUDO_LAST)) return false;

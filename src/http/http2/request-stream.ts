@@ -1,13 +1,17 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http2';
 import { NO_ERROR } from './frames/protocol.ts';
 
-/** Header fields by lower-case name, the pseudo ones, too, joined as node:http2 joins them. Not to be changed: requests may share them. */
+/**
+ * Header fields by lower-case name, with the pseudo ones, joined as node:http2 joins them. They must not be changed: requests
+ * may share them.
+ */
 export type Http2Headers = IncomingHttpHeaders;
 
 type StreamEvent = 'end' | 'close' | 'drain' | 'finish' | 'wantTrailers';
 
 /**
- * A request over HTTP/2 and the way to its answer, by the names of node:http2's streams. Nothing of the body is read before somebody listens to 'data' or calls `resume`.
+ * A request over HTTP/2 and the way to its answer, by the names of node:http2's streams. Nothing of the body is read before a
+ * listener of 'data' is added or `resume` is called.
  */
 export interface Http2RequestStream {
   /** The stream is over, or is being given up. */
@@ -26,29 +30,29 @@ export interface Http2RequestStream {
     head?: OutgoingHttpHeaders,
     options?: { readonly endStream?: boolean; readonly waitForTrailers?: boolean },
   ): void;
-  /** False: no more is to be written before 'drain'. */
+  /** Returns false if no more is to be written before 'drain'. */
   write(chunk: Uint8Array): boolean;
   end(chunk?: Uint8Array | string): unknown;
   sendTrailers(trailers: OutgoingHttpHeaders): void;
   /** Resets the stream with an error code of HTTP/2. */
   close(code?: number): void;
-  /** Whose share of the memory for bodies what waits for a reader counts against; '' is nobody's. */
+  /** Name of the caller against whose share bytes of the body count that wait for a reader; '' for an unknown caller. */
   bodyOwner: string;
   pause(): unknown;
   resume(): unknown;
-  /** A chunk may lie in the memory of all that was read with it: who keeps it beyond its turn of the loop copies it. */
+  /** A chunk may share the memory of all that was read with it: copy it to keep it beyond its turn of the loop. */
   on(event: 'data', listener: (chunk: Uint8Array) => void): unknown;
   on(event: StreamEvent, listener: () => void): unknown;
   once(event: StreamEvent, listener: () => void): unknown;
   off(event: StreamEvent, listener: () => void): unknown;
 }
 
-/** How long a client may go on sending to a call that is answered. */
+/** Time in ms that a client may go on sending to a call that is answered. */
 const LATE_BODY_MS = 1_000;
 
 /**
- * Releases a stream that is answered. What the client still sends is thrown away, so that it does not wait for our window; if it does not
- * stop, the stream is reset without an error, as RFC 9113 §8.1 has it for a complete answer.
+ * Releases a stream that is answered. What the client still sends is thrown away, so that it does not wait for our window. If
+ * it does not stop, the stream is reset without an error, as RFC 9113 §8.1 has it for a complete answer.
  */
 export function release(stream: Http2RequestStream): void {
   if (stream.destroyed || stream.readableEnded) return;

@@ -15,13 +15,14 @@ const GOAWAY_BYTES = 8;
 const NONE: readonly OwnStream[] = [];
 
 /**
- * What a connection sends: frames of one turn of the loop as one write, data under the window of the connection, and no more of
- * it than the socket is rid of. One write waits for the kernel at a time: what comes meanwhile is gathered, and nothing more is
- * read of a peer that does not read. Streams that are over get their 'close' when their last bytes are with the kernel.
+ * Sends the frames of a connection, those of one turn of the loop as one write. Data is sent under the window of the
+ * connection, and no more of it than the socket passes on. One write waits for the kernel at a time. Frames that come
+ * meanwhile are gathered, and nothing more is read of a peer that does not read. Streams that are over get their 'close' when
+ * their last bytes are with the kernel.
  */
 export class SendSide implements StreamSender {
   sendWindow = WINDOW_FIRST;
-  /** Set while frames are read: what they bring about leaves when all are. */
+  /** Set while frames are read: the frames that they cause leave when all are read. */
   isHeld = false;
   readonly #socket: Socket;
   readonly #onOver: (stream: OwnStream) => void;
@@ -31,12 +32,12 @@ export class SendSide implements StreamSender {
   /** Streams whose data waits for the connection. */
   readonly #waiting = new Set<OwnStream>();
   /**
-   * Streams that are over, but not reported yet: answered, and given up before that. Null while there are none: an array that waits for the next turn grows old,
-   * and what an old one has held stays in memory until the next full collection.
+   * Streams that are over but not reported yet: answered ones, and ones given up before their answer. Null while there are
+   * none: an array that is kept grows old, and its former elements stay in memory until the next full collection.
    */
   #ended: OwnStream[] | null = null;
   #dropped: OwnStream[] | null = null;
-  /** Frames that only answer the peer and that it has not taken, and those of them that are not with the socket. */
+  /** Control frames that the peer has not taken, and those among them that are not with the socket. */
   #controlCount = 0;
   #freshControlCount = 0;
   #isFirstBlock = true;
@@ -46,8 +47,8 @@ export class SendSide implements StreamSender {
   #patienceMs = 0;
 
   /**
-   * `onBacklog` is called when the kernel takes no more, `onRelief` when it has taken what there was: then the socket is to be
-   * read again.
+   * `onBacklog` is called when the kernel takes no more. `onRelief` is called when it has taken everything: the socket is to
+   * be read again then.
    */
   constructor(
     socket: Socket,
@@ -66,13 +67,13 @@ export class SendSide implements StreamSender {
     return this.#output.bytes + this.#socket.writableLength < OUTPUT_BYTES_MAX;
   }
 
-  /** Changes when the kernel has taken more. */
+  /** Bytes that the kernel has taken. */
   get takenBytes(): number {
     const socket = this.#socket as Socket & { _handle?: { writeQueueSize?: number } | null };
     return socket.bytesWritten - (socket._handle?.writeQueueSize ?? socket.writableLength);
   }
 
-  /** The peer takes less than it asks for; nothing is read of it meanwhile. */
+  /** Whether the peer takes less than it asks for; nothing is read of it meanwhile. */
   get isBacklogged(): boolean {
     return this.#isBacklogged;
   }
@@ -124,7 +125,7 @@ export class SendSide implements StreamSender {
     this.#waiting.add(stream);
   }
 
-  /** Lets streams that wait go on in turns, one frame each. */
+  /** Continues the streams that wait in turns, one frame each. */
   sendWaiting(): void {
     for (const stream of this.#waiting) {
       if (this.sendWindow <= 0 || !this.canSend) return;
@@ -133,7 +134,7 @@ export class SendSide implements StreamSender {
     }
   }
 
-  /** A stream is over; 'close' follows. */
+  /** Takes a stream that is over; its 'close' follows. */
   over(stream: OwnStream): void {
     this.#waiting.delete(stream);
     if (stream.isLocalEnded) {
@@ -147,14 +148,17 @@ export class SendSide implements StreamSender {
     }
   }
 
-  /** Called a turn after streams were given up: handlers that their requests began, maybe in the same read, listen by then. */
+  /**
+   * Emits 'close' of streams that were given up, a turn later. By then the handlers listen that their requests began, maybe
+   * in the same read.
+   */
   reportDropped(): void {
     const dropped = this.#dropped ?? NONE;
     this.#dropped = null;
     this.#report(dropped);
   }
 
-  /** Nothing comes after what has been said; the socket ends, at the latest after `patienceMs`. */
+  /** Ends the socket after what was written, at the latest after `patienceMs`. */
   leave(patienceMs: number): void {
     this.#isLast = true;
     this.#patienceMs = patienceMs;
@@ -168,7 +172,7 @@ export class SendSide implements StreamSender {
     process.nextTick(flushAsked, this);
   }
 
-  /** Hot. Gives what was gathered to the socket. */
+  /** Hot. Writes what was gathered to the socket. */
   flush(): void {
     this.#isFlushAsked = false;
     const socket = this.#socket;
@@ -187,7 +191,7 @@ export class SendSide implements StreamSender {
     const socket = this.#socket;
     const controlCount = this.#freshControlCount;
     this.#freshControlCount = 0;
-    // Whoever still holds the function once it was called must not hold the streams with it.
+    // Code that still holds the function after its call must not hold the streams with it.
     const waiting = { ended };
     const written = (): void => {
       const over = waiting.ended;
@@ -202,7 +206,7 @@ export class SendSide implements StreamSender {
     this.#holdBack();
   }
 
-  /** Reads nothing while the kernel does not take what there is. */
+  /** Stops reading while the kernel does not take what was written. */
   #holdBack(): void {
     const waitingBytes = this.#output.bytes + this.#socket.writableLength;
     if (this.#isBacklogged || waitingBytes <= BACKLOG_BYTES_MAX) return;
@@ -233,8 +237,8 @@ export class SendSide implements StreamSender {
   #farewell(): void {
     const socket = this.#socket;
     const destroy = (): void => void socket.destroy();
-    // What the peer still sends is read, and it is waited for while it sends: a socket that is closed answers with a reset, which takes
-    // what lies with the kernel from a peer that is still reading.
+    // The peer is read, and waited for while it sends. Closing the socket earlier would answer with a reset, by which a peer
+    // that is still reading would lose what the kernel has not delivered.
     let silence: NodeJS.Timeout | undefined;
     socket.end(() => {
       silence = setTimeout(destroy, FAREWELL_MS);

@@ -8,13 +8,13 @@ export type StallWatchOptions = {
   readonly sender: SendSide;
   readonly streams: ReadonlyMap<number, OwnStream>;
   readonly onIncident: (event: string, detail: string) => void;
-  /** Nothing of the stream's answer has left for too long. */
+  /** Called for a stream of whose answer nothing has left for too long. */
   readonly onStream: (stream: OwnStream) => void;
-  /** The kernel is rid of nothing of the whole connection. */
+  /** Called when the kernel has passed on nothing of the whole connection. */
   readonly onConnection: () => void;
 };
 
-/** Looks twice a stall's time whether what waits for a peer goes on, for as long as something does. */
+/** Checks twice per `stallMs` whether all that waits for a peer makes progress, for as long as something waits. */
 export class StallWatch {
   readonly #options: StallWatchOptions;
   #timer: NodeJS.Timeout | null = null;
@@ -25,7 +25,7 @@ export class StallWatch {
     this.#options = options;
   }
 
-  /** Something waits. O(1) while it is known. */
+  /** Starts the watch, since something waits. O(1) where it has started. */
   begin(): void {
     if (this.#timer !== null) return;
     this.#timer = setTimeout(() => this.#sweep(), this.#options.stallMs / SWEEPS_PER_STALL);

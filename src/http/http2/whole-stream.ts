@@ -17,8 +17,8 @@ export type WholeStreamOptions = {
 };
 
 /**
- * The body of an HTTP/2 request that is wanted whole. One that comes in one chunk, within a turn of the loop, counts against no
- * budget. One that takes too long resets the stream.
+ * Reads the whole body of an HTTP/2 request. A body that comes in one chunk, within a turn of the loop, counts against no
+ * budget. A body that takes too long resets the stream.
  */
 export class WholeStream implements SlowBody {
   readonly whole: Promise<Uint8Array>;
@@ -54,7 +54,7 @@ export class WholeStream implements SlowBody {
   #came(chunk: Uint8Array): void {
     if (this.#intake === null && this.#first === null) {
       this.#first = chunk;
-      // The memory that it came with is not kept for it.
+      // The chunk must not keep the memory of all that was read with it.
       setImmediate(() => this.#gatherFirst());
       return;
     }
@@ -96,7 +96,7 @@ export class WholeStream implements SlowBody {
     this.#resolve(Buffer.from(first));
   }
 
-  /** What still comes is read and thrown away, so that the answer gets through. */
+  /** Refuses the body. What still comes is read and thrown away, so that the answer gets through. */
   #refuse(error: AppError | null): void {
     this.#options.deadlines.remove(this);
     this.#reject(error ?? bodyTooLarge(this.#options.messageBytesMax));

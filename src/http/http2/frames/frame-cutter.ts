@@ -2,7 +2,10 @@ import { FRAME_BYTES_MAX, FRAME_HEAD_BYTES } from './protocol.ts';
 
 /** Takes the frames of a connection one by one. */
 export interface FrameSink {
-  /** The payload lies in `bytes` from `from` to `to`, until this returns. False: nothing more is wanted. */
+  /**
+   * Takes one frame. The payload is in `bytes` from `from` to `to`, until this returns. Returns false if no more frames are
+   * wanted.
+   */
   frame(
     type: number,
     flags: number,
@@ -11,7 +14,7 @@ export interface FrameSink {
     from: number,
     to: number,
   ): boolean;
-  /** A frame is longer than we allow; nothing more is given. */
+  /** Called for a frame that is longer than we allow; no more frames follow. */
   frameTooLong(): void;
 }
 
@@ -22,11 +25,11 @@ export interface FrameSink {
 export class FrameCutter {
   readonly #head = new Uint8Array(FRAME_HEAD_BYTES);
   #headFilled = 0;
-  /** The frame that has come in part, its head left out. */
+  /** The payload of a frame that has come in part. */
   #held: Buffer | null = null;
   #filled = 0;
 
-  /** Bytes of the memory that a frame has which has not come whole. */
+  /** Bytes of the memory reserved for a frame that has not come whole. */
   get heldCapacity(): number {
     return this.#held === null ? 0 : this.#held.length;
   }
@@ -37,8 +40,8 @@ export class FrameCutter {
   }
 
   /**
-   * Hot. Gives `sink` all frames that `chunk`, from `from` on, makes whole. Returns where it goes on behind a frame after which the
-   * sink wanted no more; else the chunk's length.
+   * Hot. Passes to `sink` all frames that `chunk`, from `from` on, completes. Returns the position behind a frame after which
+   * the sink wanted no more; else the chunk's length.
    */
   cut(chunk: Uint8Array, from: number, sink: FrameSink): number {
     let at = from;
@@ -75,7 +78,10 @@ export class FrameCutter {
     this.#filled = rest.length;
   }
 
-  /** Where the chunk goes on behind the frame that was held; -1 less that where nothing more is to be cut now. */
+  /**
+   * Completes the frame that is held. Returns the position in the chunk behind it; -1 minus that position where nothing more
+   * is to be cut now.
+   */
   #goOn(chunk: Uint8Array, from: number, sink: FrameSink): number {
     let at = from;
     while (this.#headFilled < FRAME_HEAD_BYTES) {
@@ -123,7 +129,7 @@ function given(
   return sink.frame(head[at + 3] as number, head[at + 4] as number, streamId, bytes, from, to);
 }
 
-/** Four bytes as a number without a sign. */
+/** Reads four bytes as an unsigned number. */
 export function uint32At(bytes: Uint8Array, at: number): number {
   return (
     (((bytes[at] as number) << 24) |

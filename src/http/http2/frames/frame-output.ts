@@ -6,7 +6,7 @@ import {
   HEADERS,
 } from './protocol.ts';
 
-/** Longer payloads leave where they lie, others are copied. */
+/** Bytes up to which a payload is copied; a longer one is sent from its own memory. */
 const COPIED_BYTES_MAX = 2_048;
 const CAPACITY_BYTES_MIN = 1_024;
 const CAPACITY_BYTES_MAX = 65_536;
@@ -14,11 +14,11 @@ const NONE: readonly Uint8Array[] = [];
 
 /** Gathers the frames that a connection sends, so that those of one turn leave as one write. */
 export class FrameOutput {
-  /** Null while there are none: an array that waits for them grows old, and keeps the chunks until the next full collection. */
+  /** Null while empty: an array that is kept grows old, and keeps its chunks until the next full collection. */
   #chunks: Uint8Array[] | null = null;
   #bytes = 0;
   #buffer: Buffer | null = null;
-  /** Of the buffer: where what is not among the chunks begins, and ends. */
+  /** Range of the buffer that is not among the chunks yet. */
   #from = 0;
   #to = 0;
   #space = CAPACITY_BYTES_MIN;
@@ -28,7 +28,7 @@ export class FrameOutput {
     return this.#bytes;
   }
 
-  /** Hot. Appends a frame. A payload beyond 2 KiB must not change any more. */
+  /** Hot. Appends a frame. A payload beyond 2 KiB must not change afterwards. */
   frame(type: number, flags: number, streamId: number, payload: Uint8Array): void {
     const { length } = payload;
     const isCopied = length <= COPIED_BYTES_MAX;
@@ -45,7 +45,7 @@ export class FrameOutput {
     this.#append(payload);
   }
 
-  /** A frame whose payload is one number of four bytes. */
+  /** Appends a frame whose payload is one number of four bytes. */
   numberFrame(type: number, streamId: number, value: number): void {
     const buffer = this.#reserve(FRAME_HEAD_BYTES + 4);
     const to = putHead(buffer, this.#to, 4, type, 0, streamId);
@@ -53,7 +53,7 @@ export class FrameOutput {
     this.#bytes += FRAME_HEAD_BYTES + 4;
   }
 
-  /** Hot. A header block in as many frames as it takes. The block may change afterwards. */
+  /** Hot. Appends a header block in as many frames as it takes. The block may change afterwards. */
   block(flags: number, streamId: number, block: Uint8Array): void {
     if (block.length <= COPIED_BYTES_MAX) {
       this.frame(HEADERS, flags | END_HEADERS, streamId, block);
@@ -74,12 +74,12 @@ export class FrameOutput {
     }
   }
 
-  /** Takes what was gathered away, in order. */
+  /** Removes and returns what was gathered, in order. */
   drain(): readonly Uint8Array[] {
     this.#cutBuffer();
     const chunks = this.#chunks ?? NONE;
     this.#chunks = null;
-    // As much room as was taken this time is likely to be enough the next.
+    // The next turn is likely to need as much space as this one did.
     const copied = this.#to;
     if (copied > this.#space) this.#space = Math.min(CAPACITY_BYTES_MAX, this.#space * 2);
     else if (copied < this.#space / 4) this.#space = Math.max(CAPACITY_BYTES_MIN, this.#space / 2);
@@ -115,7 +115,7 @@ export class FrameOutput {
   }
 }
 
-/** Returns where the payload begins. */
+/** Writes the head of a frame. Returns where the payload begins. */
 function putHead(
   buffer: Uint8Array,
   at: number,

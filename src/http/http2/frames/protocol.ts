@@ -3,10 +3,10 @@
 /** "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" */
 export const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1');
 export const FRAME_HEAD_BYTES = 9;
-/** Of a payload, ours and the peer's: the least that a peer may allow, and all that we allow. */
+/** Bytes of a payload, ours and the peer's: the least that a peer may allow, and all that we allow. */
 export const FRAME_BYTES_MAX = 16_384;
 export const WINDOW_MAX = 2 ** 31 - 1;
-/** Of streams and connections until somebody says otherwise. */
+/** Window of streams and connections until a setting or an update changes it. */
 export const WINDOW_FIRST = 65_535;
 export const STREAM_ID_MAX = 2 ** 31 - 1;
 
@@ -48,7 +48,7 @@ export const CANCEL = 8;
 export const COMPRESSION_ERROR = 9;
 export const ENHANCE_YOUR_CALM = 11;
 
-/** Payloads of PRIORITY and PING, and of GOAWAY at least. */
+/** Bytes of the payloads of PRIORITY and PING, and at least of GOAWAY. */
 export const PRIORITY_BYTES = 5;
 export const PING_BYTES = 8;
 export const GOAWAY_BYTES_MIN = 8;

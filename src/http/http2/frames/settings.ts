@@ -15,12 +15,12 @@ export const SETTING_BYTES = 6;
 const FRAME_SIZE_MIN = 16_384;
 const FRAME_SIZE_MAX = 2 ** 24 - 1;
 
-/** What a SETTINGS frame of the peer says: the code of the error that it is, and the window of streams, -1 where it says none. */
+/** Result of reading a SETTINGS frame of the peer: its error code, and the window of streams, -1 where it states none. */
 export type PeerSettings = { readonly error: number; readonly initialWindow: number };
 
 /**
- * Reads the settings of a peer (RFC 9113 section 6.5.2). Of them only the window of streams is of use: we push nothing, index nothing,
- * open no streams, and send frames of the size that everybody takes.
+ * Reads the settings of a peer (RFC 9113 section 6.5.2). Only the window of streams is of use: we push nothing, index
+ * nothing, open no streams, and send frames of the size that every peer accepts.
  */
 export function readSettings(bytes: Uint8Array, from: number, to: number): PeerSettings {
   let initialWindow = -1;

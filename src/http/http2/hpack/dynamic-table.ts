@@ -1,13 +1,13 @@
 import { FIELD_OVERHEAD_BYTES, HeaderField } from './header-field.ts';
 
-/** The bound that every peer is given: its table may take so much of our memory. */
+/** Limit of the table of every peer, in bytes of our memory. */
 export const TABLE_BYTES_MAX = 4_096;
 /** Bytes and slots at first, doubled as they are needed: powers of two. */
 const SPACE_BYTES_MIN = 256;
 const SLOTS_MIN = 16;
 /** Numbers of a slot: where the field begins in the ring of bytes, the length of its name, and that of its value. */
 const SLOT_NUMBERS = 3;
-/** Fields kept as objects: bytes of their names and values, each with what its objects take beside them. */
+/** Limit of fields kept as objects: bytes of their names and values, each with the overhead of its objects. */
 const MADE_BYTES_MAX = 4_096;
 const MADE_OVERHEAD_BYTES = 96;
 
@@ -16,12 +16,13 @@ const SHORT_LENGTH_MAX = 64;
 
 const NO_BYTES = Buffer.alloc(0);
 const NO_NUMBERS = new Uint16Array();
-/** Memory of the thread for texts that lie across the end of a ring. */
+/** Memory shared by the thread for texts that wrap around the end of a ring. */
 const scratch = Buffer.allocUnsafeSlow(TABLE_BYTES_MAX);
 
 /**
- * The dynamic table of one connection (RFC 7541 section 2.3.2) as bytes in a ring outside of the heap, so that fields which come and are evicted leave
- * nothing to collect. A field becomes an object when it is looked up; some are kept then, so that one that is looked up often stays the same object.
+ * The dynamic table of one connection (RFC 7541 section 2.3.2), as bytes in a ring outside of the heap. Fields that come and
+ * are evicted thus leave nothing to collect. A field becomes an object when it is looked up. Some are kept then, so that one
+ * that is looked up often stays the same object.
  */
 export class DynamicTable {
   #bytes: Buffer = NO_BYTES;
@@ -33,10 +34,13 @@ export class DynamicTable {
   #slotMask = -1;
   #newest = -1;
   #count = 0;
-  /** Fields by slot that were looked up; null while there are none. */
+  /** Fields that were looked up, by slot; null while there are none. */
   #made: (HeaderField | undefined)[] | null = null;
   #madeBytes = 0;
-  /** The newest field's name, where it is short: what changes with each request is mostly named by the one before. */
+  /**
+   * The newest field's name, where it is short: a field that changes with each request mostly takes its name from the one
+   * before.
+   */
   #newestName = '';
   #size = 0;
   #sizeMax = TABLE_BYTES_MAX;
@@ -46,14 +50,17 @@ export class DynamicTable {
     return this.#size;
   }
 
-  /** Hot. The field that came so many fields before the newest; null where there is none. The same object as before, if it was kept. */
+  /**
+   * Hot. Returns the field that came `age` fields before the newest; null where there is none. It is the same object as
+   * before, if it was kept.
+   */
   field(age: number): HeaderField | null {
     if (age >= this.#count) return null;
     const slot = (this.#newest - age) & this.#slotMask;
     return this.#made?.[slot] ?? this.#make(slot);
   }
 
-  /** The name alone of that field; null where there is none. */
+  /** Returns only the name of that field; null where there is none. */
   name(age: number): string | null {
     if (age >= this.#count) return null;
     const slot = (this.#newest - age) & this.#slotMask;
@@ -76,7 +83,10 @@ export class DynamicTable {
     return field;
   }
 
-  /** Adds the newest field, texts of a character for each byte, and evicts what it leaves no room for. One that is larger than the table empties it. */
+  /**
+   * Adds the newest field, whose texts have a character for each byte. Evicts fields that it leaves no space for. A field
+   * that is larger than the table empties it.
+   */
   add(name: string, value: string): void {
     const length = name.length + value.length;
     const size = length + FIELD_OVERHEAD_BYTES;
@@ -97,13 +107,13 @@ export class DynamicTable {
     this.#size += size;
   }
 
-  /** The peer bounds its table; `sizeMax` is at most `TABLE_BYTES_MAX`. */
+  /** Sets the size of the table as the peer states it; `sizeMax` is at most `TABLE_BYTES_MAX`. */
   resize(sizeMax: number): void {
     this.#sizeMax = sizeMax;
     this.#evictTo(sizeMax);
   }
 
-  /** Gives up what only spares work. */
+  /** Drops caches that only save work. */
   forget(): void {
     this.#made = null;
     this.#madeBytes = 0;

@@ -1,8 +1,8 @@
-/** What a name asks of its field. */
+/** Kinds of fields, by name: how several are joined, and which values are valid. */
 export const FieldKind = {
   /** A second one is joined to the first by a comma. */
   joined: 0,
-  /** Of several the first counts. */
+  /** Only the first of several counts. */
   single: 1,
   cookie: 2,
   setCookie: 3,
@@ -13,15 +13,15 @@ export const FieldKind = {
   contentLength: 8,
   te: 9,
   host: 10,
-  /** Must not be sent: of connections, a pseudo field that is none of a request's, not a name. */
+  /** Must not be sent: a field of connections, a pseudo field that requests do not have, or an invalid name. */
   forbidden: 11,
 } as const;
 export type FieldKind = (typeof FieldKind)[keyof typeof FieldKind];
 
-/** RFC 7541 section 4.1 counts this for each field beside its bytes. */
+/** Bytes that each field counts in addition to its own (RFC 7541 section 4.1). */
 export const FIELD_OVERHEAD_BYTES = 32;
 
-/** A field of a header list, looked at once: what is indexed in a table is not looked at again. */
+/** A field of a header list, checked once: a field that a table holds is not checked again. */
 export class HeaderField {
   readonly name: string;
   readonly value: string;
@@ -37,7 +37,7 @@ export class HeaderField {
     this.isValid = isValueValid(this.kind, value);
   }
 
-  /** As header lists and tables count it. */
+  /** Size as header lists and tables count it. */
   get size(): number {
     return this.name.length + this.value.length + FIELD_OVERHEAD_BYTES;
   }
@@ -54,10 +54,10 @@ const KINDS = new Map<string, FieldKind>([
   ['cookie', FieldKind.cookie],
   ['set-cookie', FieldKind.setCookie],
 ]);
-/** RFC 9113 section 8.2.2 */
+/** Fields of connections (RFC 9113 section 8.2.2). */
 const OF_CONNECTIONS = 'connection keep-alive proxy-connection transfer-encoding upgrade';
 for (const name of OF_CONNECTIONS.split(' ')) KINDS.set(name, FieldKind.forbidden);
-/** As node:http2 has them. */
+/** Names of single fields, as node:http2 has them. */
 const SINGLE =
   'access-control-allow-credentials access-control-max-age access-control-request-method age authorization ' +
   'content-encoding content-language content-location content-md5 content-range content-type date dnt etag expires from ' +

@@ -3,20 +3,20 @@ import { HeaderField } from './header-field.ts';
 import { huffmanDecode, huffmanCapacity } from './huffman.ts';
 import { STATIC_TABLE } from './static-table.ts';
 
-/** Bounds of what a decoder gives out of one block; the rest is read and left out. */
+/** Limits on the fields that a decoder returns for one block; the rest is read and left out. */
 export type HeaderListLimits = {
-  /** Bytes, each field with 32 beside its name and value. */
+  /** Bytes; each field counts 32 in addition to its name and value. */
   readonly bytesMax: number;
   readonly fieldsMax: number;
 };
 
-/** At the beginning of a block: to a smallest size that was met, and to the last one. */
+/** Size updates at the beginning of a block: to the smallest size in between, and to the last one. */
 const RESIZES_MAX = 2;
-/** Any integer of a block; its bytes are bounded by those of a block. */
+/** Limit of an integer of a block; its bytes are bounded by those of the block. */
 const INTEGER_MAX = 2 ** 24;
-/** Values that a connection repeats without having them indexed are remembered up to this length, */
+/** Bytes up to which a value is remembered that a connection repeats without having it indexed. */
 const REMEMBERED_VALUE_BYTES_MAX = 256;
-/** and so many bytes of them, each with what its objects take beside them. */
+/** Bytes of all remembered values, each with the overhead of its objects. */
 const REMEMBERED_BYTES_MAX = 4_096;
 const REMEMBERED_OVERHEAD_BYTES = 320;
 
@@ -25,20 +25,20 @@ const STATIC: readonly HeaderField[] = STATIC_TABLE.map(
 );
 const STATIC_COUNT = STATIC.length;
 
-/** A value as it came, and what it said. */
+/** A value as it was encoded, and its field. */
 type Remembered = { readonly raw: Uint8Array; readonly field: HeaderField };
 
 const NO_BYTES = new Uint8Array();
-/** Shared by connections that have none; nothing is added to it. */
+/** Shared by connections that remember none; nothing is added to it. */
 const NONE_REMEMBERED: Remembered[] = [];
 
-/** Of the thread: a block is decoded without a pause. */
+/** Memory shared by the thread: a block is decoded without a pause. */
 let scratch = Buffer.allocUnsafeSlow(4_096);
 
 /**
- * Decodes the header blocks of one connection (RFC 7541): static and dynamic table, Huffman code. Fields that a table
- * holds are given out as they are, without memory. A block that is broken leaves a decoder that is of no further use.
- * Between blocks it keeps what the table holds and `REMEMBERED_BYTES_MAX`, and nothing of what was evicted or read.
+ * Decodes the header blocks of one connection (RFC 7541): static and dynamic table, Huffman code. Fields that a table holds
+ * are returned as they are, without allocation. A broken block leaves a decoder that is of no further use. Between blocks it
+ * keeps what the table holds and `REMEMBERED_BYTES_MAX`, and nothing of what was evicted or read.
  */
 export class HpackDecoder {
   readonly #table = new DynamicTable();
@@ -56,25 +56,25 @@ export class HpackDecoder {
   }
 
   /**
-   * Hot. Appends the fields of a block to `into`. Returns the size of the list, -1 for a block that is broken, which ends its
-   * connection. Of a list that is too long `into` has one field more than `limits` allow. O(bytes).
+   * Hot. Appends the fields of a block to `into`. Returns the size of the list, -1 for a broken block, which ends its
+   * connection. For a list that is too long `into` has one field more than `limits` allow. O(bytes).
    */
   decode(block: Uint8Array, into: HeaderField[], limits: HeaderListLimits): number {
     this.#bytes = block;
     this.#at = 0;
     this.#end = block.length;
     const size = this.#decoded(block, into, limits);
-    // The block lies in the memory of all that was read with it.
+    // The block shares the memory of all that was read with it.
     this.#bytes = NO_BYTES;
     return size;
   }
 
-  /** True where the same block would give out the same objects again; fields that are held nowhere are others each time. */
+  /** Whether the same block would return the same objects again; fields that are not held anywhere are new each time. */
   get isRepeatable(): boolean {
     return this.#isRepeatable;
   }
 
-  /** Gives up what only spares work. */
+  /** Drops caches that only save work. */
   forget(): void {
     this.#table.forget();
     this.#forgetValues();
@@ -130,7 +130,7 @@ export class HpackDecoder {
     return new HeaderField(name, value);
   }
 
-  /** A path, say: the same bytes as before are the same field. */
+  /** Decodes a value, such as a path: the same bytes as before are the same field. */
   #repeated(index: number, name: string): HeaderField | null {
     const from = this.#at;
     const before = this.#remembered[index];
@@ -185,7 +185,7 @@ export class HpackDecoder {
     return true;
   }
 
-  /** An integer whose first byte keeps `bits` of its bits for it. */
+  /** Reads an integer that has `bits` bits of its first byte. */
   #integer(bits: number): number {
     const most = (1 << bits) - 1;
     let value = (this.#bytes[this.#at] as number) & most;
@@ -206,7 +206,7 @@ export class HpackDecoder {
     return 0;
   }
 
-  /** A string with a character for each byte. */
+  /** Reads a string, with a character for each byte. */
   #string(): string {
     if (this.#isBroken || this.#at >= this.#end) {
       this.#isBroken = true;
@@ -238,7 +238,7 @@ function bytesOf({ raw, field }: Remembered): number {
   return raw.length + field.value.length + REMEMBERED_OVERHEAD_BYTES;
 }
 
-/** `slice` of a Buffer copies nothing. */
+/** Copies a range of bytes; `slice` of a Buffer copies nothing. */
 function copyOf(bytes: Uint8Array, from: number, to: number): Uint8Array {
   const copy = new Uint8Array(to - from);
   for (let i = from; i < to; i++) copy[i - from] = bytes[i] as number;

@@ -1,15 +1,18 @@
 import type { OutgoingHttpHeaders } from 'node:http2';
 import { STATIC_TABLE } from './static-table.ts';
 
-/** Room for the head of an answer; one that is longer cannot be sent. */
+/** Bytes for the head of an answer; a longer one cannot be sent. */
 export const HEAD_BYTES_MAX = 65_536;
 
-/** A dynamic table of no bytes, stated once, so that no later setting of the peer asks us for more (RFC 7541 section 4.2). */
+/**
+ * Size update to a dynamic table of no bytes. It is sent once, so that no later setting of the peer asks us for more (RFC
+ * 7541 section 4.2).
+ */
 const NO_TABLE = 0x20;
 const LITERAL = 0x00;
 const LITERAL_NAME_BITS = 4;
 const STRING_BITS = 7;
-/** Names and values of which there are few are kept as bytes. */
+/** Limits of names and values that are kept as bytes, since there are few of them. */
 const KEPT_NAMES_MAX = 256;
 const KEPT_VALUES_MAX = 32;
 const KEPT_VALUE_CHARACTERS_MAX = 64;
@@ -26,7 +29,7 @@ const KEPT_VALUES_OF = new Set([
   'vary',
 ]);
 
-/** Anything else could end a field, or be none (RFC 9113 section 8.2.1). */
+/** Values that can be sent: other characters could end a field, or are invalid in one (RFC 9113 section 8.2.1). */
 const SENDABLE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const NAME = /^[a-z0-9!#$%&'*+\-.^_`|~]+$/;
 
@@ -37,17 +40,18 @@ for (const [i, [name, value]] of STATIC_TABLE.entries()) {
   if (name === ':status') indexOfStatus.set(value, i + 1);
 }
 
-/** A name as the beginning of a literal field that no table takes up, and whole fields of it. */
+/** An encoded name, which begins a literal field that is not indexed, and whole fields of that name. */
 type KeptName = { readonly prefix: Buffer; readonly fields: Map<string, Buffer> | null };
 const keptNames = new Map<string, KeptName>();
 
-/** Of the thread: a head is encoded and taken away without a pause. */
+/** Memory shared by the thread: a head is encoded and consumed without a pause. */
 const out = Buffer.allocUnsafeSlow(HEAD_BYTES_MAX);
 let at = 0;
 
 /**
- * Hot. Encodes the head of an answer, or trailers where `head` has no `:status` and `isTrailer` says so, by the static table and literals alone.
- * The bytes are valid until the next call. Errors: TypeError for a name or value that cannot be sent, RangeError for a head beyond `HEAD_BYTES_MAX`.
+ * Hot. Encodes the head of an answer, with the static table and literals alone. With `isTrailer` it encodes trailers, which
+ * have no `:status`. The bytes are valid until the next call.
+ * Errors: TypeError for a name or value that cannot be sent, RangeError for a head beyond `HEAD_BYTES_MAX`.
  */
 export function encodeHead(
   head: OutgoingHttpHeaders,
@@ -134,7 +138,7 @@ function putText(text: string): void {
   at += out.write(text, at, length, 'latin1');
 }
 
-/** RFC 7541 section 5.1, with zeros in the bits before it. */
+/** Encodes an integer (RFC 7541 section 5.1), with zeros in the bits before it. */
 function integer(value: number, bits: number): number[] {
   const most = (1 << bits) - 1;
   if (value < most) return [value];

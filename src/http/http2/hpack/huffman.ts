@@ -1,7 +1,7 @@
 /**
- * Length in bits of the code of each byte, a digit of base 36 for each (RFC 7541 appendix B). The code is canonical:
- * codes of one length follow each other in the order of their bytes, so lengths are all there is to know. EOS, which
- * must not occur, has the last one.
+ * Length in bits of the code of each byte, a digit of base 36 for each (RFC 7541 appendix B). The code is canonical: codes of
+ * one length follow each other in the order of their bytes, so the lengths define them. EOS, which must not occur, has the
+ * last one.
  */
 const LENGTHS =
   'dnsssssssoussussssssssusssssssss6aacd68baa8b8666555666666678f6ca' +
@@ -12,11 +12,14 @@ const BYTES = 256;
 const BITS_A_STEP = 8;
 /** Padding is shorter than a byte. */
 const PADDING_BITS_MAX = 7;
-/** Of a code in a row of the table: it is complete. Below it the byte, and above that the bits used of the step. */
+/**
+ * Flag of an entry in a row of the table: the code is complete. The low byte is the decoded byte; the next one is the number
+ * of bits used of the step.
+ */
 const IS_LEAF = 1 << 16;
 
 /**
- * Rows of 256 entries, one for each next byte of input: 0 for no code, a leaf, or the number of the row to go on with. Codes are
+ * Rows of 256 entries, one for each next byte of input: 0 for no code, a leaf, or the number of the next row. Codes are
  * left-aligned in the steps, so a leaf fills all entries that begin with it.
  */
 const TABLE = tableOf(Array.from(LENGTHS, (digit) => Number.parseInt(digit, 36)));
@@ -59,17 +62,17 @@ function enter(rows: Int32Array[], byte: number, code: number, length: number): 
   row.fill(IS_LEAF | (left << BITS_A_STEP) | byte, from, from + (1 << spare));
 }
 
-/** Of the longest output to its input: the shortest code has five bits. */
+/** Ratio of the longest output to its input: the shortest code has five bits. */
 const GROWTH_MAX = 8 / 5;
 
-/** Bytes that `huffmanDecode` may write for so many bytes of input. */
+/** Bytes that `huffmanDecode` may write for `inputBytes` bytes of input. */
 export function huffmanCapacity(inputBytes: number): number {
   return Math.ceil(inputBytes * GROWTH_MAX);
 }
 
 /**
- * Hot. Decodes the bytes from `from` to `to` into `out`, which has room for `huffmanCapacity` of them. Returns how many it wrote; -1 where
- * there is no such code, EOS, or padding that is too long or not of ones. O(bytes).
+ * Hot. Decodes the bytes from `from` to `to` into `out`, which has space for `huffmanCapacity` of them. Returns how many it
+ * wrote; -1 for an unknown code, EOS, or padding that is too long or not of ones. O(bytes).
  */
 export function huffmanDecode(
   input: Uint8Array,
