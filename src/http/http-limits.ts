@@ -1,15 +1,14 @@
-/** Every limit of a listener. Reaching one ends the connection or answers; nothing grows without bound. */
+/** Limits of a listener. Reaching one ends the connection or is answered; nothing grows without bound. */
 export type HttpLimits = {
   /** Connections open at once on the listener, both protocols; further ones are closed at accept. */
   readonly connectionsMax: number;
   /** Connections whose protocol is not known yet; the oldest one is closed for a new one. */
   readonly sniffingMax: number;
   /**
-   * Time in ms after which a connection is closed whose first head has not come whole. Also the limit for the next head of a
-   * kept connection.
+   * Time in ms in which the first head of a connection must come whole, and the next head of a kept one; else it is closed.
    */
   readonly sniffTimeoutMs: number;
-  /** Time in ms after which a request body is cut that has not arrived whole. */
+  /** Time in ms in which a request body must arrive whole; else it is cut. */
   readonly bodyTimeoutMs: number;
   /** Bytes read and thrown away after a body passed its limit, so that the answer can be delivered. */
   readonly discardBytesMax: number;
@@ -21,9 +20,9 @@ export type HttpLimits = {
   readonly http2HeaderBytesMax: number;
   /** Time in ms after which an HTTP/2 connection without an open stream is closed. */
   readonly http2IdleMs: number;
-  /** Time in ms after which an answer is given up whose reader takes nothing; it may take half as long again. */
+  /** Time in ms without progress after which an answer is given up; it may take half as long again. */
   readonly answerStallMs: number;
-  /** Time in ms after which an HTTP/2 connection is closed that has not finished its handshake. */
+  /** Time in ms in which an HTTP/2 connection must finish its handshake; else it is closed. */
   readonly http2HandshakeMs: number;
 };
 

@@ -1,8 +1,6 @@
 /** Options of sockets by their descriptors, by system calls that Node does not offer. */
 export type SocketOptions = {
-  /**
-   * An id of the socket, unique for as long as the machine runs; null where `fd` is no socket, or the system has no such id.
-   */
+  /** An id of the socket, unique while the machine runs; null where `fd` is no socket, or the system has no such id. */
   cookie(fd: number): bigint | null;
   /** Linux: the kernel takes no more while it holds `bytes` that it has not sent (TCP_NOTSENT_LOWAT of tcp(7)). */
   boundUnsent(fd: number, bytes: number): void;
@@ -25,8 +23,8 @@ const SO_COOKIE = 57;
 const SHUT_RDWR = 2;
 const SIOCOUTQ = 0x5411;
 /**
- * Classic BPF over a TCP header (RFC 9293 section 3.1; Linux, Documentation/networking/filter.rst): drops the segments that have
- * SYN and not ACK, which open connections, and keeps all others.
+ * Classic BPF over a TCP header (RFC 9293 section 3.1; Linux, Documentation/networking/filter.rst). It drops the segments
+ * that have SYN and not ACK, which open connections, and keeps all others.
  */
 const DROP_OPENING = [
   { code: 0x30, jt: 0, jf: 0, k: 13 }, // load the byte of flags

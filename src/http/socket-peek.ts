@@ -40,7 +40,7 @@ const FD_CLOEXEC = 1;
 const F_DUPFD_CLOEXEC = process.platform === 'linux' ? 1030 : 67;
 
 /**
- * Binds the system calls. Returns null where they are not available (Windows, or no binary of the FFI for this platform): the
+ * Binds the system calls. Returns null where they are not available (Windows, or no binary of the FFI for this platform). The
  * caller then serves HTTP/2 on a separate port.
  */
 export function loadSocketPeek(): SocketPeek | null {

@@ -1,4 +1,4 @@
-/** Something whose body is still arriving and that can be cut off. */
+/** A request whose body is still arriving and that can be cut off. */
 export interface SlowBody {
   cut(): void;
 }

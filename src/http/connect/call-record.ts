@@ -11,7 +11,7 @@ export type CallReport = {
   readonly durationMs: number;
 };
 
-/** One call on its way to its answer; reported once. */
+/** Record of one call, from its head to its answer; reported once. */
 export class CallRecord {
   readonly #rpc: string;
   readonly #requestId: string;

@@ -61,7 +61,7 @@ export type CallLimits = Pick<
 
 /** The longest time of a timer, in ms; a longer one is as good as none. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
-/** Why the signal of a call is aborted when it has ended; a constant, since a stack costs more. */
+/** Reason with which the signal of an ended call is aborted; a constant, since a stack costs more. */
 const COMPLETE = new AppError<SharedReason>('CANCELLED', 'the call is complete');
 const utf8 = new TextEncoder();
 

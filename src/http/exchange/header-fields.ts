@@ -29,8 +29,8 @@ export class HeaderFields {
 
   /**
    * Reads the fields of `request`. Returns the problem of a message whose end, host or credential another reader may see
-   * differently, or that has too many fields; else '' (RFC 9112 §§3.2, 6.1–6.3, RFC 9110 §5.3). Cost: a call and two strings
-   * a field.
+   * differently (RFC 9112 §§3.2, 6.1–6.3, RFC 9110 §5.3). Also refuses too many fields. Returns '' where there is no problem.
+   * Cost: a call and two strings a field.
    */
   read(request: RawRequest): string {
     this.#count = 0;

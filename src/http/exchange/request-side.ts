@@ -15,9 +15,7 @@ export type OnBody = (body: Uint8Array, lease: BodyLease | null, refusal: AppErr
 
 type ExchangeState = 'open' | 'sending' | 'ended';
 
-/**
- * Bytes up to which a body that comes in one piece is not counted: there are only as many as sockets that are read at once.
- */
+/** Bytes up to which a body in one piece is not counted: there are only as many as sockets that are read at once. */
 const UNCOUNTED_BYTES_MAX = 65_536;
 const NO_BYTES = new Uint8Array(0);
 
@@ -110,13 +108,13 @@ export abstract class RequestSide implements SlowBody {
    * ArrayBuffer with others: copy it before transferring it to another thread.
    *
    * `onRefused` is called instead for a body that is longer, with null. It gets the error for a body that exceeds the budget,
-   * is evicted, or comes in tiny pieces. Where `onRefused` is null, `onBody` gets the refusal. Before a refusal for length or
-   * budget, the rest is thrown away up to the listener's discard limit, so that the client can read the answer. One of the
-   * two is called, unless the client goes or is cut for exceeding the listener's body timeout: then only the abort listener
-   * is called.
+   * is evicted, or comes in tiny pieces. Where `onRefused` is null, `onBody` gets the refusal. When a chunk exceeds the
+   * length or the budget, the rest is thrown away first, up to the listener's discard limit. So the client can read the
+   * answer. One of the two is called, unless the client goes or exceeds the listener's body timeout: then only the abort
+   * listener is called.
    *
    * With a `pool` the body may be in leased memory: `onBody` then gets the lease, and must see to its release. Without a
-   * pool, `onBody` waits until all that has come with the body is parsed: a request right behind it ends the connection, and
+   * pool, `onBody` waits until all that has come with the body is parsed. A request right behind it ends the connection, and
    * nothing may have been done by then. `declaredBytes` is the header content-length: with it and a `pool`, a long body is
    * put together as it comes.
    */

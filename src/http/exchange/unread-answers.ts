@@ -13,7 +13,7 @@ export interface UnreadAnswer {
 export type UnreadAnswersOptions = {
   /** Limit on the bytes of all answers together. */
   readonly bytesMax: number;
-  /** Time in ms after which an answer is dropped of which nothing is taken; it may take half as long again. */
+  /** Time in ms without progress after which an answer is dropped; it may take half as long again. */
   readonly stallMs: number;
   /** Callback for each that is dropped. */
   readonly onDropped?: ((bytes: number, isStalled: boolean) => void) | undefined;
@@ -36,8 +36,8 @@ const SWEEPS_PER_STALL = 2;
 /**
  * Answers that wait for their callers to read them. Together they hold at most `bytesMax`. Beyond it, the oldest answers of
  * the caller that holds most are dropped, but never the newest answer. A caller that reads is done within milliseconds, so
- * its answers are never among them. An answer of which nothing is taken is dropped after `stallMs`. O(callers) beyond the
- * bound, else O(1).
+ * its answers are never among them. An answer without progress is dropped after `stallMs`. O(callers) beyond the bound, else
+ * O(1).
  */
 export class UnreadAnswers {
   readonly #options: UnreadAnswersOptions;

@@ -56,7 +56,7 @@ const TICK_MS_MIN = 5;
 const TICKS_PER_LIMIT = 8;
 /** Time in ms that a client has to read its last answer. */
 const LINGER_MS = 2_000;
-/** Time in ms after which an answer is given up of which the client takes nothing. */
+/** Time in ms without progress after which an answer is given up. */
 const STALL_MS = 10_000;
 /** Idle time in ms after which connections may be closed for new ones, at the limit of connections. */
 const EVICTABLE_MS = 10_000;

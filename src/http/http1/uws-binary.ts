@@ -25,7 +25,7 @@ type AddRoute = (
 
 /** The part of an app of uWebSockets.js that the listener uses. Only some builds have the setters, which take seconds. */
 export type UwsApp = {
-  /** Takes what no other route takes. */
+  /** Takes requests that no other route takes. */
   readonly any: AddRoute;
   readonly get: AddRoute;
   readonly post: AddRoute;

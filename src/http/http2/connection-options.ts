@@ -7,7 +7,7 @@ export type ConnectionOptions = {
   readonly headerBytesMax: number;
   readonly idleMs: number;
   readonly handshakeMs: number;
-  /** Time in ms after which an answer is given up of which nothing leaves; it may take half as long again. */
+  /** Time in ms without progress after which an answer is given up; it may take half as long again. */
   readonly answerStallMs: number;
   readonly onStream: (stream: Http2RequestStream, headers: Http2Headers) => void;
   /** Makes the buffer for bytes of bodies that wait for their readers, counted against `owner`; '' for an unknown caller. */

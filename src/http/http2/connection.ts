@@ -329,7 +329,7 @@ export class Http2Connection implements FrameSink, StreamsOwner {
     if (!this.isOver) this.#idle.refresh();
   }
 
-  /** Idempotent. */
+  /** Releases all that the connection holds. Idempotent. */
   #closed(): void {
     clearTimeout(this.#handshake);
     clearTimeout(this.#idle);

@@ -14,7 +14,7 @@ export type BlockHead = {
   readonly id: number;
   /** Nothing of the request follows. */
   readonly isLast: boolean;
-  /** The stream is said to depend on itself. */
+  /** The frame says that the stream depends on itself. */
   readonly isSelfDependent: boolean;
 };
 

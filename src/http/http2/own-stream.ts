@@ -18,11 +18,11 @@ export interface StreamSender {
 /** Bytes of a body that wait for its reader. */
 export interface UnreadBytes {
   readonly length: number;
-  /** Copies the chunk. False: it does not fit. */
+  /** Copies the chunk. Returns false if it does not fit. */
   add(chunk: Uint8Array): boolean;
   /** Takes the oldest contiguous bytes; empty where nothing is held. */
   shift(): Uint8Array;
-  /** Counts against another owner. False: they exceed its share. */
+  /** Counts against another owner. Returns false if the bytes exceed its share. */
   moveTo(owner: string): boolean;
   /** Drops all. Idempotent. */
   release(): void;

@@ -13,9 +13,9 @@ const PSEUDO_FIRST = FieldKind.method;
 const PSEUDO_LAST = FieldKind.path;
 
 /**
- * Hot. Makes the head of a request as node:http2 does. Returns null for a malformed one (RFC 9113 section 8): pseudo fields
- * that are missing, twice, late or of answers; fields of connections; invalid names and values. A second content-length or
- * authorization is refused, too. O(fields).
+ * Hot. Makes the head of a request as node:http2 does. Returns null for a malformed one (RFC 9113 section 8). That is one
+ * with pseudo fields that are missing, twice, late or of answers, fields of connections, or invalid names or values. A second
+ * content-length or authorization is refused, too. O(fields).
  */
 export function requestHeadOf(fields: readonly HeaderField[]): RequestHead | null {
   const headers = Object.create(null) as Record<string, string | string[] | undefined>;

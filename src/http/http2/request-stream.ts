@@ -23,8 +23,8 @@ export interface Http2RequestStream {
   /** The whole answer has been sent. */
   readonly writableFinished: boolean;
   /**
-   * Sends the head of the answer, `:status` 200 unless it says another. With `waitForTrailers` 'wantTrailers' comes after the body.
-   * Errors: throws where a value cannot be sent, or for a second head.
+   * Sends the head of the answer, with `:status` 200 unless it has another. With `waitForTrailers`, 'wantTrailers' is emitted
+   * after the body. Errors: throws where a value cannot be sent, or for a second head.
    */
   respond(
     head?: OutgoingHttpHeaders,

@@ -32,13 +32,13 @@ export class StallWatch {
     this.#timer.unref();
   }
 
-  /** Idempotent. */
+  /** Stops the watch. Idempotent. */
   stop(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
   }
 
-  /** O(open streams). */
+  /** Checks the connection and its streams. O(open streams). */
   #sweep(): void {
     this.#timer = null;
     const { sender, streams, onIncident, onStream, onConnection } = this.#options;

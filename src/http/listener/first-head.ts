@@ -9,7 +9,7 @@ export type FirstHead =
   /** Any other head, well-formed or not: node:http reads it. */
   | 'other';
 
-/** Above this many fields uWebSockets.js answers 431 in its own form. */
+/** Number of fields above which uWebSockets.js answers 431 in its own form. */
 const FIELDS_MAX = 90;
 const TOKEN = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+";
 /**

@@ -10,7 +10,7 @@ export type HeldSocket = {
   readonly port: number;
   /** Lets no new client in from now on, in any process; clients that came before still wait there. */
   letNobodyIn(): void;
-  /** The port refuses once every process has closed its copy. */
+  /** Closes this copy; the port refuses connections once every process has closed its own. */
   close(): void;
 };
 

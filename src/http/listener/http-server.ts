@@ -56,7 +56,7 @@ export type HttpServerOptions = {
   readonly isPortShared?: boolean | undefined;
   /** Budget of all request bodies of the process; default a new one. */
   readonly bodyBudget?: BodyBudget | undefined;
-  /** Callback for each request of HTTP/1.1 before its headers are read; absent where stages are not measured. */
+  /** Callback for each request of HTTP/1.1 before its handler is called; absent where stages are not measured. */
   readonly stages?: Pick<CallStages, 'arrived'> | undefined;
   /** Answers that wait for their readers; default a new table of `UNREAD_BYTES_MAX`. */
   readonly unread?: UnreadAnswers | undefined;
@@ -76,11 +76,11 @@ export interface HttpServer {
   route(method: HttpMethod, pattern: string, handler: HttpHandler, needsHost?: boolean): void;
   /** Takes every request that no route takes. */
   fallback(handler: HttpHandler): void;
-  /** Errors: rejects with LISTEN error of the system as its cause (port taken, no right to it). */
+  /** Binds the port. Errors: rejects with the system's error (port taken, no right to it). */
   listen(): Promise<{ readonly port: number; readonly http2Port: number }>;
-  /** From now on answers close their connection and HTTP/2 clients are sent away; all is served. */
+  /** Begins to drain: from now on answers close their connection and HTTP/2 clients are sent away; all is served. */
   beginDrain(): void;
-  /** Stops accepting, lets what is in flight end until `deadlineMs`, then closes everything. */
+  /** Stops accepting, gives what is in flight `deadlineMs` ms to end, then closes everything. */
   stop(deadlineMs: number): Promise<void>;
   readonly isDraining: boolean;
   /** Requests and streams not yet answered. */

@@ -9,7 +9,7 @@ export type SniffingListenerOptions = {
   readonly host: string;
   readonly port: number;
   /**
-   * Sockets that listen already, instead of `host` and `port`. The first is this process's own. Others belong to neighbor
+   * Sockets that listen already, instead of `host` and `port`. The first is this process's own. Others belong to neighbour
    * processes: what waits at them is accepted here every `HELP_MS`.
    */
   readonly descriptors?: readonly number[] | undefined;
@@ -35,7 +35,10 @@ type Accepted = { readonly fd: number; readonly socket: net.Socket | null };
 type WaitingConnection = Accepted & { readonly sinceMs: number };
 type Protocol = 'plain' | 'other' | 'http2' | 'tls' | 'tls with http2' | 'unknown' | 'gone';
 
-/** No HTTP/1.1 method begins so; the whole preface is checked by whoever frames HTTP/2. */
+/**
+ * First bytes of the preface of HTTP/2, with which no method of HTTP/1.1 begins. The framing of HTTP/2 checks the whole
+ * preface.
+ */
 const PREFACE = [0x50, 0x52, 0x49]; // "PRI"
 /** The shortest request line, "GET / HTTP/1.1\r\n". */
 const REQUEST_LINE_BYTES_MIN = 16;
@@ -56,7 +59,7 @@ const POLL_MS_OLD = 20;
 const YOUNG_MS = 50;
 /** Connections that have sent something, read in one check. */
 const POLLS_MAX = 512;
-/** Time in ms between two checks of the sockets of neighbors, which may have ended or hang. */
+/** Time in ms between two checks of the sockets of neighbours, which may have ended or hang. */
 const HELP_MS = 20;
 /** Time in ms without a change after which first bytes are not waited for any more, at the end. */
 const QUIET_MS = 5;
@@ -67,12 +70,12 @@ const LET_IN_HELD_MS = 250;
 const END_MS = 1_000;
 
 /**
- * One port for two protocols. Accepts connections, looks at their first bytes without taking them, and passes them on to the
- * framing of HTTP/1 or of HTTP/2, or to the handler of TLS. A connection is closed whose first head has not come after
- * `sniffTimeoutMs`. At most `sniffingMax` of them wait: beyond that the oldest is closed. Accepts all that wait at once, so
- * that new clients do not wait behind requests.
+ * One port for two protocols. Accepts connections and looks at their first bytes without taking them. Passes them on to the
+ * framing of HTTP/1 or of HTTP/2, or to the handler of TLS. A connection whose first head has not come after `sniffTimeoutMs`
+ * is closed. At most `sniffingMax` of them wait: beyond that the oldest is closed. Accepts all that wait at once, so that new
+ * clients do not wait behind requests.
  *
- * Cost: two system calls for a connection whose first bytes arrived with it (nearly all of them, by deferred accept); silent
+ * Cost: two system calls for a connection whose first bytes arrived with it (nearly all of them, by deferred accept). Silent
  * ones share one timer.
  */
 export class SniffingListener {
@@ -171,7 +174,7 @@ export class SniffingListener {
     if (listening >= 0) this.#acceptFrom(listening);
   }
 
-  /** Accepts connections that wait at the sockets of neighbors, which would have accepted them by now if they could. */
+  /** Accepts connections that wait at the sockets of neighbours, which would have accepted them by now if they could. */
   #helpOut(descriptors: readonly number[]): void {
     for (const listening of descriptors) this.#acceptFrom(listening);
   }

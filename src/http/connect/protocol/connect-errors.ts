@@ -23,7 +23,7 @@ export type ConnectErrors = {
   readonly codeNameOfReason: (reason: string) => string;
   /** The HTTP status of a reason: that of its code, but 404 for a method that does not exist. */
   readonly httpStatusOfReason: (reason: string) => number;
-  /** The error as Connect's handlers serialize it. INTERNAL never carries its own text. */
+  /** Makes the error as Connect's handlers serialize it. INTERNAL never carries its own text. */
   readonly connectErrorFromAppError: (error: AppError) => ConnectError;
   /** The body of a unary Connect error: {"code","message","details"} as JSON text. */
   readonly errorBody: (error: AppError) => string;

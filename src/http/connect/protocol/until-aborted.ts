@@ -62,7 +62,7 @@ export async function* givenUntilAborted<T>(
       yield step.value;
     }
   } finally {
-    // Not awaited: a handler that is stuck would never release.
+    // Not awaited: a handler that is stuck would never return.
     iterator.return?.().catch(ignoreLateFailure);
   }
 }

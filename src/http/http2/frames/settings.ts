@@ -19,8 +19,8 @@ const FRAME_SIZE_MAX = 2 ** 24 - 1;
 export type PeerSettings = { readonly error: number; readonly initialWindow: number };
 
 /**
- * Reads the settings of a peer (RFC 9113 section 6.5.2). Only the window of streams is of use: we push nothing, index
- * nothing, open no streams, and send frames of the size that every peer accepts.
+ * Reads the settings of a peer (RFC 9113 section 6.5.2). Only the window of streams is used. We push nothing, index nothing,
+ * open no streams, and send frames of the size that every peer accepts.
  */
 export function readSettings(bytes: Uint8Array, from: number, to: number): PeerSettings {
   let initialWindow = -1;
