@@ -5,7 +5,8 @@ export type HttpLimits = {
   /** Connections whose protocol is not known yet; the oldest one is closed for a new one. */
   readonly sniffingMax: number;
   /**
-   * Time in ms in which the first head of a connection must come whole, and the next head of a kept one; else it is closed.
+   * Time in ms in which the first head of a connection must come whole, and the next one of a kept connection; else it is
+   * closed.
    */
   readonly sniffTimeoutMs: number;
   /** Time in ms in which a request body must arrive whole; else it is cut. */

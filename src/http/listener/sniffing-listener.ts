@@ -61,7 +61,10 @@ const YOUNG_MS = 50;
 const POLLS_MAX = 512;
 /** Time in ms between two checks of the sockets of neighbours, which may have ended or hang. */
 const HELP_MS = 20;
-/** Time in ms without a change after which first bytes are not waited for any more, at the end. */
+/**
+ * Pause in ms between two checks, at the end, of whether connections still wait for their first bytes; `END_MS` bounds it
+ * all.
+ */
 const QUIET_MS = 5;
 /** Round trip in ms of clients that are being let in as the port closes. */
 const LET_IN_MS = 50;
