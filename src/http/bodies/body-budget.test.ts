@@ -6,7 +6,7 @@ import { BodyBudget, type BodyHold, NO_OWNER } from './body-budget.ts';
 const MIB = 2 ** 20;
 const OVERHEAD_BYTES = 1_024;
 
-/** A body that remembers that it was cut. */
+/** A body that records its eviction. */
 class Body {
   cut: AppError | null = null;
   readonly hold: BodyHold;
@@ -70,7 +70,7 @@ test('bodies hold no more than the budget, owners no more than their shares, and
       }
       for (const { hold } of bodies) hold.release();
       expect(budget.heldBytes).toBe(0);
-      // A released one holds nothing, whatever is set late.
+      // A released hold stays empty, whatever is set late.
       for (const { hold } of bodies) expect(hold.resize(10_000, true)).toBeNull();
       expect(budget.heldBytes).toBe(0);
     }),

@@ -74,7 +74,7 @@ test('memory of a large body is used again, for one body at a time, and what is 
   for (const lease of many) lease.release();
   const again = Array.from({ length: 20 }, () => pool.acquireLarge(2_000_000));
   expect(again.filter((lease) => given.has(lease.bytes.buffer))).toHaveLength(8);
-  // One beyond the largest size is exactly as long as asked for, and not kept.
+  // A buffer beyond the largest size is exactly as long as requested, and not kept.
   const huge = pool.acquireLarge(9_000_000);
   expect(huge.bytes.buffer.byteLength).toBe(9_000_000);
   huge.release();

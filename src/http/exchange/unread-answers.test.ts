@@ -31,7 +31,7 @@ test('beyond the limit the oldest answers are dropped, and what is read makes ro
   unread.remove(b);
   unread.remove(b);
   expect(unread.bytes).toBe(100);
-  // One that is larger than all may hold is the last one standing.
+  // The newest answer is kept, even if it is larger than the limit.
   unread.add(answer('e', 1_000));
   expect([unread.bytes, dropped]).toEqual([1_000, ['b', 'c', 'd', 'a']]);
 });

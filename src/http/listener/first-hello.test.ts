@@ -20,7 +20,7 @@ async function helloOf(options: tls.ConnectionOptions): Promise<Buffer> {
   return hello;
 }
 
-/** As it lies in the listener's memory. */
+/** Classifies a hello that is in the listener's memory. */
 function look(hello: Uint8Array, count = hello.length): string {
   const room = Buffer.alloc(ROOM_BYTES, 0xff);
   room.set(hello);
@@ -41,7 +41,7 @@ test.each([
       maxVersion,
     });
     expect(look(hello)).toBe(found);
-    // What follows in the same segment is not read.
+    // Bytes that follow in the same segment are not read.
     expect(look(Buffer.concat([hello, Buffer.from('later')]))).toBe(found);
     for (let count = 1; count < hello.length; count++) expect(look(hello, count)).toBe('partial');
   }

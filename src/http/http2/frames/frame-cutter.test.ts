@@ -11,7 +11,7 @@ function frame(type: number, id: number, payload: string): Buffer {
   return bytes;
 }
 
-/** What is cut out of `chunks`. */
+/** Cuts `chunks` into frames. */
 function cut(chunks: readonly Buffer[]): string[] {
   const seen: string[] = [];
   const cutter = new FrameCutter();
