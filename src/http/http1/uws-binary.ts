@@ -23,7 +23,7 @@ type AddRoute = (
   handler: (res: UwsRawResponse, req: UwsRawRequest) => void,
 ) => unknown;
 
-/** The part of an app of uWebSockets.js that the listener uses. Only some builds have the setters, which take seconds. */
+/** The part of an app of uWebSockets.js that the listener uses. Only some builds have the setters, whose unit is seconds. */
 export type UwsApp = {
   /** Takes requests that no other route takes. */
   readonly any: AddRoute;
