@@ -10,16 +10,16 @@ import { microsecondsOf, parseTimestamp } from '../shared/time/instant.ts';
 import { objectFromText, subjectFromText, textOfTuple, tupleFromText } from './tuple-text.ts';
 import { type Field, type Fields, type YamlProblem, isEmpty, YamlReader } from './yaml-reader.ts';
 
-/** A tuple of a file, and the line on which it stands. */
+/** A tuple of a file, and its line. */
 export type PlacedTuple = { readonly tuple: RelationTuple; readonly line: number };
 
-/** What a test expects of one query. */
+/** Expected answer to one query. */
 export type Assertion =
   | {
       readonly kind: 'check';
       readonly line: number;
       readonly query: TupleKey;
-      /** JSON text; '' is none. */
+      /** JSON text; '' if none. */
       readonly contextJson: string;
       readonly expected: boolean;
     }
@@ -33,7 +33,7 @@ export type Assertion =
       readonly expected: readonly string[];
     };
 
-/** One test: its tuples beside those of the file, and what must hold over both. */
+/** One test: its own tuples, added to those of the file, and its assertions over both. */
 export type AssertionTest = {
   readonly name: string;
   readonly line: number;
@@ -220,7 +220,7 @@ class FileReader {
     return undefined;
   }
 
-  /** What is wrong in one file is wrong as one write: the last of two would hide the first. */
+  /** Refuses repeated tuples in a file, as a write does: the last of two would hide the first. */
   #refuseTwice(tuples: readonly PlacedTuple[]): void {
     const lines = new Map<string, number>();
     for (const { tuple, line } of tuples) {
@@ -359,7 +359,7 @@ class FileReader {
     return undefined;
   }
 
-  /** An entry's own context; without a value there is none, whatever stands around it. */
+  /** An entry's own context, if it has the key, else that around it. An empty value means no context. */
   #context(field: Field | undefined, outer: Defaults): JsonObject | undefined {
     if (field === undefined) return outer.context;
     return isEmpty(field.value) ? undefined : this.#object(field, 'context');

@@ -4,7 +4,7 @@ import { AppError, type ErrorData, errorToData } from '../shared/app-error.ts';
 import type { AssertionLimits } from './run-assertions.ts';
 import { type FilesResult, modelOfText, type NamedText, testFiles } from './test-files.ts';
 
-/** What one call has run. */
+/** Task of one call. */
 export type AssertionTask = {
   /** The model of the call, JSON: it goes before what files bring along. */
   readonly modelJson: string | null;
@@ -12,7 +12,7 @@ export type AssertionTask = {
   readonly fallbackJson: string;
   readonly files: readonly NamedText[];
   readonly limits: AssertionLimits;
-  /** Of the list of files in the request. */
+  /** Name of the field that holds the files in the request. */
   readonly field: string;
 };
 
@@ -22,7 +22,10 @@ export type AssertionReply =
 
 const NO_FILES = 'model_file: the service reads no files; send the model with the call';
 
-/** Runs on a thread of its own: what files and models ask for stops nobody else, and ends with the call. */
+/**
+ * Runs tests on a thread of its own: work that files and models cause blocks no other call, and ends with
+ * this one.
+ */
 export default function runTask(task: AssertionTask): AssertionReply {
   try {
     const { modelJson, fallbackJson, files, limits, field } = task;

@@ -6,13 +6,13 @@ import type { FilesResult } from './test-files.ts';
 
 /** Calls that wait while the files of another are run. */
 const QUEUE_MAX = 8;
-/** A thread that nobody needs ends after this, and with it all that it had read. */
+/** An idle thread ends after this, with all the memory that it used. */
 const IDLE_MS = 5_000;
 const HEAP_MB_MAX = 512;
 
 /**
- * Runs files of assertions on one thread beside those that decide, one call at a time. It is there while it is
- * needed, and ends at once where a call is given up in the middle.
+ * Runs files of assertions on one thread beside the workers, one call at a time. The thread starts on
+ * demand, and ends at once if a call is cancelled in the middle.
  */
 export class AssertionThreads {
   readonly #pool = new Piscina<AssertionTask, AssertionReply>({

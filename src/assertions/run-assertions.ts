@@ -22,7 +22,7 @@ export type AssertionFailure = {
   readonly line: number;
 };
 
-/** What came of the tests of one file. */
+/** Result of the tests of one file. */
 export type AssertionResult = {
   /** Assertions that were looked at. */
   readonly assertions: number;
@@ -30,7 +30,7 @@ export type AssertionResult = {
   readonly failures: readonly AssertionFailure[];
 };
 
-/** Bounds of each evaluation: those of the project, or of the service where there is none. */
+/** Bounds of each evaluation: those of the project, or of the service without a project. */
 export type AssertionLimits = { readonly depthMax: number; readonly readBudget: number };
 
 const CACHE_BYTES_MAX = 8 * 1024 * 1024;
@@ -40,9 +40,9 @@ const IDS_SHOWN_MAX = 20;
 const SLICE_MS = 100;
 
 /**
- * Runs the tests of a file against a model, each over tuples of its own: those of the file and of the test, in an
- * index of memory alone, by the engine that decides calls. What a test asks about must be named by the model or
- * by one of its tuples: a slip of the pen is denied, and a test that expects a deny would pass.
+ * Runs the tests of a file against a model. Each test has its own tuples and those of the file, in an
+ * in-memory index, evaluated by the engine that decides calls. The model or a tuple must name what a test
+ * asks about: a typing error is denied, and a test that expects a deny would pass.
  */
 export function runAssertions(
   model: NamespaceModel,
@@ -106,7 +106,7 @@ class TestRun {
     this.#readBudget = readBudget;
   }
 
-  /** What is instead of what is expected, as text; undefined where that holds. */
+  /** Text of the actual answer if it differs from the expected one; undefined if the assertion holds. */
   failureOf(assertion: Assertion): string | undefined {
     try {
       return this.#unknownName(assertion) ?? this.#evaluate(assertion);
@@ -128,7 +128,7 @@ class TestRun {
     return actual === expected ? undefined : String(actual);
   }
 
-  /** What is wrong with the names of a query, if nothing says what they are. */
+  /** The error of names of a query that neither the model nor a tuple has. */
   #unknownName(assertion: Assertion): string | undefined {
     const { namespace, relation } = assertion.kind === 'check' ? assertion.query : assertion;
     const relations = this.#names.get(namespace);
@@ -165,7 +165,7 @@ function namesOf(
   return names;
 }
 
-/** Nobody waits beside it: its slices end only so that a caller's clock is looked at. */
+/** Runs to the end: nothing else waits for this thread. The slices exist for the caller's clock alone. */
 function finished<T>(task: EvaluationTask<T>): T {
   while (task.run(performance.now() + SLICE_MS) === 'more') continue;
   return task.result();

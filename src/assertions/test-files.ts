@@ -12,7 +12,7 @@ export type NamedText = { readonly name: string; readonly text: string };
 /** An assertion that does not hold, and in which file. */
 export type FileFailure = AssertionFailure & { readonly file: string };
 
-/** What came of several files. */
+/** Result of several files. */
 export type FilesResult = {
   /** Assertions that were looked at. */
   readonly assertions: number;
@@ -23,9 +23,8 @@ export type FilesResult = {
 export type ModelOfFile = (document: AssertionDocument) => NamespaceModel;
 
 /**
- * Runs files of assertions, one after the other. `fieldOf` names a file in messages about its form.
- * Errors: ASSERTIONS_INVALID for the first file that is none, with the place of its first problem; those of
- * `modelOf`.
+ * Runs files of assertions, one after the other. `fieldOf` names a file in messages about its form. Errors:
+ * ASSERTIONS_INVALID for the first invalid file, with the place of its first problem; those of `modelOf`.
  */
 export function testFiles(
   files: readonly NamedText[],

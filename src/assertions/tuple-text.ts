@@ -2,15 +2,16 @@ import { checkNamespace, checkObjectId, checkRelation, checkUserId } from '../mo
 import { type Subject, subjectText, type TupleKey } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
 
-/** What a text about a tuple or a query says wrongly. */
+/** A problem in the text of a tuple or a query. */
 export type TextProblem = { readonly problem: string };
 
 const FORM = 'must read namespace:object#relation@subject';
 
 /**
- * A tuple from its text: `doc:readme#viewer@user:alice`, `@user:*` for every user, `@group:eng#member` for a userset,
- * `@folder:plans` for the object itself, `@folder:*` for every folder (`@folder:*#` is the one whose id is `*`). `user:` always
- * begins a concrete user. Ids hold no `#` and names neither `:` nor `@`, so that a text has one meaning.
+ * A tuple from its text: `doc:readme#viewer@user:alice`. Subjects: `@user:*` is every user,
+ * `@group:eng#member` a userset, `@folder:plans` the object itself, `@folder:*` every folder, and
+ * `@folder:*#` the folder whose id is `*`. `user:` always begins a concrete user. Ids hold no `#`, and
+ * names neither `:` nor `@`, so that a text has one meaning.
  */
 export function tupleFromText(text: string): TupleKey | TextProblem {
   const colon = text.indexOf(':');

@@ -18,7 +18,7 @@ export type YamlProblem = {
   readonly message: string;
 };
 
-/** A mapping by its keys, with where each stands. */
+/** A mapping by its keys, with the place of each. */
 export type Fields = ReadonlyMap<string, Field>;
 export type Field = { readonly key: string; readonly keyNode: Node; readonly value: Node | null };
 
@@ -27,9 +27,9 @@ const DEPTH_MAX = 64;
 const BRACKETS_MAX = 200;
 
 /**
- * Reads a YAML 1.2 text (core schema) by its nodes, so that every problem has its line. Keys stand once in a
- * mapping; anchors, aliases and tags are not taken. Problems are collected, at most 20: what is read after
- * one has the value that the reader says, and is of no use.
+ * Reads a YAML 1.2 text (core schema) by its nodes, so that every problem has its line. A key may not
+ * repeat in a mapping; anchors, aliases and tags are refused. Problems are collected, at most 20; after
+ * one, values are the reader's defaults and must not be used.
  */
 export class YamlReader {
   readonly problems: YamlProblem[] = [];
@@ -96,7 +96,7 @@ export class YamlReader {
     return [];
   }
 
-  /** A text; '' where there is none. Numbers and truth values are read as they are written. */
+  /** A text; '' if absent. Numbers and truth values are read as they are written. */
   text(node: Node | null | undefined, what: string, at?: Node): string {
     if (!isScalar(node) || node.value === null || this.#isMarked(node)) {
       this.problem(node ?? at, `${what} must be a text`);
@@ -161,7 +161,7 @@ export class YamlReader {
       }
       return this.problems.length > 0 ? null : document.contents;
     } catch (error) {
-      // Of the parser, whose depth is that of the text.
+      // The parser recurses as deep as the text nests.
       if (!(error instanceof RangeError)) throw error;
       this.#add(1, 1, 'is nested too deeply');
       return null;
@@ -178,8 +178,9 @@ export class YamlReader {
 }
 
 /**
- * Whether brackets stand open, or a line begins, deeper than a file has reason to: the parser's time grows with the
- * square of its depth. Brackets in texts count too, where far more open than close. O(text).
+ * Whether brackets or the indicators at the start of a line nest deeper than a file needs: the parser's
+ * time grows with the square of the depth. Brackets in texts count too if far more open than close.
+ * O(text).
  */
 function isTooDeep(text: string): boolean {
   let open = 0;

@@ -1,4 +1,4 @@
-/** Where the texts begin. */
+/** Column at which the texts begin. */
 const COLUMN = 29;
 
 /** The help of one command of `program`: summary, usage, words, options, notes and examples. */
@@ -32,9 +32,9 @@ function optionLines(name: string, { short, value, help }: CliOption): readonly 
 export type CliOption = {
   /** One letter. The same name has the same letter, and the same kind, in every command. */
   readonly short?: string;
-  /** Stands for its value in the help; a flag has none. */
+  /** Placeholder of its value in the help; absent for a flag. */
   readonly value?: string;
-  /** Whether it may be given more than once; else the last one counts. */
+  /** Whether it may be repeated; else the last one counts. */
   readonly isMultiple?: true;
   /** Lines of the help. */
   readonly help: readonly string[];

@@ -3,7 +3,7 @@ import { AppError } from '../shared/app-error.ts';
 import { meant } from '../shared/text/nearest-name.ts';
 import type { CliOption } from './command-help.ts';
 
-/** What a command line is refused for; the message says what is wrong with which word. */
+/** Error of a command line; the message names the word and says what is wrong with it. */
 export type UsageReason = 'INVALID_REQUEST';
 
 /** Names of options to what was given for them: texts, or true for a flag, in the order given. */
@@ -20,9 +20,10 @@ export function usage(problem: string): AppError {
 }
 
 /**
- * The words of a command line, with the options of all commands together: which of them a command takes is asked when it is
- * known. `optionsOf` are those of the command that the words begin with, for what errors suggest; undefined where there is none.
- * Errors: INVALID_REQUEST for an option that no command has, a value too many or too few.
+ * Parses the words of a command line with the options of all commands together; whether a command takes an
+ * option is checked once the command is known. `optionsOf` returns the options of the command that the
+ * words begin with, for suggestions; undefined if there is none. Errors: INVALID_REQUEST for an option that
+ * no command has, a value too many or too few.
  */
 export function parseWords(
   args: readonly string[],

@@ -25,13 +25,13 @@ const CONTROLS =
   // oxlint-disable-next-line no-control-regex -- that is what it looks for
   /\u001b\[[0-9;:]*m|\u001b(?:\[[0-9;:?<=>]*[ -/]*[@-~]?|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[PX^_][^\u001b]*(?:\u001b\\)?|[^[\]PX^_])?|[\u0000-\u0008\u000b-\u001a\u001c-\u001f\u007f-\u009f]/g;
 
-/** Only digits may stand in between: `ESC [ > 4 m` sets what keys send, `ESC [ SP m` is no colour either. */
+/** Only digits may come between: `ESC [ > 4 m` sets what keys send, and `ESC [ SP m` is no colour either. */
 // oxlint-disable-next-line no-control-regex -- that is what it looks for
 const COLOR = /^\u001b\[[0-9;:]*m$/;
 
 /**
- * Where results are written for people: whole lines, and on a terminal one status line below them that
- * changes. Text of runs is shown without control characters; its colours only where colours are wanted.
+ * Destination of results for people: whole lines and, on a terminal, a status line below them that changes.
+ * Text of runs is shown without control characters, and with its colours only if colours are wanted.
  */
 export class Terminal {
   readonly #stream: NodeJS.WritableStream & Partial<Pick<WriteStream, 'isTTY' | 'columns'>>;
@@ -105,5 +105,5 @@ export class Terminal {
   }
 }
 
-/** Where a command writes: its results, and words beside them. */
+/** Destinations of a command: its results, and remarks about them. */
 export type Screens = { readonly output: Terminal; readonly notes: Terminal };

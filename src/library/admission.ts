@@ -29,7 +29,10 @@ export function checkAdmitted(
   }
 }
 
-/** Refuses a list in which a tuple stands twice: it would not be clear what it carries. Errors: FIELD_INVALID. O(tuples). */
+/**
+ * Refuses a list that repeats a tuple: its condition and expiry would be ambiguous. Errors: FIELD_INVALID.
+ * O(tuples).
+ */
 export function refuseRepeated(field: string, tuples: readonly RelationTuple[]): void {
   const places = new Map<string, number>();
   for (const [i, tuple] of tuples.entries()) {

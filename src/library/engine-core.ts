@@ -28,7 +28,7 @@ const NAMES_MAX = 2 ** 22;
 
 const QUERY_MEMBERS = 4;
 
-/** What one query is decided over. */
+/** Evaluators and time of one query. */
 export type Ground = {
   /** Over the tuples of the query, too. */
   readonly evaluator: GeneralEvaluator;
@@ -60,8 +60,8 @@ export class EngineCore {
   }
 
   /**
-   * The decision of what most checks are: about a user, of names and ids that tuples have. Undefined where there is
-   * more to look at. Hot: what the index knows was looked at when it was written, so nothing is checked again.
+   * The decision of most checks: about a user, with names and ids that tuples have. Undefined if more must
+   * be checked. Hot: names in the index were validated when written, so they are not validated again.
    */
   decidePlain(query: EngineQuery): EngineDecision | undefined {
     if (typeof query !== 'object' || query === null) return undefined;
@@ -72,7 +72,7 @@ export class EngineCore {
       typeof relation === 'string' &&
       typeof subject === 'string';
     if (!isText) return undefined;
-    // What a member beside these asks for is not decided here.
+    // A query with further members is not decided here.
     let count = 0;
     for (const _ in query) count += 1;
     if (count !== QUERY_MEMBERS) return undefined;
@@ -121,7 +121,7 @@ export class EngineCore {
     return code === CHECK_DENIED && !evaluator.isLastUndecided && evaluator.lastBackstops === 0;
   }
 
-  /** What a query is decided over. Errors: FIELD_INVALID, TUPLE_NOT_ADMITTED, naming the contextual tuple. */
+  /** Evaluators and time for a query. Errors: FIELD_INVALID, TUPLE_NOT_ADMITTED, naming the contextual tuple. */
   ground(contextual: readonly RelationTuple[]): Ground {
     const nowMs = this.clock.nowMs();
     const evaluator = this.evaluator;

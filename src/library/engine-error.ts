@@ -1,8 +1,8 @@
 /** Why something is refused or cannot be answered. Where the service says the same, it is the service's reason. */
 export type ErrorReason =
-  /** The model is none; `problems` says where. */
+  /** The model is invalid; `problems` says where. */
   | 'MODEL_INVALID'
-  /** The file of tests is none; `problems` says where. */
+  /** The file of tests is invalid; `problems` says where. */
   | 'ASSERTIONS_INVALID'
   /** An argument is missing; `field` names it. */
   | 'FIELD_REQUIRED'
@@ -38,7 +38,7 @@ export class EngineError extends Error {
   readonly reason: ErrorReason;
   /** The argument that is wrong, as a path: `tuples[2].objectId`. */
   readonly field: string | undefined;
-  /** What is wrong in a text, first things first. */
+  /** Problems in a text, in its order. */
   readonly problems: readonly SourceProblem[];
 
   /** Made by the engine. */

@@ -1,6 +1,6 @@
 /** Bounds of one evaluation, the service's where they are absent. */
 export type EngineLimits = {
-  /** Usersets on one path, 1 to 2,048; 256 where it is absent. What lies beyond is undecided. */
+  /** Usersets on one path, 1 to 2,048; 256 by default. Anything deeper is undecided. */
   readonly depthMax?: number | undefined;
   /**
    * Reads of one evaluation; 10,000 where it is absent. One list of tuples costs one, and one more for each 64 entries

@@ -69,7 +69,7 @@ export class Engine {
   }
 
   /**
-   * Deletes tuples: by what they grant to whom, whatever else they carry. Returns how many there were.
+   * Deletes tuples by object, relation and subject, whatever else they carry. Returns how many existed.
    * Errors: FIELD_*, naming the tuple.
    */
   delete(tuples: readonly (EngineTuple | string)[]): number {
@@ -125,7 +125,7 @@ export class Engine {
       const held = insertsOf(contextual);
       const ground = {
         evaluator,
-        // Tuples of the query stand above those that are stored, so that a remedy counts where they leave it to.
+        // The query's tuples take precedence over the remedy, as over stored tuples.
         withTuple: (tuple: RelationTuple) => this.#core.over([...insertsOf([tuple]), ...held]),
         model: this.#core.rules,
         contextual,

@@ -1,6 +1,7 @@
 /**
- * `@gatehouse/engine`: Gatehouse's decisions in one's own process. These names are the package; what else its files export
- * may change with any release. The project has other types of some of these names, so that here they are renamed.
+ * `@gatehouse/engine`: Gatehouse's decisions in your own process. These names are the package; other
+ * exports of its files may change with any release. Some are renamed here, since the project has other
+ * types of the same names.
  */
 export { Engine } from './engine.ts';
 export { EngineError, type ErrorReason, type SourceProblem as Problem } from './engine-error.ts';

@@ -54,7 +54,7 @@ export type CheckedOptions = {
   readonly isExact: boolean;
 };
 
-/** Checks the form of a list of tuples, of which none may stand twice. Errors: FIELD_*, naming the tuple. */
+/** Checks the form of a list of tuples, which may not repeat. Errors: FIELD_*, naming the tuple. */
 export function tuplesOf(
   field: string,
   tuples: readonly (EngineTuple | string)[],
@@ -91,7 +91,7 @@ export function objectOf(
   };
 }
 
-/** Checks which object's relations are asked for; `subjectOfQuery` checks whose. Errors: FIELD_*. */
+/** Checks the object of a query for relations; `subjectOfQuery` checks its subject. Errors: FIELD_*. */
 export function relationsQueryOf(query: {
   readonly namespace: string;
   readonly objectId: string;
@@ -103,7 +103,7 @@ export function relationsQueryOf(query: {
   return objectOf('query', query);
 }
 
-/** Checks whose relation on which kind of objects is asked for. Errors: FIELD_*. */
+/** Checks a query for objects. Errors: FIELD_*. */
 export function objectsQueryOf(query: {
   readonly namespace: string;
   readonly relation: string;
@@ -115,7 +115,7 @@ export function objectsQueryOf(query: {
   return { namespace, relation, subject: subjectOfQuery(query.subject) };
 }
 
-/** Checks whose holders are asked for; '' stands for users, and for objects themselves. Errors: FIELD_*. */
+/** Checks a query for subjects; the type '' is users, and the relation '' objects themselves. Errors: FIELD_*. */
 export function subjectsQueryOf(query: SubjectsQuery) {
   refuseUnknown('query', query, SUBJECTS_QUERY_MEMBERS);
   const { subjectNamespace: namespace, subjectRelation: relation } = query;
@@ -200,7 +200,7 @@ function paramsOf(field: string, params: JsonObject): string {
 }
 
 function instant(field: string, date: Date): bigint {
-  // Of any realm: test runners give their tests a Date of their own.
+  // A Date of any realm: test runners give tests a Date of their own.
   const ms = typeof date?.getTime === 'function' ? date.getTime() : Number.NaN;
   if (!Number.isNaN(ms) && isTimestamp(BigInt(Math.floor(ms / 1000)), 0)) {
     return BigInt(Math.floor(ms)) * 1000n;
@@ -263,7 +263,7 @@ function fromText<T extends object>(
   return key;
 }
 
-/** The value as JSON has it and nothing else: JSON.stringify leaves out or turns what is none, in silence. */
+/** Checks that a value is exactly JSON: JSON.stringify silently drops or converts anything else. */
 function plain(field: string, value: JsonObject): JsonObject {
   if (!isPlainObject(value)) throw fieldError(field, 'must be a plain object');
   checkJson(field, value);

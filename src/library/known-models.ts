@@ -9,7 +9,7 @@ export function knownModel<M extends object>(model: M, rules: NamespaceModel): M
   return model;
 }
 
-/** What the evaluator decides by. Errors: FIELD_INVALID, for what `parseModel` has not returned. */
+/** The parsed model behind one that `parseModel` returned. Errors: FIELD_INVALID for any other object. */
 export function namespaceModelOf(model: object): NamespaceModel {
   const known = read.get(model);
   if (known !== undefined) return known;

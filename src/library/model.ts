@@ -11,7 +11,7 @@ import { knownModel } from './known-models.ts';
 
 /** A model that is right: what `parseModel` returns. It does not change. */
 export type Model = {
-  /** What is likely not meant. */
+  /** Warnings about parts that are probably not meant. */
   readonly warnings: readonly SourceProblem[];
   /** The model as `.gate` text, without the comments that it was read with. */
   toGate(): string;

@@ -69,7 +69,7 @@ function subjectFrom(subject: Subject): EngineSubject | Wildcard {
   }
 }
 
-/** What is finer than a millisecond is cut off: nothing holds longer than it says. */
+/** Time cut to milliseconds: a decision never holds for less time than it says. */
 function dateOf(us: bigint): Date {
   return new Date(Number(us / 1000n));
 }

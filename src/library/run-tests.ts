@@ -6,15 +6,16 @@ import { namespaceModelOf } from './known-models.ts';
 import type { Model } from './model.ts';
 import type { TestResult } from './types.ts';
 
-/** What tests are run with. */
+/** Options of a run of tests. */
 export type TestOptions = EngineLimits & {
-  /** The model of a file that has none of its own, or names a file. */
+  /** Model for a file that brings none, or that names a file. */
   readonly model?: Model | undefined;
 };
 
 /**
- * Runs the text of a file of tests (YAML), each test over its own tuples. A file that brings its model is tested with it.
- * Errors: ASSERTIONS_INVALID with line and column, for a text that is no such file or whose model is none.
+ * Runs the text of a file of tests (YAML), each test over its own tuples. A file that brings its model is
+ * tested with it. Errors: ASSERTIONS_INVALID with line and column, for an invalid text or an invalid model
+ * in it.
  */
 export function runTests(text: string, options: TestOptions = {}): TestResult {
   return atBorder(() => {

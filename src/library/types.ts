@@ -7,7 +7,7 @@ export type SubjectSet = {
   readonly relation?: string | undefined;
 };
 
-/** Who holds a relation: a user by id (`ann`, and not `user:ann`), an object or a userset. */
+/** A subject: a user by id (`ann`, not `user:ann`), an object or a userset. */
 export type EngineSubject = string | SubjectSet;
 
 /** Everybody, or every object of a namespace. */
@@ -21,7 +21,7 @@ export type EngineTuple = {
   readonly subject: EngineSubject | Wildcard;
   /** Name of the condition under which it counts. */
   readonly condition?: string | undefined;
-  /** What the tuple gives the condition; the context of a query gives the rest. */
+  /** Parameters that the tuple gives its condition; the context of a query gives the rest. */
   readonly conditionParams?: JsonObject | undefined;
   /** When it stops to count. */
   readonly expiresAt?: Date | undefined;
@@ -35,9 +35,9 @@ export type EngineQuery = {
   readonly subject: EngineSubject;
 };
 
-/** What every query takes. */
+/** Options of every query. */
 export type EngineQueryOptions = {
-  /** What conditions look at. Without it no condition is decided. */
+  /** Parameters of conditions. Without it no condition is decided. */
   readonly context?: JsonObject | undefined;
   /** Tuples that count for this query alone, in their form as text or as objects. They must fit the model. */
   readonly contextualTuples?: readonly (EngineTuple | string)[] | undefined;
@@ -53,7 +53,7 @@ export type ListOptions = EngineQueryOptions & {
   readonly limit?: number | undefined;
 };
 
-/** What Explain takes. */
+/** Options of Explain. */
 export type ExplainOptions = EngineQueryOptions & {
   /** At most so many remedies; 10 where it is absent. */
   readonly remediesMax?: number | undefined;
@@ -65,7 +65,7 @@ export type ExplainOptions = EngineQueryOptions & {
  */
 export type UndecidedCause = 'condition' | 'depth' | 'cycle';
 
-/** What Check says: an allow, a certain deny, or a deny because something could not be decided. */
+/** Answer of Check: an allow, a certain deny, or a deny because something could not be decided. */
 export type EngineDecision =
   | { readonly allowed: true; readonly undecided: false }
   | { readonly allowed: false; readonly undecided: false }
@@ -77,7 +77,7 @@ export type ObjectList = {
   readonly objectIds: readonly string[];
   /** Whether some object may be missing because it could not be decided. */
   readonly undecided: boolean;
-  /** Where the next part begins (`after`); undefined after the last one. */
+  /** Start of the next part (`after`); undefined after the last one. */
   readonly next: string | undefined;
 };
 
@@ -98,19 +98,19 @@ export type SubjectsQuery = {
   readonly subjectRelation?: string | undefined;
 };
 
-/** Who holds a relation. Look at `everyone` before the ids are shown as complete. */
+/** Holders of a relation. Check `everyone` before you show the ids as complete. */
 export type SubjectList = {
   /** Holders that a grant names, sorted by their UTF-8 bytes. */
   readonly subjectIds: readonly string[];
-  /** Whether everybody else holds it, too, but for the ids of the other lists. */
+  /** Whether everyone else holds it, except the ids of the other lists. */
   readonly everyone: boolean;
-  /** Who does not hold it although everybody else does. */
+  /** Subjects that do not hold it although everyone else does. */
   readonly excludedIds: readonly string[];
-  /** Who could not be decided. */
+  /** Subjects that could not be decided. */
   readonly undecidedIds: readonly string[];
   /** Whether everybody who is in no list could not be decided. */
   readonly everyoneUndecided: boolean;
-  /** Where the next part begins (`after`); undefined after the last one. */
+  /** Start of the next part (`after`); undefined after the last one. */
   readonly next: string | undefined;
 };
 
@@ -134,7 +134,7 @@ export type EngineDerivation = {
   readonly children: readonly EngineDerivation[];
 };
 
-/** What kept a grant from counting, and where. */
+/** A reason why a grant did not count, and where. */
 export type EngineObstacle = {
   readonly kind:
     | 'noGrant'
@@ -187,7 +187,7 @@ export type TestFailure = {
   readonly line: number;
 };
 
-/** What came of a file of tests. */
+/** Result of a file of tests. */
 export type TestResult = {
   /** How many assertions were looked at. */
   readonly assertions: number;

@@ -54,7 +54,7 @@ function subjectFromProto(request: CheckRequest): Subject {
   return subjectSetFromProto('subject_set', request.subjectSet);
 }
 
-/** FIELD_REQUIRED of a Check that names nobody; also the error of such an item of a batch. */
+/** FIELD_REQUIRED of a Check without a subject; also the error of such an item of a batch. */
 export function subjectMissing(): AppError {
   const field = 'subject_user_id';
   const problem = `${field}: is required, or a subject_set`;

@@ -7,7 +7,7 @@ const ITEMS_PER_STEP = 64;
 /** The items of a batch that can be asked, and the way back to all of them. */
 export type CheckedItems<Item> = {
   readonly valid: readonly Item[];
-  /** What is wrong with each of the others. */
+  /** Errors of the other items. */
   readonly problems: readonly AppError[];
   /** Results for all items, in steps: what `placed` makes of those of `valid`, in order, and `failed` of the errors of the others. */
   readonly resultsOf: <Result, Placed>(

@@ -52,7 +52,7 @@ export function checkedItem(item: BatchCheckItem): CheckedItem {
   return { namespace, objectId, relation, userId };
 }
 
-/** What a ListObjects asks for. Errors: FIELD_REQUIRED, FIELD_INVALID naming the first bad field. */
+/** Query of a ListObjects. Errors: FIELD_REQUIRED, FIELD_INVALID naming the first bad field. */
 export function listedObjects(request: ListObjectsRequest): UserObjects {
   const { namespace, relation, subjectUserId: userId } = request;
   checkNamespace('namespace', namespace);

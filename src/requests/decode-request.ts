@@ -32,14 +32,14 @@ export const DECISION_REQUESTS = {
   listObjects: ListObjectsRequestSchema,
 } as const;
 
-/** What a decision asks, checked, and the scope that it names. */
+/** The checked query of a decision, and the scope that it names. */
 export type DecodedDecision = { readonly named: RawScope } & (
   | { readonly method: 'check'; readonly query: CheckQuery }
   | { readonly method: 'batchCheck'; readonly items: readonly CheckedItem[] }
   | { readonly method: 'listObjects'; readonly query: UserObjects }
 );
 
-/** What a query of gatehouse.v1 asks, checked, and the scope that it names. */
+/** The checked query of gatehouse.v1, and the scope that it names. */
 export type DecodedQuery = {
   readonly named: RawScope;
   readonly method: QueryMethod;
@@ -79,7 +79,7 @@ function* queryOf(
   message: Message,
   reading: QueryReading,
 ): Generator<void, DecodedQuery> {
-  // The decoder gives a message of the schema that it was asked for.
+  // The decoder returns a message of the requested schema.
   const request = message as Parameters<typeof readQuery>[1];
   const asked = yield* readQuery(method, request, reading);
   const { projectId, tenantId, token } = asked.query;
@@ -91,7 +91,7 @@ function* decisionOf(
   message: Message,
   itemsMax: number,
 ): Generator<void, DecodedDecision> {
-  // As above.
+  // The decoder returns a message of the requested schema.
   const request = message as CheckRequest | BatchCheckRequest | ListObjectsRequest;
   const { projectId, tenantId, atLeastConsistencyToken: token } = request;
   const named = { projectId, tenantId, token };

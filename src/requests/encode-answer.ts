@@ -56,7 +56,7 @@ function withFields(desc: DescMessage, fields: AnswerFields): Message {
   return Object.assign(create(desc), fields);
 }
 
-/** What lies between the brackets of the list of a part; around it a part looks as an empty one does. */
+/** Returns the entries of a part's list as JSON, without brackets; the rest of a part looks like an empty one. */
 function jsonPartOf(desc: DescMessage): (part: Message) => Uint8Array {
   const [before, after] = aroundList(toJsonString(desc, create(desc), ANSWER_JSON));
   return (part) => {
@@ -71,7 +71,7 @@ function aroundList(text: string): readonly [string, string] {
   return [text.slice(0, at), text.slice(at)];
 }
 
-/** `chunks` are of the first list, which is else empty. */
+/** `chunks` are entries of the first list, which is otherwise empty. */
 function encodedJson(
   desc: DescMessage,
   fields: AnswerFields,

@@ -52,7 +52,7 @@ export type QueryReading = {
 export type CheckedQuery<M extends QueryMethod = QueryMethod> = {
   readonly query: ScopedQuery;
   readonly args: QueryArgs[QueryMethodKinds[M]];
-  /** What is wrong with items that are answered by their errors. */
+  /** Errors of items, which are returned in their results. */
   readonly problems: readonly AppError[];
   /** The answer to a result, but for its consistency token; in steps to be run to their end. */
   readonly answerOf: (result: QueryResults[QueryMethodKinds[M]]) => Generator<void, Message>;
@@ -69,7 +69,7 @@ type QueryMethodForm<M extends QueryMethod, In extends DescMessage, Out extends 
   ) => Generator<void, CheckedQuery<M>>;
 };
 
-/** What is short, as steps. */
+/** Short work as steps. */
 // oxlint-disable-next-line require-yield -- it is one
 function* inOneStep<T>(work: () => T): Generator<void, T> {
   return work();
@@ -278,7 +278,7 @@ export function queryFromProto(field: string, query: ProtoQuestion | undefined):
   return { namespace, objectId, relation, subject };
 }
 
-/** Who is asked about: a user or a userset, of which an empty relation names the object itself. Errors: FIELD_*. */
+/** The subject of a query: a user or a userset; an empty relation names the object itself. Errors: FIELD_*. */
 export function askedSubject(field: string, subject: ProtoSubject | undefined): Subject {
   const checked = checkSubject(field, subject?.kind);
   if (checked.kind !== 'user' && checked.kind !== 'set')

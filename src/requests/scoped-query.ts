@@ -11,11 +11,11 @@ export const CONTEXTUAL_TUPLES_MAX = 100;
 
 /** A validated QueryScope: where a query is asked, and what it carries. */
 export type ScopedQuery = {
-  /** As the request addresses it; '' is the default project. */
+  /** Project as the request names it; '' is the default project. */
   readonly projectId: string;
   readonly tenantId: string;
   readonly token: string;
-  /** What that resolves to. */
+  /** The shard that these names resolve to. */
   readonly shard: ShardKey;
   readonly head: QueryStart;
 };
@@ -66,6 +66,6 @@ function isExactMode(field: string, mode: UsersetMode): boolean {
     case UsersetMode.EXACT:
       return true;
   }
-  // What came as a number may be any.
+  // A number in JSON may be any.
   throw fieldError(field, `${String(mode)} is no mode`);
 }
