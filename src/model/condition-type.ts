@@ -19,7 +19,7 @@ export type ScalarKind =
   | 'type'
   | 'any';
 
-/** What a parameter may be declared as, beside `list<…>` and `map<…>` of one. */
+/** Scalar types of parameters, also the elements of `list<…>` and `map<…>`. */
 export const PARAMETER_SCALARS = [
   'bool',
   'int',
@@ -104,7 +104,7 @@ export function isComparable(a: ConditionType, b: ConditionType): boolean {
   return a.kind === b.kind;
 }
 
-/** What holds values of both. */
+/** The type that holds values of both. */
 export function joinTypes(a: ConditionType, b: ConditionType): ConditionType {
   if (a.kind === 'list' && b.kind === 'list') return listOf(joinTypes(a.element, b.element));
   if (a.kind === 'map' && b.kind === 'map') {

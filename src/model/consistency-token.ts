@@ -21,7 +21,7 @@ const EPOCH_AT = 9;
 const REVISION_AT = 13;
 const MAC_AT = 19;
 const TOKEN_BYTES = 30;
-/** Where most requests hold one. */
+/** Field of most requests that holds a token. */
 const TOKEN_FIELD = 'at_least_consistency_token';
 const TOKEN_CHARACTERS = 40;
 const TOKEN_FORM = /^[A-Za-z0-9_-]{40}$/;
@@ -39,7 +39,7 @@ export type TokenPosition = { readonly epoch: number; readonly revision: number 
  * Cost: two SHA-256 of one block (about 2 us), a map lookup when remembered.
  */
 export class TokenCodec {
-  // HMAC (RFC 2104) by hand: two hashes in one shot cost a third of what `createHmac` does.
+  // HMAC (RFC 2104) of two one-shot hashes, at a third of the cost of `createHmac`.
   readonly #inner = Buffer.alloc(BLOCK_BYTES + MAC_AT);
   readonly #outer = Buffer.alloc(BLOCK_BYTES + DIGEST_BYTES);
   readonly #token = Buffer.alloc(TOKEN_BYTES);

@@ -13,7 +13,7 @@ export type ExpandTree =
       readonly userIds: readonly string[];
       readonly sets: readonly UsersetRef[];
       readonly wildcard: boolean;
-      /** Namespaces of typed wildcards; absent where there are none. */
+      /** Namespaces of typed wildcards; absent if there are none. */
       readonly wildcardsOf?: readonly string[] | undefined;
     }
   | {

@@ -1,6 +1,6 @@
 import type { RelationTuple } from './relation-tuple.ts';
 
-/** What kind of step a derivation takes (DerivationStep of the API). */
+/** Kind of step that a derivation takes (DerivationStep of the API). */
 export type DerivationStep =
   | 'direct'
   | 'userset'
@@ -35,7 +35,7 @@ export type ObstacleKind =
   | 'cycle'
   | 'budget';
 
-/** What kept a grant from counting, and where. */
+/** A reason why a grant did not count, and where. */
 export type Obstacle = {
   readonly kind: ObstacleKind;
   readonly namespace: string;
@@ -43,9 +43,9 @@ export type Obstacle = {
   readonly relation: string;
   /** The tuple that did not count. */
   readonly tuple: RelationTuple | undefined;
-  /** Of an excluded subject: why it is in the excluded set. */
+  /** Why an excluded subject is in the excluded set. */
   readonly derivation: Derivation | undefined;
-  /** Of an undecided condition: inputs that neither the tuple nor the context gives. */
+  /** Inputs of an undecided condition that neither the tuple nor the context gives. */
   readonly missingInputs: readonly string[];
   readonly message: string;
 };
@@ -57,15 +57,15 @@ export type Witness = { readonly userId: string; readonly membership: Derivation
 export type Explanation = {
   readonly allowed: boolean;
   readonly undecided: boolean;
-  /** Of an allow: the shortest derivation. */
+  /** The shortest derivation of an allow. */
   readonly derivation: Derivation | undefined;
-  /** Of an allow of a userset that is not itself included: the derivation is this member's. */
+  /** The member whose derivation this is, if a userset is allowed that is not itself included. */
   readonly witness: Witness | undefined;
   /** Microseconds since the epoch until which the derivation holds unless tuples change; undefined: no end. */
   readonly holdsUntilUs: bigint | undefined;
-  /** Of a deny, nearest first. */
+  /** Obstacles of a deny, nearest first. */
   readonly obstacles: readonly Obstacle[];
-  /** Of a deny: tuples each of which alone, if written, makes it an allow. */
+  /** Tuples each of which alone, if written, turns a deny into an allow. */
   readonly remedies: readonly RelationTuple[];
   /** Something was left out: by a bound or by the read budget. */
   readonly truncated: boolean;

@@ -46,7 +46,7 @@ export function packChanges(changes: readonly TupleChange[]): string {
   return `[${changes.map(packChange).join(',')}]`;
 }
 
-/** The entries of a packed text as they stand. Trusts its input: it comes from our own table. */
+/** The entries of a packed text as they are. Trusts its input, which comes from our own table. */
 export function parsePackedChanges(text: string): readonly PackedChange[] {
   return JSON.parse(text) as readonly PackedChange[];
 }
@@ -56,7 +56,7 @@ export function unpackChanges(text: string): TupleChange[] {
   return parsePackedChanges(text).map(unpackChange);
 }
 
-/** Inverse of `packChange`, of an entry as it stands. */
+/** Inverse of `packChange` for an unpacked entry. */
 export function unpackChange(entry: PackedChange): TupleChange {
   return {
     op: entry[0] === 1 ? 'insert' : 'delete',
@@ -77,22 +77,22 @@ export type CarriedChange = {
   readonly revision: number;
   /** Decimal text of the 64-bit fork id. */
   readonly forkId: string;
-  /** Of the project's settings when it was committed. */
+  /** Version of the project's settings when it was committed. */
   readonly settingsVersion: number;
-  /** As packed in `tuple_change.changes`. */
+  /** Packed as in `tuple_change.changes`. */
   readonly changes: string;
 };
 
 /**
- * What a look at a shard's head found beside it: changes after a position that was known, as far as
- * there was room, or that the history that was known is not the stored one.
+ * Result of reading a shard's head: changes after a known position, as far as they fit, or notice that the
+ * known history is not the stored one.
  */
 export type CarriedChanges = ShardKey & {
   readonly epoch: number;
   /** The head: revision and fork id. */
   readonly revision: number;
   readonly forkId: string;
-  /** What was known was lost: an index that stands anywhere but at the head is dropped. */
+  /** The known history was lost: an index at any position but the head is dropped. */
   readonly isLost: boolean;
   /** The changes follow this revision, without a gap. */
   readonly afterRevision: number;
@@ -107,7 +107,7 @@ export type CommittedChange = ShardKey & {
   readonly revision: number;
   /** Decimal text of the 64-bit fork id. */
   readonly forkId: string;
-  /** Of the project's settings, as read under the shard's lock. */
+  /** Version of the project's settings, read under the shard's lock. */
   readonly settingsVersion: number;
   readonly changes: string;
 };

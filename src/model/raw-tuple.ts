@@ -31,5 +31,5 @@ export type RawTuple = {
   readonly conditionParams?: JsonObject | undefined;
 };
 
-/** `op` as the proto enum numbers it: 1 inserts, 2 deletes, anything else is refused. */
+/** `op` as the proto enum numbers it: 1 inserts, 2 deletes, any other value is refused. */
 export type RawUpdate = { readonly op: number; readonly tuple?: RawTuple | undefined };

@@ -26,7 +26,7 @@ export type TupleKey = {
   readonly subject: Subject;
 };
 
-/** What a tuple carries besides its identity; a re-write replaces all of it. */
+/** Parts of a tuple besides its identity; a re-write replaces all of them. */
 export type TuplePayload = {
   /** Microseconds since the epoch; undefined never expires. Expired means now >= expiresAtUs. */
   readonly expiresAtUs?: bigint | undefined;
@@ -80,7 +80,7 @@ export function subjectFromColumns(namespace: string, id: string, relation: stri
 /** A (project, tenant): the unit of isolation, sequence and ownership by a worker. */
 export type ShardKey = { readonly projectId: string; readonly tenantId: string };
 
-/** What Check asks. */
+/** Query of Check. */
 export type CheckQuery = {
   readonly namespace: string;
   readonly objectId: string;

@@ -1,4 +1,4 @@
-/** The part of a list that is asked for. */
+/** Bounds of a page of a list. */
 export type ListPage = {
   /** Only ids after this one, in UTF-8 byte order; '' is from the first on. */
   readonly after: string;
@@ -7,8 +7,8 @@ export type ListPage = {
 };
 
 /**
- * Who holds a relation, of one kind: users, or where these were asked for objects of a namespace, or the objects whose usersets hold
- * it. The ids of a page are the next ones of all its lists together.
+ * Holders of a relation, of one kind: users, objects of a namespace, or objects whose usersets hold it. A
+ * page has the next ids of all its lists together.
  */
 export type SubjectPage = {
   /** Users who hold it: all of them, or with `wildcard` those whom a grant names. Sorted. */

@@ -51,10 +51,10 @@ export function checkUpdates(
 
 /** Updates above which a request is looked at in slices: a millisecond's work and more. */
 export const LARGE_UPDATES = 1_000;
-/** Updates that one step looks at. */
+/** Updates checked in one step. */
 const STEP_UPDATES = 128;
 
-/** As `checkUpdates`; others have their turns on the thread while a large request is looked at. */
+/** Same as `checkUpdates`, in slices: other calls get their turns on the thread during a large request. */
 export async function checkUpdatesInSlices(
   updates: readonly RawUpdate[],
   shard: ShardKey,
@@ -118,7 +118,7 @@ export function* checkContextualTuples(
   throw fieldError(`${field}[${first.again}]`, `is the same tuple as ${field}[${first.index}]`);
 }
 
-/** The first tuple that stands there again, and where it stood; null when all are different. */
+/** Positions of the first repeated tuple and of its first occurrence; null if all differ. */
 function* repeatedIn(
   tuples: readonly TupleKey[],
 ): Generator<void, { index: number; again: number } | null> {

@@ -15,8 +15,9 @@ export const EMPTY_NAME = 0;
 /** The node of the public wildcard, in every index, whether stored or not. */
 export const WILDCARD_NODE = 1;
 /**
- * The name `*`, in every index: the namespace of wildcards, which no object has. The entity of the public one has no id there;
- * that of a typed wildcard has the name of its namespace as its id, and stands among the sets of a node, as objects do.
+ * The name `*`, in every index: the namespace of wildcards, which no object has. The entity of the public
+ * wildcard has no id there. That of a typed wildcard has the name of its namespace as its id, and is among
+ * the sets of a node, as objects are.
  */
 export const WILDCARD_NAME = 1;
 
@@ -25,8 +26,8 @@ export const EDGE_QUALIFIED = 0x8000_0000;
 export const EDGE_NODE_MASK = 0x7fff_ffff;
 
 /**
- * A *word* stands for one list of a node: 0 is empty; without WORD_LIST it is the only entry
- * itself, as the read methods return it; with WORD_LIST only `wordEdge` and `readWord` can say.
+ * A *word* denotes one list of a node. 0 is empty. Without WORD_LIST it is the only entry itself, as the
+ * read methods return it. With WORD_LIST, read it by `wordEdge` and `readWord`.
  */
 export const WORD_LIST = 0x4000_0000;
 
@@ -56,7 +57,7 @@ export const EDGE_ABSENT = 0;
 export const EDGE_PLAIN = 1;
 export const EDGE_WITH_QUALIFIER = 2;
 
-/** What a qualified edge carries. */
+/** Payload of a qualified edge. */
 export type EdgeQualifier = {
   /** Milliseconds since the epoch, fractions kept; Infinity never expires. Expired: nowMs >= expiresAtMs. */
   readonly expiresAtMs: number;
@@ -81,7 +82,7 @@ export function expiresAtMsOf(low: number, high: number): number {
 export type EntityLookups = {
   /** Namespace name ids; EMPTY_NAME asks for a concrete user, -1 finds nothing. */
   readonly namespaces: Int32Array;
-  /** Of the UTF-8 bytes of each id. */
+  /** Bounds of the UTF-8 bytes of each id. */
   readonly starts: Uint32Array;
   readonly ends: Uint32Array;
   /** The answers: entity ids, or 0. */
@@ -117,7 +118,7 @@ export interface TupleReader {
   nameText(name: number): string;
   /** Entity id, or 0. `namespace` is a name id; EMPTY_NAME asks for a concrete user. */
   entityId(namespace: number, id: string): number;
-  /** As entityId for the first `count` of `lookups`, whose waits for memory overlap. Hot. */
+  /** Same as entityId for the first `count` of `lookups`, whose waits for memory overlap. Hot. */
   readEntityIds(bytes: Uint8Array, lookups: EntityLookups, count: number): void;
   nameIdOfBytes(bytes: Uint8Array, start: number, end: number): number;
   /** Whether any tuple has a typed wildcard as its subject. Hot. */
@@ -148,7 +149,7 @@ export interface TupleReader {
   readObject(entity: number, out: Uint32Array): number;
   usersWord(node: number): number;
   setsWord(node: number): number;
-  /** As `edge`, in a list of `node` of which the word is at hand. Hot. */
+  /** Same as `edge`, in a list of `node` whose word is known. Hot. */
   wordEdge(word: number, node: number, subject: number): number;
   /** Copies all entries of a word to the start of `out`. Returns their number, or -1 if too many. Hot. */
   readWord(word: number, out: Uint32Array): number;

@@ -25,9 +25,9 @@ import { appendedElement, constantText, isEmptyList } from './cel-tree.ts';
 import { celValueOf } from './cel-values.ts';
 import { parseCidr } from './ip-address.ts';
 
-/** What an expression says is wrong, at one of its nodes. */
+/** A fault of an expression, at one of its nodes. */
 export class CelFault extends Error {
-  /** Of the node; positions are in the parsed source. */
+  /** Id of the node; positions are in the parsed source. */
   readonly exprId: bigint;
 
   constructor(exprId: bigint, message: string) {
@@ -60,7 +60,7 @@ type CelScope = {
   readonly above: CelScope;
 } | null;
 
-/** What `checkExpression` finds. */
+/** Result of `checkExpression`. */
 export type CheckedExpression = {
   readonly type: ConditionType;
   /** Parameters that the expression names. */
@@ -96,7 +96,7 @@ export function typesOfNodes(
 class Checker {
   readonly named = new Set<string>();
   nodes = 0;
-  /** What a macro appends is looked at before its step is, and once. */
+  /** Types of nodes. The element that a macro appends is checked before its step, and once. */
   readonly known = new Map<Expr, ConditionType>();
   readonly #parameters: ReadonlyMap<string, ConditionType>;
 

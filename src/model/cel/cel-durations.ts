@@ -22,9 +22,10 @@ const LENGTH_MAX = 128;
 const FRACTION_DIGITS = 18;
 
 /**
- * The duration of a text as Go's `time.ParseDuration` takes it, which CEL names as its form: a sign, then
- * numbers with units (`1h30m`, `-1.5s`, `2μs`), or `0` alone. undefined: it is none, as is the empty text, or
- * it is beyond 64 bits of nanoseconds. Fractions of a nanosecond are cut off. O(length), up to 128 characters.
+ * The duration of a text in the form of Go's `time.ParseDuration`, which CEL names as its own: a sign, then
+ * numbers with units (`1h30m`, `-1.5s`, `2μs`), or `0` alone. Undefined for any other text, the empty one
+ * included, and beyond 64 bits of nanoseconds. Fractions of a nanosecond are cut off. O(length), up to 128
+ * characters.
  */
 export function durationOfText(text: string): Duration | undefined {
   if (text.length > LENGTH_MAX) return undefined;

@@ -16,7 +16,7 @@ const TYPE_WORDS: { readonly [name: string]: string | undefined } = {
   'google.protobuf.Duration': 'duration',
   null_type: 'null',
 };
-/** Results of conversions, and what one says of a text that is none. */
+/** Results of conversions, as named for a text that cannot be converted. */
 const CONVERSIONS: { readonly [name: string]: string | undefined } = {
   int: 'a whole number of 64 bits',
   uint: 'a whole number of 64 bits from 0',
@@ -32,7 +32,7 @@ export function withArticle(type: string): string {
   return type === 'null' ? type : `${/^[aio]/.test(type) ? 'an' : 'a'} ${type}`;
 }
 
-/** The cause for which a part has no value, and which of its own parts is to blame: the whole one, where several are. */
+/** Why a part has no value, and which of its own parts causes that: the whole part if several do. */
 export type CelCause = { readonly text: string; readonly blamed: Expr };
 
 /**
@@ -178,7 +178,7 @@ function beyondRange(value: CelValue | undefined): string {
     : 'integer overflow';
 }
 
-/** What the library and our bounds say of a pattern, without the piece of it that they show. */
+/** The problem of a pattern as the library and our bounds state it, without the piece that they quote. */
 function patternCause(pattern: CelValue | undefined): string {
   const fault = typeof pattern === 'string' ? patternFault(pattern) : undefined;
   return (fault ?? 'it is not valid').replace(/^error parsing regexp: /, '').replace(/: `.*$/s, '');

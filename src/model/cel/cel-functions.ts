@@ -70,15 +70,15 @@ export const APPEND = '@append';
 
 const addresses = new Map<string, Address | undefined>();
 const networks = new Map<string, Network | undefined>();
-/** What a list that `NEW_LIST` made rests on. It grows in place: only its comprehension can name it. */
+/** Arrays of lists that `NEW_LIST` made. They grow in place: only the comprehension can name such a list. */
 const growing = new WeakMap<CelList, CelInput[]>();
 
 /**
- * What is done in another way than the library does it: conversions that refuse what is no number and no day;
- * time in UTC or at a fixed offset, where the library asks the time zone of the machine; text in the
- * order of its code points; maps that hold a key although its value is null; lists that joining does
- * not nest; and `in_cidr` and `ipaddress`. What cel-go does otherwise than CEL's suite has names of its own,
- * which the importers write: `goString`, `goInt` and `goMilliseconds`. Errors are thrown, and become values of the evaluation.
+ * Functions that replace the library's. Conversions refuse texts that are no number or no day. Time is in
+ * UTC or at a fixed offset, while the library uses the machine's time zone. Text compares by code points.
+ * Maps hold a key although its value is null. Joining does not nest lists. `in_cidr` and `ipaddress` are
+ * added. Where cel-go differs from CEL's suite, importers write names of our own: `goString`, `goInt` and
+ * `goMilliseconds`. Errors are thrown, and become values of the evaluation.
  */
 export function gatehouseFunctions(): CelFunc[] {
   return [
@@ -224,7 +224,7 @@ function noDuration(): never {
   throw new Error('no duration');
 }
 
-/** The time that lies so much later, at the same offset. Errors: throws Error outside of the years 1 to 9999. */
+/** The time later by a duration, at the same offset. Errors: throws Error outside of the years 1 to 9999. */
 function later(at: Timestamp, by: Duration, sign = 1n): Timestamp {
   const nanos = at.seconds * NANOS_PER_SECOND + BigInt(at.nanos) + sign * nanosOfDuration(by);
   const rest = ((nanos % NANOS_PER_SECOND) + NANOS_PER_SECOND) % NANOS_PER_SECOND;
@@ -234,8 +234,8 @@ function later(at: Timestamp, by: Duration, sign = 1n): Timestamp {
 }
 
 /**
- * The timestamp of a text of RFC 3339, undefined for any other. Digits beyond nanoseconds are cut off. The
- * offset that the text has is kept beside it.
+ * The timestamp of a text of RFC 3339; undefined for any other. Digits beyond nanoseconds are cut off. The
+ * offset of the text is kept with it.
  */
 export function timestampOfText(text: string): Timestamp | undefined {
   const instant = parseTimestamp(text);
@@ -278,7 +278,7 @@ function compareText(a: string, b: string): number {
   return a.length - b.length;
 }
 
-/** Surrogates stand for what lies above all other units. */
+/** Surrogates encode code points above all other units. */
 function codePointRank(unit: number): number {
   return unit >= 0xd800 && unit < 0xe000 ? unit + 0x10000 : unit;
 }

@@ -12,7 +12,7 @@ export function withOffsetOfText(at: Timestamp, text: string): Timestamp {
   return withOffset(at, sign === '-' ? -total : total);
 }
 
-/** Notes the offset at which a timestamp stands, in minutes. Returns the timestamp. */
+/** Records the offset of a timestamp, in minutes. Returns the timestamp. */
 export function withOffset(at: Timestamp, minutes: number): Timestamp {
   if (minutes !== 0) offsets.set(at, minutes);
   return at;

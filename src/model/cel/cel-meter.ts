@@ -1,7 +1,7 @@
 /**
- * What one evaluation of a condition may cost, in units of which one is about the evaluation of one
- * operator: some hundred nanoseconds. It is counted before the work is done, so that nothing that is
- * not paid for is begun, and what stopped for it stays stopped.
+ * Cost budget of one evaluation of a condition. A unit is about the evaluation of one operator: some
+ * hundred nanoseconds. Cost is charged before the work, so that unpaid work never begins, and an exhausted
+ * evaluation stays stopped.
  */
 export class CostMeter {
   /** Spent so far; at most one step more than the limit. */
@@ -23,7 +23,7 @@ export class CostMeter {
     return this.#limit - this.spent;
   }
 
-  /** Whether more was asked for than there was. */
+  /** Whether more was charged than the limit allows. */
   get isExhausted(): boolean {
     return this.spent > this.#limit;
   }

@@ -37,9 +37,9 @@ export function patternStates(pattern: string): number {
   if (pattern.length > PATTERN_LENGTH_MAX) {
     throw new Error(`a pattern has at most ${PATTERN_LENGTH_MAX} characters`);
   }
-  // What it quotes would have to be read in another way.
+  // Quoted text would need other rules.
   if (pattern.includes('\\Q')) throw new Error('a pattern quotes with \\, not with \\Q');
-  /** Of each group that is open: all before, and the atom that a repetition repeats. */
+  /** For each open group: the states before it, with the atom that a repetition repeats. */
   const open: number[] = [];
   let states = 1;
   let atom = 0;

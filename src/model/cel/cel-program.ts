@@ -19,14 +19,14 @@ import type { CostMeter } from './cel-meter.ts';
 import { patternStates } from './cel-pattern.ts';
 import { withCosts } from './cel-tree.ts';
 
-/** Values of the parameters that an expression names, by name; an error where there is none. */
+/** Values of the parameters that an expression names, by name; an error for a missing value. */
 export type CelBindings = { readonly [parameter: string]: CelResult };
 
 /** An expression, checked and planned. */
 export type CelProgram = CheckedExpression & {
   /**
-   * What the expression comes to: a value, or an error. What it costs is counted before it is done; once
-   * `meter` is exhausted nothing more is begun, and the result means nothing.
+   * Evaluates the expression to a value or an error. Cost is charged before the work. Once `meter` is
+   * exhausted no work begins, and the result means nothing.
    */
   readonly evaluate: (bindings: CelBindings, meter: CostMeter) => CelResult;
 };
@@ -40,7 +40,7 @@ export type CelProblem = {
 
 const EXHAUSTED = celError('the evaluation costs too much');
 const UNPAID: Pick<CostMeter, 'spend' | 'left'> = { spend: () => false, left: 0 };
-/** Of the evaluation under way: one at a time, and none is interrupted. */
+/** Meter of the evaluation under way: one at a time, and none is interrupted. */
 let meterNow: Pick<CostMeter, 'spend' | 'left'> = UNPAID;
 
 /** An error costs more than a value. */
@@ -86,8 +86,8 @@ export function compileExpression(
 }
 
 /**
- * The evaluation of a parsed expression of so many nodes, which was checked: names that are not known
- * come to an error only when they are asked for. O(nodes).
+ * The evaluation of a parsed and checked expression of so many nodes. Unknown names become an error only
+ * when they are read. O(nodes).
  */
 export function planExpression(expr: Expr, nodes: number): CelProgram['evaluate'] {
   const run = plan(environment(), withCosts(expr)) as (bindings: CelBindings) => CelResult;
@@ -121,8 +121,8 @@ function syntaxProblem(error: unknown): CelProblem {
 }
 
 /**
- * Line and column of a node of a parsed source, in UTF-16 units, both from 1: of an operator its sign, of
- * a method its dot, of anything else its start.
+ * Line and column of a node of a parsed source, in UTF-16 units, both from 1: the sign of an operator, the
+ * dot of a method, else the start.
  */
 export function placeOf(
   source: string,
@@ -152,7 +152,7 @@ function environment(): CelEnv {
   };
   const { namespace, registry, variables } = env;
   const funcs = { find, [Symbol.iterator]: () => env.funcs[Symbol.iterator]() };
-  // The planner asks nothing else of its environment; the library keeps others from making one.
+  // The planner reads nothing else of its environment; the library exports no way to make one.
   known = { namespace, registry, variables, funcs } as unknown as CelEnv;
   return known;
 }
@@ -187,7 +187,7 @@ const ofTexts: Cost = (target, args) =>
   args.reduce<number>((sum, arg) => sum + textCost(arg), textCost(target));
 const ofOperands: Cost = (_, [a, b]) => Math.min(depthCost(a), depthCost(b));
 
-/** What calls cost beside the operator itself, where that depends on what they are given. */
+/** Cost of calls in addition to the operator itself, if it depends on the arguments. */
 const COSTS: { readonly [name: string]: Cost | undefined } = {
   '_==_': ofOperands,
   '_!=_': ofOperands,
@@ -245,7 +245,7 @@ function matchCost(target: CelValue | undefined, pattern: CelValue | undefined):
   return Math.ceil((target.length + 8) * (1 + states / STATES_PER_UNIT));
 }
 
-/** All that lies within a value, counted no further than what is left to spend. */
+/** Number of values within a value, counted at most as far as the budget lasts. */
 function depthCost(value: CelValue | undefined): number {
   if (!isCelList(value) && !isCelMap(value)) return textCost(value);
   const most = meterNow.left + 1;

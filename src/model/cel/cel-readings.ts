@@ -10,11 +10,11 @@ export type PeerReading = {
   readonly column: number;
   /** The function or method as it is written. */
   readonly name: string;
-  /** What means the same here as the name does in cel-go; undefined: only the evaluation could say. */
+  /** Name here of what the function does in cel-go; undefined: only the evaluation could tell. */
   readonly replacement: string | undefined;
   /** The difference, in words. */
   readonly difference: string;
-  /** Where the name stands in the expression. */
+  /** Position of the name in the expression. */
   readonly at: number;
 };
 
@@ -55,12 +55,12 @@ const METHODS: { readonly [name: string]: Otherwise | undefined } = {
 const NAMES = new RegExp(
   `\\b(?:${[...Object.keys(FUNCTIONS), ...Object.keys(METHODS)].join('|')})\\b`,
 );
-/** What may stand between the place of a call and its name: the dot of a method, blanks, comments. */
+/** Text between the position of a call and its name: the dot of a method, blanks, comments. */
 const BEFORE_NAME = /(?:[.\s]|\/\/[^\n]*(?:\n|$))*/y;
 
 /**
  * The calls of an expression over `parameters` that cel-go 0.31 (OpenFGA 1.22.1, SpiceDB 1.56.2) reads
- * otherwise than CEL's own suite, in the order of the text. None where the expression is not valid. O(length).
+ * otherwise than CEL's own suite, in the order of the text. Empty if the expression is invalid. O(length).
  */
 export function peerReadings(
   source: string,

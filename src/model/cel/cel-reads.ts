@@ -12,7 +12,10 @@ const LAZY: ReadonlySet<string> = new Set(['_&&_', '_||_', '_?_:_']);
 export type CelReads = {
   /** Names that the part reads itself; of the variable of a macro those that its list comes from. */
   readonly own: Names;
-  /** Names that operands beside it read, which can make up for it: of `&&`, `||`, `?:` and lists gone through. */
+  /**
+   * Names read by other operands that can make up for it: those of `&&`, `||`, `?:` and of lists in a
+   * comprehension.
+   */
   readonly beside: Names;
 };
 
@@ -23,7 +26,7 @@ export function readsOf(root: Expr, part: Expr): CelReads {
   return { own, beside };
 }
 
-/** The names that `part` reads, if it lies within `expr`; what makes up for it goes into `beside`. */
+/** The names that `part` reads, if it is within `expr`; names that make up for it go into `beside`. */
 function seek(
   expr: Expr,
   part: Expr,

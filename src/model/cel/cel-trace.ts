@@ -16,7 +16,7 @@ export type CelFailure = {
   readonly expr: Expr;
   /** Values of its parts in their order; of a part that is of another type than is `wanted`, its own. */
   readonly values: readonly CelValue[];
-  /** What the evaluation says: of a parameter, its binding. Undefined where the type is another one. */
+  /** Error of the evaluation; for a parameter, of its binding. Undefined if the type is a wrong one. */
   readonly error: (CelResult & Error) | undefined;
   readonly wanted?: 'bool' | 'list' | undefined;
 };
@@ -54,11 +54,10 @@ export type CelTrace =
   | { readonly kind: 'costly'; readonly expr: Expr };
 
 /**
- * Evaluates an expression, which was checked, once more, part by part, to find why it has no value. Each
- * part is evaluated by the library, as the whole is; only what decides which parts are evaluated is
- * done here: `&&`, `||`, `?:` and comprehensions. A failure that another operand makes up for is none.
- * A result that is no bool is a failure, too. Cost: some ten times that of the evaluation, bounded by
- * `meter`.
+ * Evaluates a checked expression once more, part by part, to find why it has no value. The library
+ * evaluates each part as it does the whole. Only the choice of parts is made here: for `&&`, `||`, `?:` and
+ * comprehensions. A failure that another operand makes up for does not count; a result that is no bool
+ * does. Cost: some ten times that of the evaluation, bounded by `meter`.
  */
 export function traceExpression(expr: Expr, bindings: CelBindings, meter: CostMeter): CelTrace {
   try {

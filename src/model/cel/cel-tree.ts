@@ -19,7 +19,7 @@ export function isEmptyList(expr: Expr | undefined): boolean {
   return expr?.exprKind.case === 'listExpr' && expr.exprKind.value.elements.length === 0;
 }
 
-/** What the step of `map` or `filter` appends, be it under a condition; undefined for other steps. */
+/** The element that the step of `map` or `filter` appends, also under a condition; undefined for other steps. */
 export function appendedElement(step: Expr | undefined): Expr | undefined {
   if (step?.exprKind.case !== 'callExpr') return undefined;
   const { function: name, args } = step.exprKind.value;
@@ -66,7 +66,7 @@ export function withParts(expr: Expr, change: (part: Expr) => Expr): Expr {
   }
 }
 
-/** What an expression is made of, in the order of its evaluation; of a comprehension its five parts. */
+/** The parts of an expression in the order of their evaluation; a comprehension has five. */
 export function partsOf(expr: Expr): readonly Expr[] {
   if (expr.exprKind.case === 'comprehensionExpr') {
     const { accuInit, iterRange, loopCondition, loopStep, result } = expr.exprKind.value;
@@ -81,8 +81,8 @@ export function partsOf(expr: Expr): readonly Expr[] {
 }
 
 /**
- * The same expression as it is evaluated: every turn of a comprehension is paid for before it is
- * taken, lists that macros make grow in place, and `[]` and `has` are our own. O(nodes).
+ * The expression in the form that is evaluated: every turn of a comprehension is charged before it runs,
+ * lists of macros grow in place, and `[]` and `has` are our own. O(nodes).
  */
 export function withCosts(expr: Expr): Expr {
   const { exprKind: kind } = expr;

@@ -26,10 +26,11 @@ const UNITS: { readonly [kind in ScalarKind]?: number } = {
 const UNITS_OF_IPV4 = 8;
 
 /**
- * A JSON value as the type of a parameter makes it; undefined where it is no such value, or `meter`
- * does not pay for it. An int is a whole number or its decimal text (JSON holds none beyond 2^53): `1000`, `1e3`
- * and `1000.0` are the same, as OpenFGA 1.22.1 and SpiceDB 1.56.2 have it. A double may be a text, too, a timestamp is RFC 3339, a duration as in `1h30m` or `90s`, an address IPv4 or IPv6 in its shortest form.
- * Cost: one unit each value, and each 16 characters.
+ * A JSON value as the type of a parameter reads it; undefined if it is no such value, or `meter` is
+ * exhausted. An int is a whole number or its decimal text (JSON holds none beyond 2^53): `1000`, `1e3` and
+ * `1000.0` are the same, as in OpenFGA 1.22.1 and SpiceDB 1.56.2. A double may be a text, too. A timestamp
+ * is RFC 3339, a duration `1h30m` or `90s`, an address IPv4 or IPv6 in its shortest form. Cost: one unit
+ * each value, and each 16 characters.
  */
 export function celValueOf(
   type: ConditionType,

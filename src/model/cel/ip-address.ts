@@ -36,7 +36,7 @@ export function parseCidr(text: string): Network | undefined {
   return prefixBits > (address.kind() === 'ipv4' ? 32 : 128) ? undefined : [address, prefixBits];
 }
 
-/** Whether an address lies in a network of its own family. */
+/** Whether an address is in a network of its own family. */
 export function isInNetwork(address: Address, [network, prefixBits]: Network): boolean {
   return network.kind() === address.kind() && address.match(network, prefixBits);
 }

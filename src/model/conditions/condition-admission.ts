@@ -13,8 +13,8 @@ export type ConditionProblem = {
 
 /**
  * Why the condition of a tuple can never be decided: neither the model nor the service knows it, or its
- * parameters are not what it takes. A built-in one needs those that it cannot do without; of a declared
- * one the request may give what the tuple does not. undefined: it can be decided, or there is none.
+ * parameters do not fit. A built-in condition needs its required parameters; for a declared one the request
+ * may give those that the tuple lacks. Undefined if it can be decided, or if the tuple has no condition.
  * Cost: O(parameters).
  */
 export function problemOfCondition(

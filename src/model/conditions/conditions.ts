@@ -32,11 +32,11 @@ type BuiltIn = {
   readonly prepare: (params: Parameters) => PreparedCondition;
   /** Parameters without which a tuple's condition can never be decided. */
   readonly required: readonly string[];
-  /** What is wrong with the parameters that it has, if it is undecided whatever is asked. */
+  /** The problem of the parameters, if they leave it undecided whatever the query is. */
   readonly fault: (params: Parameters) => string;
-  /** What it asks the request for; any of them will do. */
+  /** Inputs that the request may give; any of them suffices. */
   readonly inputs: readonly string[];
-  /** What an input must be that is there and decides nothing. */
+  /** Form that an input must have to decide. */
   readonly wants: (params: Parameters) => string;
 };
 
@@ -113,10 +113,7 @@ export function prepareCondition(name: string, paramsJson: string): PreparedCond
   return params === undefined ? undecided : condition.prepare(params);
 }
 
-/**
- * What is wrong with the parameters of a tuple's built-in condition, and with which of them; undefined:
- * they are such that some request decides it.
- */
+/** The problem of a tuple's built-in condition, and the parameter; undefined: some request decides it. */
 export function builtInParametersFault(
   name: string,
   paramsJson: string,
@@ -131,7 +128,7 @@ export function builtInParametersFault(
   return { parameter, problem: condition.fault(params) };
 }
 
-/** The context object of a request from its JSON text ('' is none); undefined if it is no object. */
+/** The context object of a request from its JSON text ('' if none); undefined if it is no object. */
 export function parseContext(json: string): ConditionContext | undefined {
   if (json === '') return EMPTY;
   try {

@@ -24,7 +24,7 @@ import type { ConditionDeclaration, ConditionDeclarations } from './model-condit
 /** Characters of a tuple's parameters that one unit of cost pays for, read anew or remembered. */
 const PARAMETERS_PER_UNIT = 64;
 
-/** What a parameter is bound to that neither the tuple nor the context gives. */
+/** Binding of a parameter that neither the tuple nor the context gives. */
 export const MISSING = celError('the input is missing');
 const ILL_TYPED = celError('the input is of another type');
 const undecided: PreparedCondition = () => CONDITION_UNDECIDED;
@@ -95,14 +95,14 @@ export function prepareDeclaredCondition(
     const values = { __proto__: null, ...fixed } as unknown as ConditionValues;
     for (const [name, type] of open) values[name] = inputOf(context, name, type, meter);
     const result = program.evaluate(values, meter);
-    // What ran out of its bound has decided nothing, whatever it came to.
+    // An evaluation that ran out of its bound decides nothing, whatever its result.
     return meter.isExhausted ? CONDITION_UNDECIDED : outcomeOf(result);
   };
 }
 
 /**
- * What is wrong with a tuple's parameters, and at which of them; undefined: nothing. Those that the
- * tuple does not name are the request's to give.
+ * The problem of a tuple's parameters, and the parameter; undefined if none. Parameters that the tuple does
+ * not name are given by the request.
  */
 export function parametersFault(
   declaration: ConditionDeclaration,
@@ -124,7 +124,7 @@ export type BoundCondition = {
   readonly program: CelProgram;
   /** Values that the tuple gives. */
   readonly fixed: CelBindings;
-  /** What the expression names and the tuple does not give. */
+  /** Parameters that the expression names and the tuple does not give. */
   readonly open: readonly (readonly [name: string, type: ConditionType])[];
 };
 
@@ -152,8 +152,8 @@ export function bindCondition(
 }
 
 /**
- * What a parameter is bound to that the context should give: its value, or an error. Never absent: an
- * expression must not mistake what is missing for what is not set.
+ * Binding of a parameter that the context should give: its value, or an error. Never absent: an expression
+ * must not mistake a missing value for an unset one.
  */
 export function inputOf(
   context: ConditionContext,

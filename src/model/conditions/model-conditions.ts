@@ -23,7 +23,7 @@ export type ConditionDeclaration = {
 export type ConditionDeclarations = ReadonlyMap<string, ConditionDeclaration>;
 
 const PARAMETER = /^(?!__)[a-z_][a-zA-Z0-9_]{0,63}$/;
-/** What CEL keeps for itself: its words, the words of other languages, and the names of its types. */
+/** Names reserved by CEL: its keywords, those of other languages, and the names of its types. */
 const RESERVED: ReadonlySet<string> = new Set(
   (
     'true false null in as break const continue else for function if import let loop package ' +
@@ -33,8 +33,8 @@ const RESERVED: ReadonlySet<string> = new Set(
 );
 
 /**
- * The `conditions` of a model's document. Looks at names, types of parameters and sizes; what the
- * expression says is `compileCondition`'s matter. Errors: MODEL_INVALID. Cost: O(document).
+ * The `conditions` of a model's document. Checks names, types of parameters and sizes; `compileCondition`
+ * checks the expression. Errors: MODEL_INVALID. Cost: O(document).
  */
 export function parseConditions(value: unknown, path: string): ConditionDeclarations {
   const documents = objectOf(value, path);

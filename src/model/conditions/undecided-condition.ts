@@ -158,7 +158,7 @@ class Search {
     return `${failed}: ${cause}; ${this.#deciders(blamed)}`;
   }
 
-  /** The inputs that decide it: those that what is to blame reads, or else those that make up for it. */
+  /** The inputs that decide it: those read by the part that failed, or else those that make up for it. */
   #deciders(expr: Expr): string {
     const { parameters } = this.#declaration;
     const { own, beside } = readsOf(this.#root, expr);

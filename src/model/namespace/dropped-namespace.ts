@@ -21,8 +21,9 @@ export function dropsRules(inForce: NamespaceModel, next: NamespaceModel): boole
 }
 
 /**
- * Why a stored tuple, or one to be written, keeps `next` from following on the model in force: its namespace is dropped, or its
- * relation. undefined: neither is, or a built-in namespace takes the place of its own and has the relation. O(1).
+ * Why a stored or new tuple prevents `next` from replacing the model in force: its namespace or its
+ * relation is dropped. Undefined if neither is, or if a built-in namespace replaces its own and has the
+ * relation. O(1).
  */
 export function problemOfDropped(
   inForce: NamespaceModel,

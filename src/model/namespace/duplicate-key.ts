@@ -5,7 +5,7 @@ export type DuplicateKey = {
   readonly path: string;
 };
 
-/** An object or a list that is open; `keys` is null for a list and for what lies too deep. */
+/** An open object or list; `keys` is null for a list, and for one nested too deep. */
 type KeyFrame = {
   readonly keys: Set<string> | null;
   readonly isList: boolean;
@@ -59,7 +59,7 @@ export function findDuplicateKey(json: string, depthMax: number): DuplicateKey |
   return found;
 }
 
-/** Where the string that begins at `start` has ended. */
+/** Position behind the string that begins at `start`. */
 function endOfString(json: string, start: number): number {
   let at = start + 1;
   while (json[at] !== '"') at += json[at] === '\\' ? 2 : 1;

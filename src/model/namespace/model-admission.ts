@@ -5,7 +5,7 @@ import { isTyped } from './model-references.ts';
 import type { NamespaceModel, SubjectType } from './model-shape.ts';
 import { subjectText } from './model-subjects.ts';
 
-/** What is wrong with a tuple: the field of the tuple, and a message that names what is admitted. */
+/** The problem of a tuple: its field, and a message that names what is admitted. */
 export type TupleProblem = {
   readonly field:
     | 'namespace'
@@ -33,7 +33,7 @@ export function problemOfTuple(
   return problemOfSubject(model, tuple) ?? problemOfDeclared(model, tuple);
 }
 
-/** Where a model declares conditions, tuples name these or the built-in ones, in a way that can be decided. */
+/** Tuples of a model that declares conditions must name these or the built-in ones, such that they can be decided. */
 function problemOfDeclared(model: NamespaceModel, tuple: RelationTuple): TupleProblem | undefined {
   return model.conditions.size === 0 ? undefined : problemOfCondition(model.conditions, tuple);
 }

@@ -24,14 +24,14 @@ type Relations = ReadonlyMap<string, Rewrite>;
 type Subjects = Map<string, Map<string, readonly SubjectType[]>>;
 
 /**
- * The model that a document describes, whose form is right; what its names refer to is not looked at. The
- * built-in `workspace` and `group` are merged in unless the document defines them; no namespaces at all is
+ * The model that a document describes, whose form is right; references of its names are not checked. The
+ * built-in `workspace` and `group` are merged in unless the document defines them; without namespaces it is
  * the whole built-in model. Errors: MODEL_INVALID, the first one found. Cost: O(document).
  */
 export function readModelDocument(json: string): NamespaceModel {
   const root = objectOf(parseJson(json), '$');
   refuseUnknown(root, ['$schema', 'schema_version', 'conditions', 'namespaces'], '$');
-  // For editors; nothing follows from it.
+  // Read by editors; it has no effect.
   if (Object.hasOwn(root, '$schema') && typeof root['$schema'] !== 'string') {
     throw modelError('$.$schema', 'must be a string');
   }
@@ -61,7 +61,7 @@ export function readModelDocument(json: string): NamespaceModel {
     if (namespaces.has(name) || (names.length > 0 && name === RESOURCE_NAMESPACE)) continue;
     namespaces.set(name, relations);
     const ofBuiltIn = BUILT_IN_SUBJECTS.get(name);
-    // Those of a model that is not typed have none.
+    // An untyped model has no types of subjects for them.
     if (subjects.size > 0 && ofBuiltIn !== undefined) subjects.set(name, new Map(ofBuiltIn));
   }
   const conditions = Object.hasOwn(root, 'conditions')

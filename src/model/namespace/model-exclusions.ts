@@ -79,7 +79,7 @@ function checkExclusion(
   }
 }
 
-/** Whether nothing can come of it, as far as is decidable without types. */
+/** Whether it can never hold, as far as that can be decided without types. */
 function isMoot(model: NamespaceModel, namespace: string, rewrite: Rewrite): boolean {
   if (isTyped(model) || model.open.has(namespace)) return false;
   switch (rewrite.op) {
@@ -126,7 +126,7 @@ function storedSources(
       case 'intersection':
       case 'exclusion':
       case 'tupleToUserset':
-        // What these hold is more than the tuples of one relation.
+        // These hold more than the tuples of one relation.
         return;
     }
   };
@@ -134,7 +134,7 @@ function storedSources(
   return sources;
 }
 
-/** Of a tupleset only stored tuples are followed, whatever its rewrite says. */
+/** Warns about a tupleset with a rewrite: only its stored tuples are followed. */
 function checkTupleset(
   model: NamespaceModel,
   namespace: string,

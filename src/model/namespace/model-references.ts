@@ -4,7 +4,7 @@ import { SEAT_NAMESPACE } from '../names.ts';
 import type { NamespaceModel, Rewrite, SubjectType } from './model-shape.ts';
 import { subjectText } from './model-subjects.ts';
 
-/** Of the tuples that AssignSeat writes. */
+/** Relation of the tuples that AssignSeat writes. */
 export const SEAT_RELATION = 'holder';
 /** Relations on which WorkspaceService and GroupService write tuples, and the subjects of these. */
 const WRITTEN_BY_SERVICES: ReadonlyMap<string, ReadonlyMap<string, readonly string[]>> = new Map([
@@ -12,14 +12,14 @@ const WRITTEN_BY_SERVICES: ReadonlyMap<string, ReadonlyMap<string, readonly stri
   ['group', new Map([['member', ['user', 'group#member']]])],
 ]);
 
-/** `hint` is asked for only where the problem is reported, since it costs more than the rest. */
+/** `hint` is called only if the problem is reported, since it costs more than the rest. */
 type ReferenceReport = (path: string, message: string, hint?: () => string) => void;
 type ReferencedRelations = ReadonlyMap<string, Rewrite>;
 
 /**
- * Calls `report` for each name in a model that names nothing, and for each rule of typed models that it
- * breaks, in the order of the document. Open namespaces are not looked at. Cost: O(model), and a search for
- * near names for each problem.
+ * Calls `report` for each undefined name in a model, and for each rule of typed models that it breaks, in
+ * the order of the document. Open namespaces are not checked. Cost: O(model), and a search for near names
+ * for each problem.
  */
 export function findReferenceProblems(model: NamespaceModel, report: ReferenceReport): void {
   for (const [name, relations] of model.namespaces) {
@@ -113,7 +113,7 @@ class NamespaceCheck {
     return false;
   }
 
-  /** A type of subjects where a relation stands: as other languages write who may be stored. */
+  /** A type of subjects in place of a relation, as other languages write the stored subjects. */
   #subjectHint(name: string, of: string): string {
     if (name !== 'user' && !this.#model.namespaces.has(name)) return '';
     return `; "${name}" is a type of subjects: who may be written stands in brackets, "relation ${of}: [${name}]" in .gate, "subjects": ["${name}"] in JSON`;

@@ -1,6 +1,6 @@
 import type { ConditionDeclarations } from '../conditions/model-conditions.ts';
 
-/** What a relation admits as a subject of its tuples, and with which tuples. */
+/** A kind of subjects that a relation admits, with the condition and expiry that its tuples must have. */
 export type SubjectType = {
   /** Concrete users, the public wildcard, objects themselves, the wildcard of a namespace, or the usersets of a relation. */
   readonly kind: 'user' | 'wildcard' | 'object' | 'wildcardOf' | 'userset';
@@ -24,15 +24,16 @@ export type NamespaceModel = {
   readonly open: ReadonlySet<string>;
   /** Namespace → relation → its subjects, each an alternative. Empty exactly where the model is not typed. */
   readonly subjects: ReadonlyMap<string, ReadonlyMap<string, readonly SubjectType[]>>;
-  /** Conditions of the model's own, beside the built-in ones. */
+  /** Conditions that the model declares, in addition to the built-in ones. */
   readonly conditions: ConditionDeclarations;
   /** Whether stored tuples that it does not admit are passed over; absent: they count. Only where it is typed. */
   readonly admittedOnly?: true;
 };
 
 /**
- * The model version that names a version of a project's history, of which admitted tuples count only. It lies below 0, so
- * that it meets no version under which settings distributed a model, all of whose tuples count.
+ * The model version for a version of a project's history, under which only admitted tuples count. It is
+ * negative, so that it differs from every version under which settings distributed a model, all of whose
+ * tuples count.
  */
 export function documentVersion(version: number): number {
   return -version;

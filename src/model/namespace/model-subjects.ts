@@ -21,7 +21,7 @@ const groupMembers: SubjectType = {
 };
 const people = [user, groupMembers];
 
-/** Who may be a subject in the built-in namespaces that a typed document does not define. */
+/** Subjects of the built-in namespaces that a typed document does not define. */
 export const BUILT_IN_SUBJECTS: ReadonlyMap<
   string,
   ReadonlyMap<string, readonly SubjectType[]>

@@ -5,8 +5,8 @@ import type { NamespaceModel, Rewrite, SubjectType } from './model-shape.ts';
 const LOOKUPS_MAX = 1_000_000;
 
 /**
- * Kinds of subjects as a set of bits: users, the wildcard, typed wildcards, and for each namespace its objects and its
- * usersets. A userset stands for itself and for whom it holds.
+ * Kinds of subjects as a set of bits: users, the wildcard, typed wildcards, and for each namespace its
+ * objects and its usersets. A userset counts as itself and as its members.
  */
 export type Kinds = bigint;
 
@@ -112,7 +112,7 @@ export class ModelTypes {
     if (namespace === SEAT_NAMESPACE) return USER;
     const key = keyOf(namespace, relation);
     const kinds = this.#kinds.get(key);
-    // What is not declared is stored tuples, of whatever kind.
+    // An undeclared relation has stored tuples of any kind.
     if (kinds === undefined) return this.#any;
     if (this.#asking !== '') this.#users.get(key)?.add(this.#asking);
     return kinds;
@@ -131,7 +131,7 @@ export class ModelTypes {
     }
     const waiting = new Set(relations.keys());
     for (const key of waiting) {
-      // A set goes on with what is added to it; what is added again comes last.
+      // The loop visits entries added to the set, and an entry added again comes last.
       waiting.delete(key);
       if (!this.isComplete) break;
       this.#asking = key;
@@ -147,7 +147,7 @@ export class ModelTypes {
 
 /** Whether anybody that `include` can hold can be held by `exclude`, too. */
 export function canExclude(include: Kinds, exclude: Kinds): boolean {
-  // There the wildcard stands for whatever is no user, too, and a typed one for every userset.
+  // In `exclude`, the wildcard also covers subjects other than users, and a typed one every userset.
   if ((exclude & WILDCARD) !== 0n) return include !== NO_KINDS;
   if ((exclude & TYPED_WILDCARD) !== 0n && holdsUsersets(include)) return true;
   return (include & exclude & ~TYPED_WILDCARD) !== NO_KINDS;

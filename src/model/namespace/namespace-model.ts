@@ -18,7 +18,7 @@ export const MODEL_PROBLEMS_MAX = 50;
 /** A document that may be stored. */
 export type CheckedModel = {
   readonly model: NamespaceModel;
-  /** What is likely not meant. */
+  /** Warnings about parts that are probably not meant. */
   readonly warnings: readonly ModelProblem[];
 };
 
@@ -40,10 +40,9 @@ export function parseModel(json: string): NamespaceModel {
 }
 
 /**
- * What is wrong with a document and what is likely not meant, at most MODEL_PROBLEMS_MAX of each; '' is the
- * built-in model. Of a document whose form is wrong one error is reported. A document with errors may be stored
- * already, from before a rule was there: it still loads. Cost: O(document), and a search for near names for
- * each error.
+ * Errors and warnings of a document, at most MODEL_PROBLEMS_MAX of each; '' is the built-in model. A
+ * document of the wrong form has one error. A document with errors may be stored from before a rule
+ * existed: it still loads. Cost: O(document), and a search for near names for each error.
  */
 export function inspectModel(json: string): ModelInspection {
   const errors: ModelProblem[] = [];
@@ -74,9 +73,9 @@ export function inspectModel(json: string): ModelInspection {
 }
 
 /**
- * The model of a document that is to be stored: its form is right, no key stands twice in one object, its
- * names refer to something, and what it says can have an effect. Errors: MODEL_INVALID for the first thing
- * that `inspectModel` finds, with the number of others. Cost: that of `inspectModel`.
+ * The model of a document to be stored: its form is right, no object repeats a key, its names are defined,
+ * and each part can have an effect. Errors: MODEL_INVALID for the first problem that `inspectModel` finds,
+ * with the number of others. Cost: that of `inspectModel`.
  */
 export function checkModelDocument(json: string): CheckedModel {
   const { model, errors, warnings } = inspectModel(json);

@@ -3,14 +3,15 @@ import { SEAT_NAMESPACE } from '../names.ts';
 import { isTyped, SEAT_RELATION } from './model-references.ts';
 import type { NamespaceModel } from './model-shape.ts';
 
-/** What of a relation a typed model does not have. */
+/** Part of a relation that a typed model may lack. */
 export const MISSING_PARTS = ['namespace', 'relation'] as const;
 export type MissingPart = (typeof MISSING_PARTS)[number];
 
 /**
- * What a typed model lacks of a relation that is asked about, or undefined: it has it, or is not typed, or the namespace is
- * open and may hold more than it declares. Such a query is mostly a slip: where only the relation is missing no tuple of
- * it can be written, and in an undeclared namespace nothing follows from any. O(1).
+ * The part of a queried relation that a typed model lacks. Undefined if it has the relation, if it is not
+ * typed, or if the namespace is open and may hold more than it declares. Such a query is mostly a mistake:
+ * no tuple of an undeclared relation can be written, and nothing follows from an undeclared namespace.
+ * O(1).
  */
 export function missingPart(
   model: NamespaceModel,
