@@ -5,7 +5,7 @@ import type { SharedReason } from '../shared/reasons.ts';
 export const UNSCANNED_BYTES_MAX = 4_096;
 /** Bodies up to this are scanned in one go, which takes less than a millisecond. */
 export const SCANNED_AT_ONCE_BYTES_MAX = 65_536;
-/** What is scanned, and has no more values than this, is decoded in one go. */
+/** Scanned messages with at most this many values are decoded in one go. */
 export const DECODED_AT_ONCE_VALUES_MAX = 1_024;
 /** Members and list entries of a google.protobuf.Struct, those within them counted too. */
 export const STRUCT_VALUES_MAX = 8_192;
@@ -72,14 +72,14 @@ export function malformed(problem: string, field = ''): AppError {
   return new AppError<SharedReason>('BODY_MALFORMED', problem, field === '' ? {} : { field });
 }
 
-/** What is malformed is no news. */
+/** Reasons of the size of a message; a malformed one is not among them. */
 const REFUSALS: ReadonlySet<string> = new Set([
   'BATCH_TOO_LARGE',
   'FIELD_TOO_LARGE',
   'BODY_MEMORY_EXHAUSTED',
 ]);
 
-/** Whether a call that fails for `reason` was refused for what its message holds, or takes, before it was built. */
+/** Whether `reason` refuses a message for its size, before it is built. */
 export function isRefusedMessage(reason: string): boolean {
   return REFUSALS.has(reason);
 }

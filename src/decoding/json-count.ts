@@ -4,7 +4,7 @@ import { DEPTH_MAX, fieldTooLarge, malformed, TOKEN_BYTES_MAX } from './decode-l
 import { JsonScan, JsonSyntaxProblem } from './json-scan.ts';
 import { MessageShapes } from './message-shape.ts';
 
-/** What JSON that no message describes may hold. */
+/** Bounds of JSON that no message describes. */
 export type JsonBounds = {
   /** Members of objects and entries of lists, at any depth. */
   readonly valuesMax: number;
@@ -28,7 +28,7 @@ export function assertJsonBounds(bytes: Uint8Array, { valuesMax, bytesMax }: Jso
   }
 }
 
-/** What a large document may hold whose parts nobody knows beforehand. */
+/** Bounds of a large document whose parts are not known beforehand. */
 export type DocumentBounds = JsonBounds & {
   /** Different names of members: each costs as much as some dozen values. */
   readonly namesMax: number;

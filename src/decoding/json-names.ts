@@ -26,7 +26,7 @@ export class JsonNames<T> {
     return undefined;
   }
 
-  /** What the name that was read last stands for, with escapes or without; false: it is not JSON. */
+  /** The field of the name that was read last, with or without escapes; undefined: unknown; false: it is not JSON. */
   read(tokens: JsonTokens): T | undefined | false {
     const { bytes, from, to } = tokens;
     if (!tokens.isEscaped) return this.lookUp(bytes, from, to);

@@ -31,7 +31,10 @@ const LONG_SPACE_BYTES = 1_024;
 /** Bytes between two steps. */
 const STEP_BYTES = 65_536;
 
-/** What comes next: all that may follow an opening bracket, a name, its colon, a value, what may follow a value. */
+/**
+ * Next token: anything that may follow an opening bracket, a name, its colon, a value, or the token behind
+ * a value.
+ */
 const BEGUN = 0;
 const NAME = 1;
 const COLON_NEXT = 2;
@@ -48,11 +51,11 @@ class ScanFrame {
   isObject = false;
   /** Whether it hangs on the root by single messages. */
   isRooted = false;
-  /** Of a message. */
+  /** Shape of a message. */
   shape: MessageShape | null = null;
   /** The list; of a message the member at hand, null where it has no such field. */
   field: FieldShape | null = null;
-  /** Of a list that is rooted: its items so far, where they begin, and what was counted before the list and before the item. */
+  /** State of a rooted list: its items so far, their start, and the counts before the list and before the item. */
   runs: ListRuns | null = null;
   from = 0;
   fieldsBefore = 0;
@@ -82,7 +85,7 @@ export class JsonScan {
   #frame = this.#frames[0] as ScanFrame;
   #state = VALUE;
   #unknown = 0;
-  /** Where the field of the root, or the item of a list, began that is being looked at. */
+  /** Start of the present field of the root, or of the present item of a list. */
   #itemAt = 0;
   #itemFields = 0;
   #structAt = 0;
@@ -97,8 +100,9 @@ export class JsonScan {
   }
 
   /**
-   * Of JSON that no message describes, in one go: at most `valuesMax` members and list entries, `bytesMax` bytes, DEPTH_MAX levels.
-   * Errors: FIELD_TOO_LARGE and BODY_MALFORMED without a field, JsonSyntaxProblem.
+   * Checks JSON that no message describes, in one go: at most `valuesMax` members and list entries,
+   * `bytesMax` bytes, DEPTH_MAX levels. Errors: FIELD_TOO_LARGE and BODY_MALFORMED without a field,
+   * JsonSyntaxProblem.
    */
   assertBounds(valuesMax: number, bytesMax: number): void {
     if (this.#tokens.end > bytesMax) throw fieldTooLarge('the text', bytesMax, 'bytes');

@@ -18,7 +18,10 @@ const WORD_BYTE = new Uint8Array(256);
 WORD_BYTE.fill(1, 0x2b, 0x7b);
 for (const byte of [COMMA, COLON, OPENING_BRACKET, CLOSING_BRACKET]) WORD_BYTE[byte] = 0;
 
-/** For `plain`: 1 for bytes that end the plain part of a string. Of these all but the printable ones of ASCII do, quote and backslash. */
+/**
+ * Argument of `plain`: 1 for bytes that end the plain part of a string. Here these are all bytes except
+ * printable ASCII, and quote and backslash.
+ */
 export const ASCII_STOPS = new Uint8Array(256).fill(1);
 ASCII_STOPS.fill(0, SPACE, 0x7f);
 ASCII_STOPS[QUOTE] = 1;
@@ -81,7 +84,7 @@ export class JsonTokens {
     return this.skipSpace(end) ? (bytes[this.at] as number) : JSON_END;
   }
 
-  /** As `peek`, and moves behind it. */
+  /** Same as `peek`, and moves behind the byte. */
   next(): number {
     const byte = this.peek();
     this.at += 1;

@@ -62,7 +62,7 @@ export type JsonOptions = Partial<JsonReadOptions> | undefined;
 
 const TIMESTAMP = 'google.protobuf.Timestamp';
 const PROBLEM = 'must be a time of RFC 3339 in the years 0001 to 9999, as 2026-11-27T00:00:00Z';
-/** What protobuf's own reader takes; it knows neither the days of months nor small letters. */
+/** Form that protobuf's own reader accepts; it checks no days of months, and refuses small letters. */
 const LIBRARY_FORM = /^.{10}T.{8}(?:\.\d{1,9})?(?:Z|[+-].{5})$/;
 /** Levels that protobuf reads. */
 const LEVELS_MAX = 100;

@@ -2,7 +2,7 @@ import type { DescMessage } from '@bufbuild/protobuf';
 import { AppError } from '../shared/app-error.ts';
 import type { SharedReason } from '../shared/reasons.ts';
 
-/** What the text of protobuf's JSON reader names. */
+/** Names in an error text of protobuf's JSON reader. */
 export type NamedInJson = {
   /** The field that has a wrong value. */
   readonly field: string | undefined;
@@ -42,7 +42,7 @@ export function malformedJson(text: string, cause: Error, desc?: DescMessage): A
 }
 
 const STRUCT_TYPE = 'google.protobuf.Struct';
-/** What lies within a Struct, under keys that the reader does not say. */
+/** Types of values in a Struct, under keys that the reader does not name. */
 const IN_STRUCTS = new Set(['google.protobuf.Value', 'google.protobuf.ListValue']);
 
 function onlyFieldOfType(desc: DescMessage, typeName: string): string | undefined {

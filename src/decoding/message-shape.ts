@@ -9,7 +9,7 @@ import {
 } from './decode-limits.ts';
 import { JsonNames } from './json-names.ts';
 
-/** What scanners know of a message: its fields by their numbers, and by both spellings in JSON. */
+/** A message as scanners know it: its fields by their numbers, and by both spellings in JSON. */
 export type MessageShape = {
   readonly desc: DescMessage;
   readonly byNumber: ReadonlyMap<number, FieldShape>;
@@ -29,13 +29,13 @@ export type FieldShape = {
   readonly kind: FieldShapeKind;
   readonly isList: boolean;
   readonly isMap: boolean;
-  /** Of a list. */
+  /** Limit of a list. */
   readonly items: ItemsLimit;
-  /** Of a text or token as it comes. */
+  /** Limit of a text or token in its encoded form. */
   readonly bytesMax: number;
   /** Bytes of a value that is no text and no message; 0: a varint. */
   readonly fixedBytes: number;
-  /** Of messages; of a map that of its entries. */
+  /** Shape of a message; of a map's entries. */
   readonly message: () => MessageShape;
 };
 
@@ -108,7 +108,7 @@ function reachesLists(desc: DescMessage, seen: Set<DescMessage>): boolean {
   });
 }
 
-/** What protobuf writes in JSON in another way than as an object. */
+/** Types that protobuf writes in JSON otherwise than as an object of fields. */
 const STRUCT_TYPES = new Set(
   ['Struct', 'Value', 'ListValue'].map((one) => `google.protobuf.${one}`),
 );

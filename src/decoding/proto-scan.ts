@@ -28,7 +28,7 @@ const LIST_VALUE = 'google.protobuf.ListValue';
 const STEP_BYTES = 65_536;
 const STEP_FIELDS = 1_024;
 
-/** What a message has besides its lists: ranges of bytes, and messages that have lists themselves. */
+/** Parts of a message outside its lists: ranges of bytes, and messages that have lists themselves. */
 export type RestPiece =
   | { readonly field: null; readonly from: number; readonly to: number }
   | { readonly field: FieldShape; readonly pieces: readonly RestPiece[] };
@@ -58,9 +58,9 @@ class SeenFields {
 export class ProtoSyntaxProblem extends Error {}
 
 /**
- * As JsonScan, for protobuf. It reads fields as the library does: by the type that they have, whatever the wire type says. What runs past its
- * own end is no protobuf here.
- * Errors of `steps`: FIELD_TOO_LARGE, BODY_MALFORMED, ProtoSyntaxProblem.
+ * The counterpart of JsonScan for protobuf. It reads fields as the library does: by their declared type,
+ * whatever the wire type says. A value that runs past its own end is no protobuf here. Errors of `steps`:
+ * FIELD_TOO_LARGE, BODY_MALFORMED, ProtoSyntaxProblem.
  */
 export class ProtoScan {
   readonly rest: RestPiece[] = [];
@@ -164,7 +164,7 @@ export class ProtoScan {
     const tokens = this.#tokens;
     const end = this.#length();
     let count = 0;
-    // Of more than there can be it is enough to know that they are more.
+    // A list that must be too long is not counted.
     if (end - tokens.at > field.items.max * VARINT_BYTES_MAX) {
       count = field.items.max + 1;
       tokens.at = end;
@@ -324,7 +324,7 @@ export class ProtoScan {
     return tag;
   }
 
-  /** Where what follows ends, by its length; not behind `limit`. */
+  /** End of the next value, by its length; at most `limit`. */
   #length(limit = this.#tokens.end): number {
     const end = this.#tokens.valueEnd(limit);
     if (end < 0) throw this.#syntax();

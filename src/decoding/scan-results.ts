@@ -4,7 +4,7 @@ import type { FieldShape } from './message-shape.ts';
 export type FoundList = {
   /** From the root; the list last. */
   readonly path: readonly FieldShape[];
-  /** Of all items, in bytes from the start of the body. */
+  /** Bounds of all items, in bytes from the start of the body. */
   readonly from: number;
   readonly to: number;
   readonly count: number;
@@ -62,11 +62,11 @@ export class ListRuns {
   }
 }
 
-/** Where a scanner stands, for what it has to say of it. Strings are made only then. */
+/** Position of a scanner, for its errors. Strings are made only then. */
 export class FieldPath {
   depth = 0;
   readonly #fields: FieldShape[] = [];
-  /** Of the list whose items are being looked at. */
+  /** Depth of the list whose items are being scanned. */
   #listAt = -1;
   #index = -1;
 

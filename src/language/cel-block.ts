@@ -43,7 +43,7 @@ function isRaw(text: string, quote: number, start: number): boolean {
   return RAW_PREFIX.test(IDENTIFIER_BEFORE.exec(before)?.[0] ?? '');
 }
 
-/** Where the string whose quote stands at `at` has ended; one of a line ends with its line at the latest. */
+/** End of the string whose quote is at `at`; a string of one line ends with its line at the latest. */
 function endOfString(text: string, at: number, isRawString: boolean): number {
   const quote = text.charAt(at);
   const isLong = text.startsWith(quote.repeat(3), at);

@@ -1,6 +1,6 @@
 /** The JSON form of a model, as it is stored: what `parseModel` takes, as a value. */
 export type ModelDocument = {
-  /** Where editors of JSON find the schema; says nothing of the model. */
+  /** Address of the schema, for editors of JSON; it has no effect on the model. */
   readonly $schema?: string;
   readonly schema_version?: number;
   readonly conditions?: { readonly [name: string]: ConditionDocument };

@@ -40,7 +40,7 @@ export class IdSource {
     const at = this.#reserve(32);
     const bytes = this.#pool.subarray(at, at + 32);
     const text = bytes.toString('base64url');
-    // What was given out as a secret is not kept.
+    // A secret must not stay in the pool.
     bytes.fill(0);
     return text;
   }

@@ -10,8 +10,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 
-// Of a few files each is made or removed in microseconds; the way through the thread pool takes ten times
-// as long. A run of a thousand jobs makes and removes a thousand such folders.
+// Each file of a small tree is made or removed in microseconds; a trip through the thread pool takes ten
+// times as long. A run of a thousand jobs makes and removes a thousand such folders.
 
 const ENTRIES_MAX = 64;
 const BYTES_MAX = 1024 * 1024;

@@ -17,7 +17,7 @@ import type {
   Term,
 } from './gate-tree.ts';
 
-/** Where the parts of a document stand in its text: offset by JSON path. */
+/** Positions of the parts of a document in its text: offset by JSON path. */
 export type Places = Map<string, number>;
 
 /** The document that a tree says, and where its parts are. O(size). */

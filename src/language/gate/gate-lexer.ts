@@ -5,7 +5,7 @@ import { endOfBlock } from '../cel-block.ts';
 /** A token of `.gate` text. `end` follows the last one. */
 export type Token = {
   readonly kind: 'name' | 'string' | 'number' | 'mark' | 'end' | 'unknown';
-  /** As it stands there; of a string what it says. */
+  /** Text of the token; for a string its value. */
   readonly text: string;
   readonly at: number;
   /** Comments on lines of their own before it, '' for a blank line. */
@@ -106,7 +106,7 @@ function stringOf(quoted: string): string | undefined {
 /** One thing that is wrong with a `.gate` text. */
 export type GateProblem = {
   readonly message: string;
-  /** What was likely meant; '' where nothing can be said. */
+  /** Likely correction; '' if none is known. */
   readonly hint: string;
   /** From 1. */
   readonly line: number;

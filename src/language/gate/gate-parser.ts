@@ -12,8 +12,8 @@ const PROBLEMS_MAX = 100;
 const SHOWN_MAX = 64;
 
 /**
- * What every part of the grammar reads with: one token of look-ahead, comments that wait for the item
- * that they hang on, and the small forms that occur in many places.
+ * Base of the grammar's parts: one token of look-ahead, comments that wait for their item, and small forms
+ * that several parts share.
  */
 export class GateParser {
   readonly problems: GateProblem[] = [];
@@ -268,7 +268,7 @@ export class GateParser {
   }
 }
 
-/** As much of a token as a message shows. */
+/** Cuts a token to the length that a message shows. */
 export function shortened(text: string): string {
   return text.length <= SHOWN_MAX ? text : `${text.slice(0, SHOWN_MAX)}…`;
 }

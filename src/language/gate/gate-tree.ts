@@ -7,7 +7,7 @@
 /** Own-line comments in order, as `// text`; '' is a blank line beside them. */
 export type Comments = readonly string[];
 
-/** What comments hang on: those on lines before it, and the one behind it on its last line. */
+/** A part that carries comments: those on lines before it, and the one behind it on its last line. */
 export type Item = {
   readonly leading: Comments;
   readonly trailing: string | undefined;

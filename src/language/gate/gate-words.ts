@@ -17,7 +17,7 @@ export const RESERVED: ReadonlySet<string> = new Set([
   'without',
 ]);
 
-/** What authors of other languages write, and what it is here. */
+/** Words of other languages, and the form that `.gate` has for them. */
 const HINTS: ReadonlyMap<string, string> = new Map([
   ['type', 'a type is a namespace here: namespace document { … }'],
   ['definition', 'a definition is a namespace here: namespace document { … }'],

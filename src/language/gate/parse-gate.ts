@@ -10,8 +10,8 @@ export type ParsedGate = {
   /** `document` as JSON text: what is stored, and what `parseModel` takes. */
   readonly json: string;
   /**
-   * Where in the text the part of the document stands that a JSON path names, as paths of MODEL_INVALID
-   * and of warnings do; of the part around it where the path goes deeper than the text's parts.
+   * Position in the text of the part that a JSON path names, as in paths of MODEL_INVALID and of warnings.
+   * A path deeper than the text's parts gets the part around it.
    */
   readonly locate: (path: string) => { readonly line: number; readonly column: number };
 };

@@ -23,7 +23,7 @@ export const GATE_LENGTH_MAX = 8 * 1024 * 1024;
 const STATEMENTS = ['schema', 'built-in', 'condition', 'namespace', 'open', 'closed'];
 const NESTED = 'one operator at a level: put the others into parentheses';
 
-/** What was read of a text: the tree is there if there are no problems. */
+/** Result of reading a text: the tree counts only if there are no problems. */
 export type GateReading = {
   readonly tree: GateTree;
   readonly problems: readonly GateProblem[];
@@ -129,7 +129,7 @@ class GateReader {
         if (parser.problems.length === 0) {
           throw parser.expected('a namespace', 'a relation stands in the braces of its namespace');
         }
-        // Of a namespace whose head was not understood: said once.
+        // The head of its namespace was not understood, which was reported already.
         this.#relation(`at ${parser.token.at}`);
         return;
       default:

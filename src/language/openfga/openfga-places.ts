@@ -3,11 +3,11 @@ import type { Place } from '../peers/peer-model.ts';
 /** A file of the language of OpenFGA. */
 export type DslFile = { readonly name: string; readonly text: string };
 
-/** Where types, relations and conditions are declared, in words; the library's result does not say it. */
+/** Places of types, relations and conditions, in words; the library's result does not have them. */
 export class OpenFgaPlaces {
   readonly #lines = new Map<string, string>();
 
-  /** Of no files: places without lines, as JSON has none. */
+  /** Without files the places have no lines, as for JSON. */
   constructor(files: readonly DslFile[]) {
     for (const { name, text } of files) {
       let type = '';

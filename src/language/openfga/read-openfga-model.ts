@@ -59,8 +59,8 @@ export function readOpenFgaMod(text: string): {
 }
 
 /**
- * What the library's rules say is wrong is wrong. They fail on some models that are right (walks over a
- * tupleset with a condition): then only the importer's own rules are asked, which are enough for it.
+ * Applies the library's rules, whose findings are errors. They throw on some correct models (walks over a
+ * tupleset with a condition): then only the importer's own rules apply, which suffice for it.
  */
 function withRules(validateModel: () => void): void {
   try {

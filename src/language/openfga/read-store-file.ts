@@ -19,7 +19,7 @@ import type {
 } from '../peers/peer-model.ts';
 import { readYaml } from '../peers/read-yaml.ts';
 
-/** What a store file (`.fga.yaml`) says of the model: its text, or the path of its file. */
+/** The model in a store file (`.fga.yaml`): its text, or the path of its file. */
 export type StoreModel =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'file'; readonly path: string };

@@ -15,10 +15,10 @@ const HASH_CHARACTERS = 60;
 const TAKEN: ReadonlySet<string> = new Set(['user', 'group', 'workspace', SEAT_NAMESPACE]);
 
 /**
- * What a type, relation or condition of a store of OpenFGA is called here. A function of the name alone: two names never
- * become one (but for a collision of 240 bits of SHA-256), and a name never becomes another, whatever models say. A name that may
- * stand here stays; else its UTF-8 in hexadecimal digits stands behind `x-`, or where that is too long a hash behind `x-h`.
- * The name must be well-formed Unicode.
+ * The name here of a type, relation or condition of an OpenFGA store. It depends on that name alone: two
+ * names never become one (but for a collision of 240 bits of SHA-256), and a name keeps its own, whatever
+ * models say. A valid name stays. Any other becomes `x-` and its UTF-8 in hexadecimal digits, or, if that
+ * is too long, `x-h` and a hash. The name must be well-formed Unicode.
  */
 export function ownNameOf(name: string): string {
   const isPlain = NAME.test(name) && !name.startsWith(ESCAPE);

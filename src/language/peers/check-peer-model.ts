@@ -13,7 +13,7 @@ const PARAMETER = /^[a-z_][A-Za-z0-9_]*$/;
 const TYPE = /^(?:bool|int|double|string|timestamp|duration|ipaddress|any)$|^(?:list|map)<(.*)>$/;
 const TYPE_NESTING_MAX = 8;
 
-/** What keeps a peer's model from meaning here what it means there. */
+/** Differences between a peer's model there and here. */
 export type PeerCheckup = {
   readonly problems: readonly PeerRemark[];
   /** Relations by type that walks look for and the type does not have: there nobody holds them. */

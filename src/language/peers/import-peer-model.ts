@@ -24,9 +24,9 @@ import { namesOfPeer, type PeerNames } from './peer-names.ts';
 export type ImportedModel = {
   /** Undefined if there are problems. */
   readonly document: ModelDocument | undefined;
-  /** What cannot be expressed, with the place and the reason. */
+  /** Parts that cannot be expressed, with the place and the reason. */
   readonly problems: readonly PeerRemark[];
-  /** What is called or written otherwise, and what the service's own rules ask for. No answer differs. */
+  /** Parts that are named or written otherwise, or that the service's own rules require. No answer differs. */
   readonly notes: readonly PeerRemark[];
   readonly names: PeerNames;
   /** The peer's type whose objects are users here. */
@@ -138,7 +138,7 @@ class DocumentWriter {
     };
   }
 
-  /** Where the peer says what stands at a path of the document. */
+  /** The peer's place of the part at a path of the document. */
   placeOf(path: string): string {
     const [, , first = '', , second = ''] = path.split(/[.[]/);
     return this.#places.get(`${first}#${second}`) ?? this.#places.get(first) ?? 'the model';
@@ -241,7 +241,7 @@ function isNestedGroup(one: PeerSubjectType): boolean {
   return isPlain(one) && one.type === 'group' && one.relation === 'member';
 }
 
-/** What nobody holds: a stored tuple is taken away by itself. */
+/** A relation that no subject holds: a stored tuple excludes itself. */
 function never(): RelationDocument {
   return { exclusion: { include: { this: {} }, exclude: { this: {} } }, subjects: ['user'] };
 }

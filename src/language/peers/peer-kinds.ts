@@ -6,8 +6,8 @@ type TypeNames = ReadonlySet<string>;
 const NONE: TypeNames = new Set();
 
 /**
- * Who can hold which relation by the types of a peer's model: the least solution. Usersets count as
- * whom they hold. Cost: O(relations × rules) a round, at most as many rounds as there are relations.
+ * Types that can hold each relation of a peer's model: the least solution. Usersets count as their members.
+ * Cost: O(relations × rules) a round, at most as many rounds as there are relations.
  */
 export class PeerKinds {
   readonly #model: PeerModel;

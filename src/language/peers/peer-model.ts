@@ -1,9 +1,9 @@
 /**
- * What the models of OpenFGA and SpiceDB have in common, as their readers give it to the one importer.
- * Names are the peer's own.
+ * The common form of models of OpenFGA and SpiceDB, from their readers to the one importer. Names are the
+ * peer's own.
  */
 
-/** Where something stands in what is imported, in words that follow "in". */
+/** Place of a part in the import, in words that follow "in". */
 export type Place = string;
 
 /** A remark about something, by its place. */
@@ -12,9 +12,9 @@ export type PeerRemark = { readonly place: Place; readonly text: string };
 export type PeerModel = {
   readonly types: readonly PeerType[];
   readonly conditions: readonly PeerCondition[];
-  /** What the reader could not express: the model is refused. */
+  /** Parts that the reader could not express: the model is refused. */
   readonly problems: readonly PeerRemark[];
-  /** What reads otherwise here, and means the same. */
+  /** Parts that are written otherwise here, with the same meaning. */
   readonly notes: readonly PeerRemark[];
 };
 
@@ -28,7 +28,7 @@ export type PeerRelation = {
   readonly name: string;
   readonly place: Place;
   readonly rule: PeerRule;
-  /** Who may be stored on it; empty for one that stores nothing. */
+  /** Subjects that may be stored on it; empty if it stores none. */
   readonly subjects: readonly PeerSubjectType[];
 };
 

@@ -6,7 +6,7 @@ const NAME_LENGTH_MAX = 64;
 const NAME = /^[a-z][a-z0-9_-]{0,63}$/;
 const USER = 'user';
 
-/** What the peer's names are called here. */
+/** Names here of the peer's names. */
 export type PeerNames = {
   readonly namespaces: ReadonlyMap<string, string>;
   readonly relations: ReadonlyMap<string, string>;

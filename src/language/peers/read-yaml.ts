@@ -13,7 +13,7 @@ export function readYaml(text: string, place: string): unknown {
   return yamlDocument(text, place, new LineCounter()).value;
 }
 
-/** As `readYaml`, with the nodes, whose places `lineCounter` knows. Errors: as there. */
+/** Same as `readYaml`, with the nodes, whose places `lineCounter` knows. Errors: those of `readYaml`. */
 export function yamlDocument(
   text: string,
   place: string,

@@ -15,7 +15,7 @@ import type { PeerNames } from './peer-names.ts';
 
 /** How tuples of a peer are called here. */
 export type TupleNaming = {
-  /** As the import of the peer's model gave them; absent: names stay as they are. */
+  /** Names from the import of the peer's model; absent: names stay as they are. */
   readonly names?: Pick<PeerNames, 'namespaces' | 'relations' | 'conditions'> | undefined;
   /** The peer's type whose objects are users; undefined: none is. */
   readonly userType: string | undefined;

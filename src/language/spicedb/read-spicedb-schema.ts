@@ -18,7 +18,7 @@ const MEMBERS_MAX = 65_536;
 const FLAGS = ['expiration', 'typechecking', 'self', 'partial', 'import'];
 const NESTED = 'the expression';
 
-/** What stands in a definition or partial: a relation, a permission, or another partial. */
+/** A member of a definition or partial: a relation, a permission, or another partial. */
 type Member = PeerRelation | { readonly partial: string; readonly place: string };
 
 /**

@@ -10,7 +10,7 @@ export type PeerReading = {
   readonly column: number;
   /** The function or method as it is written. */
   readonly name: string;
-  /** Name here of what the function does in cel-go; undefined: only the evaluation could tell. */
+  /** Name here of what the function does in cel-go; undefined if only the evaluation shows it. */
   readonly replacement: string | undefined;
   /** The difference, in words. */
   readonly difference: string;

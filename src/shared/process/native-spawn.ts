@@ -249,7 +249,7 @@ function watch(pid: number): NativeChild {
   if (!isListening) {
     isListening = true;
     process.on('SIGCHLD', reap);
-    // One that ended before the signal was listened to.
+    // Reaps a child that ended before the listener was added.
     setImmediate(reap);
   }
   // Keeps the process alive while it has children, as Node's own do.

@@ -13,7 +13,7 @@ export function nearestName(name: string, candidates: Iterable<string>): string 
   const editsMax = Math.max(1, Math.floor(name.length / CHARACTERS_PER_EDIT));
   let fewest = Math.min(EDITS_MAX, editsMax) + 1;
   for (const candidate of candidates) {
-    // As many edits at least.
+    // A lower bound of the edits.
     if (Math.abs(candidate.length - name.length) >= fewest) continue;
     const edits = editDistance(name, candidate, fewest);
     if (edits < fewest) {
