@@ -22,7 +22,7 @@ export async function runCommand(
   };
   // A reader that went away (`| head`) wants no more. An answer that nobody read is not 0, which would be an allow.
   process.stdout.on('error', () => process.exit(EXIT_UNAVAILABLE));
-  // What errors name while options are not parsed yet.
+  // Name in errors while options are not parsed yet.
   let [name = ''] = commandOf(args.filter((word) => !word.startsWith('-'))) ?? [];
   try {
     const words = parseWords(args, ALL_OPTIONS, (first) => commandOf(first)?.[1].options);

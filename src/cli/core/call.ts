@@ -17,7 +17,7 @@ const PASSING = new Set([
 ]);
 /** Reasons that come with such a code, of requests that will be too large the next time as well. */
 const TOO_LARGE = /^(?:BODY|BATCH|FIELD|SHARD)_TOO_LARGE$/;
-/** Where the metadata of an error has the reason that the service named. */
+/** Key of an error's metadata that holds the service's reason. */
 const REASON = 'reason';
 /** An error page of a proxy is shown this far. */
 const SHOWN_MAX = 200;
@@ -65,7 +65,7 @@ export async function request(
   throw refusalOf(connection, response.status, text);
 }
 
-/** What every request carries: credentials, and the shard by which a balancer may choose an instance. */
+/** Headers of every request: credentials, and the shard by which a balancer may choose an instance. */
 export function headersOf(connection: ServiceConnection): Readonly<Record<string, string>> {
   const { project, tenant, token, adminSecret } = connection;
   return {
@@ -75,14 +75,14 @@ export function headersOf(connection: ServiceConnection): Readonly<Record<string
   };
 }
 
-/** What a connection that ended means. */
+/** The error of a connection that ended. */
 export function unavailable(connection: ServiceConnection, error: unknown): AppError {
   const isLate = error instanceof Error && error.name === 'TimeoutError';
   const why = isLate ? `no answer within ${connection.timeoutMs / 1000} s` : messageOf(error);
   return new AppError<CliReason>('UNAVAILABLE', `${connection.url}: ${why}`, {}, error);
 }
 
-/** What an answer of a service that is an error means: its words, its reason and the field that it names. */
+/** The error of a service's error response, with its text, its reason and the field that it names. */
 export function errorOfAnswer(document: JsonRecord): AppError {
   const { code, message, details } = document;
   const detail = Array.isArray(details) ? details.find(isObject) : undefined;
@@ -105,7 +105,7 @@ export function serviceReason(error: unknown): string | undefined {
   return error instanceof AppError ? error.metadata[REASON] : undefined;
 }
 
-/** What an answer with another status than 200 means: of the service, or of whatever stands there or before it. */
+/** The error of a response with another status than 200, from the service or from another server at its address. */
 export function refusalOf(connection: ServiceConnection, status: number, text: string): AppError {
   const document = documentOf(text);
   if (document === undefined) {

@@ -3,10 +3,10 @@ import { fileURLToPath } from 'node:url';
 import type { CliCommand } from '../../command-line/command-help.ts';
 import type { Screens } from '../../command-line/terminal.ts';
 
-/** What a command does with its line; resolves to the exit code. Errors: AppError, which the caller shows and turns into one. */
+/** Runs a command line; resolves to the exit code. Errors: AppError, which the caller prints and turns into one. */
 export type RunCommand = (line: CliLine) => Promise<number>;
 
-/** A row of a table of commands. What it does is loaded when it is asked for: help and completion need only the row. */
+/** A row of the table of commands. Its code is loaded on demand: help and completion need only the row. */
 export type CliCommandRow = CliCommand & {
   readonly load: () => Promise<RunCommand>;
 };
@@ -14,15 +14,15 @@ export type CliCommandRow = CliCommand & {
 /** Names of commands, of one word or two (`check`, `model test`), in the order in which help lists them. */
 export type CommandTable = Readonly<Record<string, CliCommandRow>>;
 
-/** What was typed behind the name of the program, and where the command reads and writes. */
+/** The words typed after the program's name, and the streams and environment of the command. */
 export type CliLine = {
   /** `check`, `model test`. */
   readonly name: string;
   /** Behind the name. */
   readonly words: readonly string[];
-  /** What was given for an option; the last one counts. */
+  /** Value of an option; the last one counts. */
   readonly text: (option: string) => string | undefined;
-  /** All that was given for it. */
+  /** All values of an option. */
   readonly texts: (option: string) => readonly string[];
   readonly isSet: (option: string) => boolean;
   /** Every command there is, for what lists them. */
@@ -32,7 +32,7 @@ export type CliLine = {
   readonly screens: Screens;
 };
 
-/** Those of folders beside src/, which a package does not have. */
+/** Commands of folders outside src/, which a package does not have. */
 const OF_CHECKOUT = {
   load: 'drives load at a service',
   verify: 'disturbs instances, and checks whether every answer was fresh',

@@ -27,7 +27,7 @@ const FOREIGN_RIGHTS = 0o077;
 /** More than any hand writes. */
 const BYTES_MAX = 1 << 20;
 
-/** Where contexts are kept, by the XDG Base Directory Specification 0.8: `~/.config/gatehouse/contexts.json`. */
+/** Path of the contexts file by the XDG Base Directory Specification 0.8: `~/.config/gatehouse/contexts.json`. */
 export function contextsPath(environment: Environment): string {
   const base = environment['XDG_CONFIG_HOME'];
   // "All paths set in these environment variables must be absolute"; others are to be ignored.

@@ -1,14 +1,14 @@
 import { AppError } from '../../shared/app-error.ts';
 
-/** What was asked holds: allowed, written, without a finding. */
+/** Success: allowed, written, or without a finding. */
 export const EXIT_OK = 0;
-/** A deny, a failed assertion, a difference: the answer to what was asked, and no error. */
+/** A deny, a failed assertion or a difference: an answer, not an error. */
 export const EXIT_NO = 1;
-/** The command is wrong, or what it names: a file, a field, a right. Asking again cannot help. */
+/** A wrong command, or a wrong file, field or right that it names. A retry cannot help. */
 export const EXIT_USAGE = 2;
-/** A deny that might have been an allow, had all inputs been there. */
+/** A deny that might be an allow if all inputs were given. */
 export const EXIT_UNDECIDED = 3;
-/** No answer: the service cannot be reached, or could not answer. Asking again may help. */
+/** No answer: the service cannot be reached, or could not answer. A retry may help. */
 export const EXIT_UNAVAILABLE = 4;
 
 /** Notes for the help of commands that ask a service. */
@@ -26,7 +26,7 @@ export function exitCodeOf(error: unknown): number {
   return error.reason === 'UNAVAILABLE' ? EXIT_UNAVAILABLE : EXIT_USAGE;
 }
 
-/** What an answer says of a question, as far as its word and its exit code go. */
+/** The members of a decision that its word and its exit code depend on. */
 export type DecisionJson = { readonly allowed?: boolean; readonly undecided?: boolean };
 
 /** `allow`, `deny` or `undecided`. */

@@ -17,7 +17,7 @@ export function readText(path: string): string {
   }
 }
 
-/** What may stand in a header; anything else would be refused there without a word of where it came from. */
+/** Characters that a header accepts; its own error would not say where the secret came from. */
 const SECRET = /^[!-~]+$/;
 
 /** The secret that a file holds, without the space around it. Errors: FILE_INVALID naming the file, and never what is in it. */
@@ -45,7 +45,7 @@ export function writeText(path: string, text: string): void {
   }
 }
 
-/** What a thrown value says, with its cause. */
+/** Message of a thrown value, with its cause. */
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;

@@ -8,7 +8,7 @@ import { showAnswer } from '../core/rows.ts';
 import { textOfTupleJson } from '../core/tuple-json.ts';
 import { type ActivationJson, modelCall, stateText } from './model-calls.ts';
 
-/** What a write of a version answers. */
+/** Answer to the write of a version. */
 export type WrittenJson = {
   /** `0` after a dry run. */
   readonly version: string;

@@ -135,7 +135,7 @@ async function write(
   line: CliLine | undefined,
 ): Promise<{ written: number; skipped: number }> {
   const counts = { written: 0, skipped: 0 };
-  // Of a file that cannot be written, or a reader that has gone.
+  // Set if the file cannot be written, or the reader has gone.
   let failure: Error | undefined;
   sink.once('error', (error: Error) => (failure = error));
   let text = '';

@@ -9,8 +9,8 @@ import type { ModelJson, VersionJson } from './model-calls.ts';
 const PAGE_SIZE = 1_000;
 
 /**
- * What the conditions of a model that was imported decide otherwise than where it came from. Models that this release
- * imports have names for that, and nothing is found in them. O(expressions).
+ * Conditions of an imported model that decide otherwise than in the model's source. Models that this
+ * release imports use names for that, so it finds nothing in them. O(expressions).
  */
 export function readingsOfImported(
   model: NamespaceModel,

@@ -13,7 +13,7 @@ import { filesOf, say } from './files/model-files.ts';
 /** The service's defaults. */
 const LIMITS = { depthMax: 256, readBudget: 10_000 };
 
-/** What came of a file. */
+/** Result of a file. */
 type TestedFile = { readonly code: number; readonly suite: JunitSuite };
 
 /** `model test`: runs files of assertions. */

@@ -26,7 +26,7 @@ export async function runDoctor(line: CliLine): Promise<number> {
   else for (const one of observations) show(line, one);
   notes.line(`${observations.length - failed - warned} ok, ${warned} to look at, ${failed} failed`);
   const code = failed > 0 ? EXIT_NO : EXIT_OK;
-  // What a check began and gave up would keep the process until it ends.
+  // Work that an abandoned check began would keep the process alive.
   if (isHanging) setTimeout(() => process.exit(code), 0);
   return code;
 }

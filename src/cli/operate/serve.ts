@@ -20,12 +20,12 @@ Examples:
   DATABASE_URL=postgres://localhost/gatehouse gatehouse serve --instances 3
 `;
 
-/** What a service for tests has beside its settings. */
+/** Additional settings of a service for tests. */
 const TESTING_SETTINGS: Readonly<Record<string, string>> = {
   GATEWAY_WATCH_STREAMS: '8',
   GATEWAY_OPENFGA_API: 'true',
 };
-/** Where somebody's data would be, or a number of processes that each have their own. */
+/** Settings that may point at real data. */
 const NOT_FOR_TESTING = ['DATABASE_URL', 'GATEWAY_DATA_DIR'] as const;
 
 /**

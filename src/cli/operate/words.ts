@@ -19,8 +19,8 @@ export function wordsOf({ words }: CliLine, names: readonly string[]): readonly 
 }
 
 /**
- * What `work` answers; no answer of a service is an error as any other (exit code 2), for commands whose exit codes are older
- * than EXIT_UNAVAILABLE. Errors: those of `work`, REFUSED in place of UNAVAILABLE.
+ * Runs `work` for commands whose exit codes are older than EXIT_UNAVAILABLE: a service that does not answer
+ * is an error like any other (exit code 2). Errors: those of `work`, REFUSED in place of UNAVAILABLE.
  */
 export async function answered<T>(work: () => Promise<T>): Promise<T> {
   try {

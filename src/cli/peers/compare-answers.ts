@@ -8,7 +8,7 @@ import { type PeerAnswer, type PeerQuery, type PeerSource, referenceText } from 
 
 const BATCH = 500;
 
-/** What both services answered. */
+/** Answers of both services, compared. */
 export type Comparison = {
   readonly asked: number;
   readonly allowed: number;

@@ -7,10 +7,10 @@ export type PeerQuery = {
   readonly subject: PeerReference;
 };
 
-/** What one of them answers; `error` is '' where it decided. */
+/** Answer of one service; `error` is '' if it decided. */
 export type PeerAnswer = { readonly allowed: boolean; readonly error: string };
 
-/** A tuple of a running peer: where it stands, and its reading, which refuses what cannot be carried over. */
+/** A tuple of a running peer: its place, and its reader, which refuses tuples that cannot be carried over. */
 export type PeerTupleSource = { readonly place: string; readonly read: () => PeerTuple };
 
 /** A running OpenFGA or SpiceDB that is only read. All errors: UNAVAILABLE and REFUSED, in its own words. */

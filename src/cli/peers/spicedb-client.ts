@@ -71,7 +71,7 @@ async function load(): Promise<Library> {
   for (const place of places) {
     try {
       const path = createRequire(place).resolve(PACKAGE);
-      // What is CommonJS has its exports as the default too.
+      // A CommonJS module has its exports as the default, too.
       const module = (await import(pathToFileURL(path).href)) as Partial<Library> & {
         readonly default?: Library;
       };

@@ -69,7 +69,7 @@ async function imported(
   }
 }
 
-/** What was written stays, and is unchanged when it comes again. */
+/** Adds a hint: written tuples stay, and are unchanged when they are sent again. */
 function hinted(line: CliLine, error: unknown): unknown {
   const isLost = error instanceof AppError && error.reason === 'UNAVAILABLE';
   if (!isLost || line.isSet('dry-run')) return error;

@@ -3,11 +3,11 @@ import { type FileHandle, open, rename } from 'node:fs/promises';
 import { fileError, messageOf } from '../core/files.ts';
 import { partsOf, TupleTally } from './tuple-parts.ts';
 
-/** What a part of an export that was cut holds. */
+/** Content of a cut part of an export. */
 export type PartStart = {
-  /** Behind which it goes on; '' at the start. */
+  /** Cursor behind which it continues; '' at the start. */
   readonly cursor: string;
-  /** Up to the line of the cursor. */
+  /** Bytes up to the line of the cursor. */
   readonly bytes: number;
   readonly tally: TupleTally;
   /** Whether its last line is there. */

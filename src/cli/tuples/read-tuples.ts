@@ -21,7 +21,7 @@ export async function readTuples(line: CliLine): Promise<number> {
   if (token !== undefined) query.set('at_least_consistency_token', token);
   const rows = new TupleRows(line);
   const { notes } = line.screens;
-  // What is shown is of one revision: nothing goes on after a cut.
+  // No retries: all rows shown are of one revision, which a continued export would not keep.
   for await (const part of exportedParts(connection, query, new Retries(line, 0))) {
     for (const tuple of tuplesOf(part)) {
       if (rows.count === limit) {

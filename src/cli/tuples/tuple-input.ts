@@ -59,7 +59,7 @@ function tupleOfLine(text: string, place: string): TupleJson | undefined {
   return checkedTuple(tuple, place);
 }
 
-/** What a tuple must have; all else is for the service to check. */
+/** Checks the required members of a tuple; the service checks the rest. */
 function checkedTuple(tuple: JsonRecord, place: string): TupleJson {
   const wrong = FIELDS.find((field) => typeof tuple[field] !== 'string' || tuple[field] === '');
   if (wrong !== undefined) throw fileError(place, `${wrong} must be a text`);
@@ -70,7 +70,10 @@ function checkedTuple(tuple: JsonRecord, place: string): TupleJson {
 /** Expiry and condition for tuples that have none. */
 export type Metadata = Pick<TupleJson, 'expires_at' | 'condition_name' | 'condition_params'>;
 
-/** What `--expires-at`, `--condition` and `--params` say. Errors: INVALID_REQUEST naming the option, FILE_INVALID. */
+/**
+ * Values of `--expires-at`, `--condition` and `--params`. Errors: INVALID_REQUEST naming the option,
+ * FILE_INVALID.
+ */
 export function metadataOf(line: CliLine): Metadata {
   const expiry = line.text('expires-at');
   if (expiry !== undefined && parseTimestamp(expiry) === undefined) {

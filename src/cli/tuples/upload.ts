@@ -7,13 +7,13 @@ import { headersOf, refusalOf, unavailable } from '../core/call.ts';
 import type { ServiceConnection } from '../core/connection.ts';
 import { isObject, type JsonRecord } from '../core/json-values.ts';
 
-/** What is sent, and who hears of it. */
+/** Body to send, and callbacks. */
 export type Upload = {
   readonly path: string;
   readonly body: Readable;
   /** The service was reached. */
   readonly onConnected: () => void;
-  /** What an error of the body means. */
+  /** Converts an error of the body. */
   readonly bodyError: (error: unknown) => AppError;
 };
 

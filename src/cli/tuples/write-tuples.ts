@@ -55,7 +55,7 @@ type Updates = {
   /** Options of all of them. */
   readonly mode: string | undefined;
   readonly tuples: readonly TupleJson[];
-  /** Where they came from. */
+  /** Origins of the tuples. */
   readonly given: readonly GivenTuple[];
 };
 

@@ -3,7 +3,7 @@ export type JunitCase = {
   readonly name: string;
   /** Assertions that were looked at. */
   readonly assertions: number;
-  /** What does not hold, each in one line. */
+  /** Failed assertions, one line each. */
   readonly failures: readonly string[];
 };
 
@@ -17,7 +17,7 @@ export type JunitSuite = {
 
 type JunitCounts = { readonly tests: number; readonly failures: number; readonly errors: number };
 
-/** What XML 1.0 does not let stand, not even as a reference: most controls, half pairs and two more. */
+/** Characters that XML 1.0 forbids, even as a reference: most controls, lone surrogates and two more. */
 const FORBIDDEN = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu;
 const ESCAPES: Readonly<Record<string, string>> = {
   '&': '&amp;',

@@ -52,7 +52,7 @@ export function modelStatements(document: ModelDocument): ReadonlyMap<string, Mo
   return new Map(statements.map((one) => [one.name, one]));
 }
 
-/** What a document prints, on one line; without `besides`, which it prints behind that. */
+/** The printed text of a document on one line, without `besides`, which the print ends with. */
 function printedLine(document: ModelDocument, besides = ''): string {
   const text = printGate(document).trimEnd();
   const lines = text

@@ -5,7 +5,7 @@ const OBJECT_MAX = 1 << 20;
 const [LIST_OPEN, LIST_CLOSE, OPEN, CLOSE, QUOTE, ESCAPE, COMMA, NEWLINE] = Buffer.from(
   '[]{}"\\,\n',
 ) as unknown as readonly number[];
-/** What a list of tuples is called in an object. */
+/** Names of a list of tuples in an object. */
 const LIST_NAME = /"(?:tuples|tuple_keys)"\s*:\s*$/;
 
 /** The text of one object and the line where it begins. `isAround`: it is what stood around a list, whose objects came before. */

@@ -8,7 +8,7 @@ import { findDuplicateKey } from '../../../model/namespace/duplicate-key.ts';
 import { CsvRows } from './csv-rows.ts';
 import { JsonValues } from './json-values.ts';
 
-/** Where a tuple stands, and its reading, which refuses what cannot be carried over. Errors of `read`: FIELD_*. */
+/** Place of a tuple, and its reader, which refuses tuples that cannot be carried over. Errors of `read`: FIELD_*. */
 export type TupleSource = { readonly place: string; readonly read: () => PeerTuple };
 
 const LINE_MAX = 1 << 20;

@@ -20,7 +20,7 @@ const VALIDATION = [
   'validation',
 ];
 
-/** What a YAML file has of tuples: its own, and the files that it names, in this order. */
+/** Tuples of a YAML file: its own, then the files that it names, in this order. */
 export type YamlTuples = {
   readonly own: Iterable<TupleSource>;
   readonly files: readonly string[];

@@ -7,7 +7,7 @@ import type {
 } from './budget-json.ts';
 import { suggestBudget, type Suggestion } from './suggest-budget.ts';
 
-/** What several instances say of one project. */
+/** Reports of several instances about one project. */
 export type ProjectReport = {
   readonly budgets: readonly BudgetJson[];
   readonly measured: readonly MeasuredJson[];
@@ -51,7 +51,7 @@ export function quantile({ buckets, answered, readsMax }: Merged, part: number):
   return 0;
 }
 
-/** What is suggested for a project. */
+/** The suggestion for a project. */
 export function suggestionOf({ budgets, measured }: ProjectReport): Suggestion {
   const [first] = budgets;
   if (first === undefined) throw new Error('no instance answered');

@@ -1,4 +1,4 @@
-/** What is known of the reads of a project's questions. */
+/** Known reads of a project's queries. */
 export type ReadsSeen = {
   /** The budget in force. */
   readonly effective: number;
@@ -19,13 +19,13 @@ export type Suggestion = {
   readonly why: string;
 };
 
-/** What an honest question may take more than the largest one seen: data grows, and not all of them were seen. */
+/** Factor by which a legitimate query may exceed the largest one seen: data grows, and not all queries were seen. */
 const HEADROOM = 2;
 const BUDGET_MAX = 1_000_000_000;
 
 /**
- * The budget that fits what was seen. Figures of answered evaluations alone would say too little: those that were
- * refused are missing from them, and those that were answered may have been helped by what was remembered.
+ * Suggests the budget that fits the reads seen. Figures of answered evaluations alone would be too low:
+ * refused ones are missing from them, and caches may have helped those that were answered.
  */
 export function suggestBudget(seen: ReadsSeen): Suggestion {
   const { effective, answered, readsMax, refused, measured } = seen;

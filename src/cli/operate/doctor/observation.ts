@@ -1,4 +1,4 @@
-/** What a check saw, and what to do about it. */
+/** Finding of a check, and advice. */
 export type Observation = {
   readonly state: 'ok' | 'warn' | 'fail';
   /** One line. */
@@ -14,7 +14,7 @@ export type DoctorCheck = {
   readonly run: () => Promise<readonly Observation[]>;
 };
 
-/** What a check saw, under its name. */
+/** Finding of a check, under its name. */
 export type NamedObservation = Observation & { readonly check: string };
 
 /** Time of one call within a check, in milliseconds: a check that fails says more than one that is given up. */

@@ -5,7 +5,7 @@ import { CALL_MS_MAX, failure, fine, type Observation, warning } from './observa
 /** A service that answers on a port. */
 export type RunningService = {
   readonly isReady: boolean;
-  /** What /readyz says. */
+  /** Answer of /readyz. */
   readonly readiness: string;
   /** Its clock less this one's, milliseconds, to a second; undefined: it did not say. */
   readonly clockAheadMs: number | undefined;

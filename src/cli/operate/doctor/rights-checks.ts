@@ -12,7 +12,10 @@ type Rights = {
   readonly foreignOwner: string | null;
 };
 
-/** What docs/operations.md, "A PostgreSQL of your own" asks of the role: its own tables in schema public, and LISTEN. */
+/**
+ * Checks the rights of the role that docs/operations.md, "A PostgreSQL of your own", requires: its own
+ * tables in schema public, and LISTEN.
+ */
 export async function checkRights(client: Client): Promise<readonly Observation[]> {
   const { rows } = await client.query<Rights>(
     `select current_user as role, current_database() as database,

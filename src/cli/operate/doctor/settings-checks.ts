@@ -24,7 +24,7 @@ export function checkNode(): Promise<readonly Observation[]> {
   return Promise.resolve([seen]);
 }
 
-/** What `loadConfig` made of the environment. */
+/** Result of `loadConfig` for the environment. */
 export type LoadedSettings = {
   /** Undefined where there are problems. */
   readonly config: Config | undefined;

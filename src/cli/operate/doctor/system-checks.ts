@@ -31,7 +31,7 @@ export async function checkOpenFiles(): Promise<readonly Observation[]> {
   return [count < OPEN_FILES_ENOUGH ? warning(`${text} at most`, advice) : fine(`${text} at most`)];
 }
 
-/** Who reads HTTP/1.1, and where that is not uWebSockets.js, why. */
+/** Checks which parser reads HTTP/1.1, and why if it is not uWebSockets.js. */
 export async function checkHttp1({ http1Parser }: Config): Promise<readonly Observation[]> {
   if (http1Parser === 'node') return [fine('node:http, as GATEWAY_HTTP1 says')];
   let problem = '';
@@ -70,7 +70,7 @@ export async function checkProcessors(
   const granted = Math.min(machine.cpuCount, quota ?? Infinity);
   const limit = quota === undefined ? '' : `, a quota of ${Number(quota.toFixed(2))}`;
   const seen = `${workers} workers and the gateway on ${cpus().length} processors${limit}`;
-  // Of one processor one worker is the least.
+  // One processor still needs one worker.
   if (workers + 1 <= Math.max(2, granted)) return [fine(seen)];
   return [
     warning(seen, `set GATEWAY_WORKERS to ${Math.max(1, Math.trunc(granted) - 1)}, or grant more`),
