@@ -36,14 +36,17 @@ test('documents that are written by hand do not grow', () => {
   expect(lines.reduce((sum, one) => sum + one, 0)).toBeLessThanOrEqual(LINES_MAX);
 });
 
-/** A ceiling that only goes down: lower it with each file that is put right. */
-const BARE_DOC_COMMENTS_MAX = 251;
+/** Of the runner and the notification service. A ceiling that only goes down: lower it with each file that is put right. */
+const BARE_DOC_COMMENTS_MAX = 521;
 
-test('doc comments that begin with a bare clause become fewer', () => {
-  const count = globSync('src/**/*.ts')
+test('doc comments begin with what a thing is or does', () => {
+  const bare = globSync('src/**/*.ts')
+    .map((path) => path.replaceAll('\\', '/'))
     .filter((path) => !path.includes('/gen/'))
-    .reduce((sum, path) => sum + bareDocComments(readFileSync(path, 'utf8')), 0);
-  expect(count).toBeLessThanOrEqual(BARE_DOC_COMMENTS_MAX);
+    .flatMap((path) => bareDocComments(readFileSync(path, 'utf8')).map((one) => `${path}: ${one}`));
+  const isOfOthers = (one: string): boolean => /^src\/(?:runner|notify)\//.test(one);
+  expect(bare.filter((one) => !isOfOthers(one))).toEqual([]);
+  expect(bare.filter(isOfOthers).length).toBeLessThanOrEqual(BARE_DOC_COMMENTS_MAX);
 });
 
 test('faults are found in prose alone', () => {
@@ -54,5 +57,6 @@ test('faults are found in prose alone', () => {
   expect(proseFaults('It answers a question at once.')).toHaveLength(1);
   expect(sentencesOf('One two three four. Five six seven eight.')).toHaveLength(2);
   expect(lengthsOf('One two three four. One two three four five.')).toEqual({ median: 4, p90: 4 });
-  expect(bareDocComments('/** Of a kind. */\n/**\n * With it. */\n/** Official. */')).toBe(2);
+  const comments = '/** Of a kind. */\n/**\n * What it is. */\n/** Official. */\n/** Whatever. */';
+  expect(bareDocComments(comments)).toEqual(['Of a kind. */', 'What it is. */']);
 });

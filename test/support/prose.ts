@@ -75,7 +75,9 @@ export function proseFaults(markdown: string): readonly string[] {
   });
 }
 
-/** How many doc comments of a source begin with a bare clause. */
-export function bareDocComments(source: string): number {
-  return [...source.matchAll(/\/\*\*\s+(?:\*\s+)?(?:Of|As|With|For|Those)\b/g)].length;
+const BARE_COMMENT = /\/\*\*\s+(?:\*\s+)?((?:Of|As|With|For|Those|What|Who|Told|Where)\b.*)/g;
+
+/** Doc comments of a source that begin with a bare clause: the first line of each. */
+export function bareDocComments(source: string): readonly string[] {
+  return [...source.matchAll(BARE_COMMENT)].map(([, line = '']) => line);
 }

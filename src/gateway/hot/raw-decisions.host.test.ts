@@ -564,7 +564,7 @@ test.each([
 
 /** A Check with a long field: its body is read into memory that is used again. */
 const LONG_CHECK = CHECK.replace('doc', 'd'.repeat(5_000));
-/** Where bodies lay that were handed to a shard, and how many there are. */
+/** Number of buffers of the bodies that a shard got, and of their offsets. */
 const placesOf = (asked: readonly Asked[]): readonly [number, number] => {
   const places = asked.map(([, , { buffer, byteOffset }]) => [buffer, byteOffset] as const);
   const buffers = new Set(places.map(([buffer]) => buffer));

@@ -39,7 +39,7 @@ export function patternStates(pattern: string): number {
   }
   // Quoted text would need other rules.
   if (pattern.includes('\\Q')) throw new Error('a pattern quotes with \\, not with \\Q');
-  /** For each open group: the states before it, with the atom that a repetition repeats. */
+  /** States before each open group, with the atom that a repetition repeats. */
   const open: number[] = [];
   let states = 1;
   let atom = 0;

@@ -57,7 +57,7 @@ async function settingsApart() {
   const state = { isAlone: false };
   const { projects, settings } = projectsOver(apart.pool, clock, () => state.isAlone);
   await projects.provisionDefault();
-  /** As another instance does. */
+  /** Writes like another instance. */
   const elsewhere = async (version: number): Promise<void> => {
     await apart.pool.query('update project set version = $1', [version]);
   };

@@ -34,7 +34,7 @@ class Sums {
 
   readonly row = (bytes: Uint8Array, bounds: Int32Array): void => this.#add(bytes, bounds, 0);
 
-  /** As a sink that takes many rows at once. */
+  /** A sink that takes many rows at once. */
   readonly together = (bytes: Uint8Array, bounds: Int32Array, rows: number): void => {
     for (let i = 0; i < rows; i++) this.#add(bytes, bounds, i * BOUNDS);
   };
@@ -56,7 +56,7 @@ type Sink = Parameters<typeof loadSnapshot>[2];
 const one = (sums: Sums): Sink => ({ begin: sums.begin, row: sums.row });
 const many = (sums: Sums): Sink => ({ ...one(sums), rows: sums.together });
 
-/** What the rows sum up to by the driver's own reading of the text format, without COPY. */
+/** Sum of the rows by the driver's own reading of the text format, without COPY. */
 async function expectedSums(): Promise<Sums> {
   const sums = new Sums();
   const { rows } = await database.pool.query<Record<string, string | null>>(

@@ -24,7 +24,7 @@ async function connect(): Promise<Client> {
   return client;
 }
 
-/** As many watches as instances, all of them knowing the present history. */
+/** A watch for each instance, all of which know the present history. */
 async function watches(count: number): Promise<{ watch: DeploymentWatch; told: () => number }[]> {
   const deployment = await readDeployment(await connect());
   return Array.from({ length: count }, () => {

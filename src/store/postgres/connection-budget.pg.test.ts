@@ -3,7 +3,7 @@ import { type TestDatabase, createTestDatabase } from '../../../test/support/pos
 import { assertConnectionsFit, type ConnectionNeeds } from './connection-budget.ts';
 
 let database: TestDatabase;
-/** What the server grants, as the check itself finds. */
+/** Connections that the server grants, as the check itself finds. */
 const GRANTED = 60;
 
 beforeAll(async () => {

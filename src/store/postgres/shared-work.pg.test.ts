@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** As another instance has it: with a session of its own. */
+/** Work of another instance, with a session of its own. */
 function instance(): { shared: SharedWork; runs: string[] } {
   const runs: string[] = [];
   const onRun = (name: WorkName, outcome: WorkOutcome): void =>
