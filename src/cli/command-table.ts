@@ -7,7 +7,10 @@ import { OPERATE } from './operate/operate-commands.ts';
 import { PEERS } from './peers/peer-commands.ts';
 import { TUPLES } from './tuples/tuple-commands.ts';
 
-/** Groups of commands as the help of all shows them. A new command is a row of one of these tables. */
+/**
+ * Groups of commands in the order of the general help. A new command is a row of one of these
+ * tables.
+ */
 export const GROUPS: readonly (readonly [title: string, table: CommandTable])[] = [
   ['Ask', ASK],
   ['Tuples', TUPLES],
@@ -28,7 +31,7 @@ export const ALL_OPTIONS: ReadonlyMap<string, CliOption> = new Map([
   ['version', { short: 'V', help: [] }],
 ]);
 
-/** Second words of a group such as `model`; none for a command of one word. */
+/** Second words of a group such as `model`; empty for a command of one word. */
 export function secondWords(first: string): readonly string[] {
   return [...COMMANDS.keys()].flatMap((name) => {
     const [group, second] = name.split(' ');

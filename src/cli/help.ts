@@ -4,7 +4,7 @@ import { PROGRAMS } from './core/command.ts';
 
 const WIDTH = 19;
 
-/** The help of one command, of a group such as `model`, or of all where the name is of neither. */
+/** The help of one command or of a group such as `model`; the general help for any other name. */
 export function helpText(name: string | undefined): string {
   const command = COMMANDS.get(name ?? '');
   if (command !== undefined) return commandHelp('gatehouse', command);

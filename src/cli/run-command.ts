@@ -9,8 +9,9 @@ import { EXIT_OK, EXIT_UNAVAILABLE, EXIT_USAGE, exitCodeOf } from './core/exit-c
 import { helpText } from './help.ts';
 
 /**
- * Does what the words behind the program's name say, and writes to the streams of the process. Resolves to the exit code
- * (core/exit-codes.ts). Never rejects, and never resolves to 0 after an error.
+ * Runs the command that the words behind the program's name select, with the streams of the
+ * process. Resolves to the exit code (core/exit-codes.ts). Never rejects, and never resolves to 0
+ * after an error.
  */
 export async function runCommand(
   args: readonly string[],
@@ -20,9 +21,9 @@ export async function runCommand(
     output: new Terminal(process.stdout, environment),
     notes: new Terminal(process.stderr, environment),
   };
-  // A reader that went away (`| head`) wants no more. An answer that nobody read is not 0, which would be an allow.
+  // The reader is gone (`| head`). An unread answer must not be 0, which would be an allow.
   process.stdout.on('error', () => process.exit(EXIT_UNAVAILABLE));
-  // Name in errors while options are not parsed yet.
+  // Name for errors before the options are parsed.
   let [name = ''] = commandOf(args.filter((word) => !word.startsWith('-'))) ?? [];
   try {
     const words = parseWords(args, ALL_OPTIONS, (first) => commandOf(first)?.[1].options);
@@ -41,7 +42,7 @@ export async function runCommand(
   }
 }
 
-/** The command that words begin with, by its two words or its one. */
+/** The command at the start of the words, of two words or one. */
 function commandOf(
   words: readonly string[],
 ): readonly [name: string, command: CliCommandRow] | undefined {
@@ -101,7 +102,7 @@ async function run(
   return await runLine(line);
 }
 
-/** Says what went wrong, and where help is. */
+/** Prints an error, and a pointer to the help. */
 function report(error: unknown, name: string, { notes }: Screens): void {
   const head = notes.paint('error:', 'red');
   if (!(error instanceof AppError)) {

@@ -7,7 +7,7 @@ import {
   type OptionTable,
 } from './option.ts';
 
-/** Settings of the callers and their names. */
+/** Settings of callers: credentials, bind address and allowed host names. */
 export const CALLER_OPTIONS = {
   serviceAuthTokens: secretListOption({
     env: 'GATEWAY_SERVICE_AUTH_TOKENS',

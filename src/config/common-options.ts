@@ -1,5 +1,5 @@
 /*
- * Options that several services share: the accepted values are defined once, each service adds its
+ * Options that several services share. The accepted values are defined once; each service adds its
  * name and the meaning of the setting there.
  */
 import {
@@ -16,7 +16,7 @@ import {
 const PORT_RANGE = { min: 0, max: 65_535 };
 /** Pattern of the path of a file or folder. */
 export const PATH = { pattern: /^[^\0]+$/, rule: 'a path' };
-/** Pattern of text that goes unchanged into a header or a metric's label. */
+/** Pattern of text that goes unchanged into a header or a label of a metric. */
 export const PRINTABLE = { pattern: /^[\x21-\x7e]+$/, rule: 'printable ASCII without spaces' };
 /** Pattern of an address to listen on. */
 export const ADDRESS = { pattern: /^[A-Za-z0-9.:_-]{1,255}$/, rule: 'an IP address or host name' };
@@ -26,7 +26,7 @@ export function portOption(env: string, description: string, fallback: number): 
   return integerOption({ env, description, fallback, ...PORT_RANGE });
 }
 
-/** How long a connection of HTTP/1.1 is kept on which nothing is asked. */
+/** Time after which an idle connection of HTTP/1.1 is closed, in ms. */
 export function http1IdleOption(env: string): Option<number> {
   return integerOption({
     env,
@@ -39,12 +39,15 @@ export function http1IdleOption(env: string): Option<number> {
   });
 }
 
-/** A port like `portOption`; unset: there is no such listener. */
+/** A port like `portOption`; without a value there is no such listener. */
 export function optionalPortOption(env: string, description: string): Option<number | undefined> {
   return optionalIntegerOption({ env, description, ...PORT_RANGE });
 }
 
-/** Address that listeners bind to: this machine alone until it is set, whatever credentials there are. */
+/**
+ * Address that listeners bind to. Defaults to this machine alone, whatever credentials are
+ * configured.
+ */
 export function hostOption(env: string, listeners: string): Option<string> {
   return textOption<string>({
     env,
@@ -55,7 +58,10 @@ export function hostOption(env: string, listeners: string): Option<string> {
   });
 }
 
-/** Says that a listener which others can reach is not reached in plain text; `hostEnv` is its address. */
+/**
+ * States that other machines reach a listener only by TLS or a private network. `hostEnv` is the
+ * setting of its address.
+ */
 export function behindProxyOption(env: string, hostEnv: string): Option<boolean> {
   return booleanOption({
     env,
@@ -89,7 +95,7 @@ export function databaseUrlOption(description: string): Option<string | undefine
   });
 }
 
-/** A directory; `fallbackText` where the default is better described than shown. */
+/** A directory. `fallbackText` is for a default that is better described than shown. */
 export function directoryOption(
   env: string,
   description: string,
@@ -99,7 +105,7 @@ export function directoryOption(
   return textOption<string>({ env, description, fallback, fallbackText, ...PATH });
 }
 
-/** The least severe lines that are written. */
+/** Lowest level of the log lines that are written. */
 export function logLevelOption(env: string): Option<'debug' | 'info' | 'warn' | 'error'> {
   return choiceOption({
     env,
@@ -109,7 +115,7 @@ export function logLevelOption(env: string): Option<'debug' | 'info' | 'warn' | 
   });
 }
 
-/** The commit of the build; `use` names where it shows. */
+/** The commit of the build; `use` names where it appears. */
 export function commitOption(env: string, use: string): Option<string> {
   return textOption<string>({
     env,
@@ -124,10 +130,16 @@ const MIB = 1024 * 1024;
 /** Divisor of the memory of the machine or container. */
 const BODY_MEMORY_PART = 8;
 const BODY_MEMORY_DERIVED = { min: 64 * MIB, max: 256 * MIB };
-/** Bodies of the largest size that fit into the memory for bodies, two of them in the share of a caller. */
+/**
+ * Number of bodies of the largest size that fit into the memory for bodies; two of them fit into
+ * the share of a caller.
+ */
 export const BODIES_HELD_MIN = 4;
 
-/** Memory that the request bodies of a process may take together. `bodyBytesOf`: the largest one, by the options above. */
+/**
+ * Memory of all request bodies of a process. `bodyBytesOf` returns the size of the largest body,
+ * from the options above.
+ */
 export function bodyMemoryOption(
   env: string,
   bodyBytesOf: (resolved: Resolved) => number,

@@ -4,7 +4,7 @@ import { integerOption, textOption, type OptionTable } from './option.ts';
 const MIB = 1024 * 1024;
 const GIB = 1024 * MIB;
 
-/** Limits of one evaluation, and the calls that are recorded. */
+/** Limits of one evaluation, and recording of calls. */
 export const EVALUATION_OPTIONS = {
   maxCheckReads: integerOption({
     env: 'GATEWAY_MAX_CHECK_READS',

@@ -4,7 +4,7 @@ import { checksumOfFile } from '../shared/checksum-of-file.ts';
 import type { SharedReason } from '../shared/reasons.ts';
 import type { Option } from './option.ts';
 
-/** The reader of HTTP/1.1, as HttpServerOptions has it. */
+/** The parser of HTTP/1.1, as HttpServerOptions names it. */
 type Parser = 'uws' | 'node' | `sha256:${string}`;
 
 /** A checksum as `sha256sum` prints it, and an absolute path. */
@@ -12,8 +12,10 @@ const OWN_BUILD = /^sha256:([0-9a-f]{64}):(\/[^\0]+)$/;
 const RANGE = 'uws, node, sha256:CHECKSUM:/PATH';
 
 /**
- * The reader of HTTP/1.1. Reads a build that is named, so that one with another checksum is wrong as any other setting is.
- * Errors: `parse` throws CONFIG_INVALID with both checksums, or with why the file cannot be read.
+ * The parser of HTTP/1.1. Reads the file of a named build, so that a wrong checksum is reported
+ * like any other wrong setting.
+ * Errors: `parse` throws CONFIG_INVALID with both checksums, or with the reason why the file cannot
+ * be read.
  */
 export function http1ParserOption(env: string): Option<Parser> {
   return {
@@ -43,7 +45,7 @@ export function http1ParserOption(env: string): Option<Parser> {
 
 function checksumOf(path: string): string {
   try {
-    // A pipe would be waited for.
+    // Opening a pipe would block.
     if (statSync(path).isFile()) return checksumOfFile(path);
   } catch (error) {
     throw problem(error instanceof Error ? error.message : String(error));

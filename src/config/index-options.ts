@@ -28,7 +28,7 @@ export const INDEX_OPTIONS = {
     description:
       'Memory of tuple indexes and of what grows with them, all workers together. Beyond it the least recently used shards are dropped. Half of it, at most 32 MiB, is kept for the process around the indexes.',
     fallback: {
-      // Half: the rest is for the heaps of the threads, buffers, and copies made while loading.
+      // The other half is for the heaps of the threads, buffers, and copies made during loads.
       of: (machine) => Math.max(Math.floor(machine.memoryBytes / 2), 16 * MIB),
       text: "half of the container's memory limit (of the machine's memory without one)",
     },

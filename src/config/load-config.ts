@@ -5,7 +5,7 @@ import { type Config, OPTIONS } from './options.ts';
 
 /**
  * The configuration of the authorization service that `env` describes.
- * Errors: as `loadOptions`.
+ * Errors: those of `loadOptions`.
  */
 export function loadConfig(env: Environment, machine?: Machine): Config {
   const rules = { prefix: 'GATEWAY_', removed: REMOVED, contradictions };
@@ -16,7 +16,7 @@ const REMOVED = {
   GATEWAY_HTTP2: 'HTTP/2 has one framing, which `own` was. Remove the variable',
 };
 
-/** Relations between settings that would otherwise show only under load. */
+/** Contradictions between settings that would otherwise appear only under load. */
 function contradictions(config: Config): string[] {
   const problems: string[] = [];
   if (config.connectPort !== 0 && config.connectPort === config.metricsPort) {
@@ -42,7 +42,10 @@ function contradictions(config: Config): string[] {
   return problems;
 }
 
-/** `loadConfig(process.env)` for a main: all problems on stderr, no stack, exit code 2. */
+/**
+ * `loadConfig(process.env)` for a main function: prints all problems to stderr without a stack, and
+ * exits with code 2.
+ */
 export function loadConfigOrExit(): Config {
   return validOrExit(() => loadConfig(process.env));
 }

@@ -7,15 +7,15 @@ import { fileVariableOf, readSecretFile } from './secret-file.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Rules of a table beside its options. */
+/** Rules of a table in addition to its options. */
 export type TableRules<Table extends OptionTable> = {
-  /** Names that begin so and are not in the table are refused. */
+  /** Prefix of the table's names. Other names that begin with it are refused. */
   readonly prefix: string;
-  /** Names with the prefix that belong to somebody else and are left alone. */
+  /** Names with the prefix that belong to other programs and are ignored. */
   readonly foreign?: RegExp | undefined;
-  /** Advice for names that were settings once. */
+  /** Advice for names that used to be settings. */
   readonly removed?: Readonly<Record<string, string>> | undefined;
-  /** Relations between settings that would otherwise show only under load; one line each. */
+  /** Contradictions between settings that would otherwise appear only under load; one line each. */
   readonly contradictions?: ((values: OptionValues<Table>) => readonly string[]) | undefined;
 };
 
@@ -31,10 +31,11 @@ export function thisMachine(): Machine {
 }
 
 /**
- * The settings of `table` that `env` describes; an empty variable counts as unset, surrounding
- * white space does not matter. A secret option NAME may be in the file that NAME_FILE names
- * instead, which is read during this call. Errors: one CONFIG_INVALID that carries every problem,
- * one line each. Values of secret options are in no message.
+ * The settings of `table` that `env` describes. An empty variable counts as unset; surrounding
+ * white space is ignored. A secret option NAME may be in the file that NAME_FILE names instead,
+ * which is read during this call.
+ * Errors: one CONFIG_INVALID that carries every problem, one line each. Messages never contain
+ * values of secret options.
  */
 export function loadOptions<Table extends OptionTable>(
   table: Table,
@@ -57,7 +58,7 @@ export function loadOptions<Table extends OptionTable>(
     }
   }
   if (problems.length === 0) {
-    // Each entry was resolved by the option of its name, so that the mapped type holds.
+    // Each entry was resolved by the option of its name, so the mapped type holds.
     const values = resolved as OptionValues<Table>;
     problems.push(...(rules.contradictions?.(values) ?? []));
     if (problems.length === 0) return Object.freeze(values);
@@ -86,14 +87,14 @@ function fromFile(option: Option<unknown>, env: Environment): unknown {
   return option.parse(readSecretFile(env[fileVariableOf(option.env)] ?? ''));
 }
 
-/** Variables of `env` that hold the value of a secret option itself, which others may read there. */
+/** Variables of `env` that hold the value of a secret option itself, where others may read it. */
 export function secretVariablesIn(table: OptionTable, env: Environment): readonly string[] {
   return Object.values(table)
     .filter((option) => option.secret && (env[option.env] ?? '') !== '')
     .map((option) => option.env);
 }
 
-/** The values of all secret options that are set; those of lists one by one. */
+/** The values of all secret options that are set; the entries of lists one by one. */
 export function secretValuesOf<Table extends OptionTable>(
   table: Table,
   values: OptionValues<Table>,
@@ -105,7 +106,7 @@ export function secretValuesOf<Table extends OptionTable>(
     .filter((value): value is string => typeof value === 'string' && value !== '');
 }
 
-/** The settings for people: by environment variable, secrets replaced. */
+/** The settings in readable form, by environment variable, with secrets replaced. */
 export function redactedOptions<Table extends OptionTable>(
   table: Table,
   values: OptionValues<Table>,
@@ -142,12 +143,12 @@ function unknownNames<Table extends OptionTable>(
     });
 }
 
-/** Exit code of a process whose settings are wrong: restarting it cannot help. */
+/** Exit code of a process whose settings are wrong: a restart cannot help. */
 const EXIT_CONFIG = 2;
 
 /**
- * Returns the result of `load`, for a main: all problems of a CONFIG_INVALID on stderr, no stack,
- * exit code 2.
+ * Returns the result of `load`, for a main function. Prints all problems of a CONFIG_INVALID to
+ * stderr without a stack, and exits with code 2.
  */
 export function validOrExit<T>(load: () => T): T {
   try {

@@ -1,24 +1,28 @@
 import { AppError } from '../shared/app-error.ts';
 import type { SharedReason } from '../shared/reasons.ts';
 
-/** Resources of the machine; computed defaults depend on them. Injected so that tests can set them. */
+/**
+ * Resources of the machine, which computed defaults depend on. Injected so that tests can set them.
+ */
 export type Machine = {
   /** Processors that this process may use. */
   readonly cpuCount: number;
-  /** Memory that this process may use (the container's limit where there is one), bytes. */
+  /** Memory that this process may use, in bytes: the container's limit if there is one. */
   readonly memoryBytes: number;
 };
 
-/** Values resolved so far, by option name; a computed default may read options above its own. */
+/** Values resolved so far, by option name. A computed default may read options above its own. */
 export type Resolved = Readonly<Record<string, unknown>>;
 
 /**
- * One setting. `T` is its value in the typed configuration; `undefined` belongs to `T` where
- * "unset" means something of its own.
+ * One setting. `T` is its value in the typed configuration. It includes `undefined` if "unset" has
+ * a meaning.
  */
 export type Option<T> = {
   readonly env: string;
-  /** Turns non-empty text into a value. Errors: throws CONFIG_INVALID with the problem as its text. */
+  /**
+   * Turns non-empty text into a value. Errors: throws CONFIG_INVALID with the problem as its text.
+   */
   readonly parse: (text: string) => T;
   readonly type: string;
   readonly fallback: (machine: Machine, resolved: Resolved) => T;
@@ -28,11 +32,14 @@ export type Option<T> = {
   /** The accepted values as the documentation shows them. */
   readonly range: string;
   readonly description: string;
-  /** Secret values appear in no message, log or print. */
+  /** True for a secret, whose value appears in no message, log or print. */
   readonly secret: boolean;
 };
 
-/** All settings of one process, by the name of the value; a computed default may read those above it. */
+/**
+ * All settings of one process, by the name of the value. A computed default may read those above
+ * it.
+ */
 export type OptionTable = Readonly<Record<string, Option<unknown>>>;
 
 /** The validated values of a table. */
@@ -58,7 +65,7 @@ function withinBounds(value: number, bounds: NumberBounds): number {
   return value;
 }
 
-/** A whole number within inclusive bounds; `fallback` is a number or computed from the machine. */
+/** A whole number within inclusive bounds. `fallback` is a number or computed from the machine. */
 export function integerOption(
   common: Common &
     NumberBounds & {
@@ -82,7 +89,7 @@ export function integerOption(
   };
 }
 
-/** A whole number within inclusive bounds; unset switches off what it configures. */
+/** A whole number within inclusive bounds. Unset disables the feature that it configures. */
 export function optionalIntegerOption(common: Common & NumberBounds): Option<number | undefined> {
   return {
     ...integerOption({ ...common, fallback: 0 }),
@@ -112,7 +119,7 @@ export function decimalOption(
   };
 }
 
-/** `true` or `false`, nothing else. */
+/** Exactly `true` or `false`. */
 export function booleanOption(common: Common & { readonly fallback: boolean }): Option<boolean> {
   return {
     env: common.env,
@@ -130,7 +137,7 @@ export function booleanOption(common: Common & { readonly fallback: boolean }): 
   };
 }
 
-/** Text that matches `pattern` whole; `rule` describes in words which text is accepted. */
+/** Text that matches `pattern` as a whole; `rule` describes the accepted text in words. */
 export function textOption<F extends string | undefined>(
   common: Common & {
     readonly fallback: F | ((machine: Machine, resolved: Resolved) => F);
@@ -157,7 +164,7 @@ export function textOption<F extends string | undefined>(
   };
 }
 
-/** A secret that is one document of JSON, whose content its user checks. Unset: there is none. */
+/** A secret that is a JSON document. The code that uses it checks the content. Unset: undefined. */
 export function secretJsonOption(common: Common): Option<string | undefined> {
   return textOption<undefined>({
     ...common,
@@ -190,7 +197,9 @@ export function choiceOption<const V extends string>(
   };
 }
 
-/** Comma-separated texts that each match `pattern` whole, trimmed, empty entries ignored. */
+/**
+ * Comma-separated texts, trimmed, that each match `pattern` as a whole. Empty entries are ignored.
+ */
 export function listOption(
   common: Common & {
     readonly fallback: readonly string[];
@@ -219,8 +228,8 @@ export function listOption(
 }
 
 /**
- * The entries of a list, between commas unless `separator` is given. Errors: CONFIG_INVALID when
- * there is none.
+ * The entries of a list, separated by commas or by `separator`. Errors: CONFIG_INVALID if the list
+ * is empty.
  */
 function entriesOf(text: string, separator: string | RegExp = ','): readonly string[] {
   const entries = text.split(separator).map((entry) => entry.trim());
@@ -229,12 +238,15 @@ function entriesOf(text: string, separator: string | RegExp = ','): readonly str
   return values;
 }
 
-/** Secrets between commas or line ends, trimmed, empty entries ignored; a list without an entry is refused. */
+/**
+ * Secrets separated by commas or line ends, trimmed. Empty entries are ignored; a list without an
+ * entry is refused.
+ */
 export function secretListOption(common: Common): Option<readonly string[]> {
   return secretsOption(common, /[,\n]/, 'comma-separated, or one a line');
 }
 
-/** Same as `secretListOption`, one a line: a comma is part of a secret. */
+/** Like `secretListOption`, but one secret a line: a comma is part of a secret. */
 export function secretLinesOption(common: Common): Option<readonly string[]> {
   return secretsOption(common, '\n', 'one a line');
 }
@@ -255,7 +267,7 @@ function secretsOption(
     fallbackText: 'empty',
     parse: (text) => {
       const values = entriesOf(text, separator);
-      // A secret travels in a header: anything else could never be matched.
+      // A secret travels in a header, which could never carry other characters.
       if (!values.every((value) => /^[\x21-\x7e]+$/.test(value))) {
         throw problem('holds an entry with characters that a header cannot carry');
       }

@@ -9,8 +9,8 @@ import { UPKEEP_OPTIONS } from './upkeep-options.ts';
 
 /**
  * Every setting of the authorization service: names, defaults, units and bounds. The typed
- * configuration, its validation and docs/configuration.md follow from it. A computed default may
- * read only options above its own.
+ * configuration, its validation and docs/configuration.md are derived from it. A computed default
+ * may read only options above its own.
  */
 export const OPTIONS = {
   ...LISTENER_OPTIONS,
@@ -22,5 +22,5 @@ export const OPTIONS = {
   ...UPKEEP_OPTIONS,
 } as const satisfies OptionTable;
 
-/** The validated configuration. Passed explicitly; nothing else reads the environment. */
+/** The validated configuration. It is passed explicitly; no other code reads the environment. */
 export type Config = OptionValues<typeof OPTIONS>;

@@ -2,21 +2,30 @@ import { AppError } from '../shared/app-error.ts';
 import type { OptionTable, OptionValues } from './option.ts';
 import { fileVariableOf, readSecretFileAsync } from './secret-file.ts';
 
-/** Two polls make a change effective, so that one takes little more than half a second. */
+/**
+ * Interval of polls, in ms. Two polls make a change effective, so that it takes little more than
+ * half a second.
+ */
 const INTERVAL_MS = 200;
-/** A read that takes longer counts as failed until it ends. */
+/** Time in ms after which an unfinished read counts as failed, until it ends. */
 const ANSWER_MS_MAX = 2_000;
 
 /** One secret setting in a file, and the callback for its changes. */
 export type WatchedSecret = {
   readonly path: string;
-  /** Parser of the option: throws CONFIG_INVALID, whose text holds nothing of the secret. */
+  /** Parser of the option. Throws CONFIG_INVALID, whose text contains nothing of the secret. */
   readonly parse: (text: string) => readonly string[];
   /** Secrets in force. */
   readonly values: readonly string[];
-  /** Never called with an empty list, nor with what is in force already. */
+  /**
+   * Called with new secrets; never with an empty list, nor with the secrets that are already in
+   * force.
+   */
   readonly onChanged: (values: readonly string[]) => void;
-  /** Why the file cannot be used, once for each reason; null: it can again. What was in force stays. */
+  /**
+   * Called once for each reason why the file cannot be used, and with null when it is usable again.
+   * The secrets in force stay.
+   */
   readonly onProblem: (problem: string | null) => void;
 };
 
@@ -25,7 +34,7 @@ type SecretListName<Table extends OptionTable> = {
   [K in keyof Table]: OptionValues<Table>[K] extends readonly string[] ? K : never;
 }[keyof Table];
 
-/** The file that holds a secret option; undefined when none does. */
+/** The file that holds a secret option; undefined if there is none. */
 export function secretPathOf<Table extends OptionTable>(
   table: Table,
   name: keyof Table,
@@ -36,7 +45,7 @@ export function secretPathOf<Table extends OptionTable>(
   return path === '' ? undefined : path;
 }
 
-/** The path and the parser of a secret list in a file; undefined when it is in none. */
+/** The path and the parser of a secret list in a file; undefined if the list is not in a file. */
 export function secretFileOf<Table extends OptionTable>(
   table: Table,
   name: SecretListName<Table>,
@@ -45,16 +54,17 @@ export function secretFileOf<Table extends OptionTable>(
   const option = table[name];
   const path = secretPathOf(table, name, env);
   if (option === undefined || path === undefined) return undefined;
-  // The name is one of an option whose value is a list of texts.
+  // The name belongs to an option whose value is a list of texts.
   return { path, parse: (text) => option.parse(text) as readonly string[] };
 }
 
 /**
- * Reads files of secrets again and again, by their path: mounted secrets are exchanged by a link,
- * which no watcher of a file sees. A change is in force within a second. It counts once two reads
- * in a row found the same text: a file that is just being written may hold the beginning of a
- * token, which is easier to guess than all of it. Cost: five small reads a second for each file,
- * off this thread.
+ * Polls files of secrets by their path: mounted secrets are replaced by a link, which no watcher of
+ * a file sees.
+ *
+ * A change is in force within a second, once two reads in a row found the same text. A file that is
+ * being written may hold the beginning of a token, which is easier to guess than the whole. Cost:
+ * five small reads a second for each file, off this thread.
  */
 export class SecretFileWatch {
   readonly #files: readonly WatchedFile[];
@@ -71,7 +81,7 @@ export class SecretFileWatch {
     }, INTERVAL_MS).unref();
   }
 
-  /** Resolves when no read is under way; no callback is called from now on. */
+  /** Resolves when no read is in progress; no callback is called from now on. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     await Promise.all(this.#files.map((file) => file.stop()));
@@ -83,7 +93,7 @@ class WatchedFile {
   #values: readonly string[];
   /** Text in force; undefined before the first read that counted. */
   #text: string | undefined;
-  /** Text of the last read, where it differs from the one in force. */
+  /** Text of the last read, if it differs from the one in force. */
   #candidate: string | undefined;
   #problem: string | null = null;
   #reading: Promise<void> | undefined;
@@ -145,7 +155,7 @@ class WatchedFile {
 
   #failed(error: unknown): void {
     if (!(error instanceof AppError)) throw error;
-    // The next text is read twice, however often it was there before.
+    // The next text needs two reads, even if it was seen before.
     this.#candidate = undefined;
     this.#report(error.message);
   }

@@ -4,9 +4,12 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { AppError } from '../shared/app-error.ts';
 import type { SharedReason } from '../shared/reasons.ts';
 
-/** Far more than any secret, and enough for a thousand callers; what is larger is another file. */
+/**
+ * Far more bytes than any secret has, and enough for a thousand callers. A larger file is not a
+ * file of secrets.
+ */
 const BYTES_MAX = 1024 * 1024;
-/** Not blocking: a pipe would never open without a writer. */
+/** Non-blocking: a pipe would never open without a writer. */
 const OPEN_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
 
 /** The variable that names the file of a secret setting. */
@@ -15,15 +18,15 @@ export function fileVariableOf(name: string): string {
 }
 
 /**
- * The secret that a file holds: all of it but one line end at its end. Links are followed, as
- * secrets are mounted by links. Errors: CONFIG_INVALID with the problem, and nothing of the
- * content.
+ * The secret that a file holds: its content without one line end at its end. Follows links, by
+ * which secrets are mounted.
+ * Errors: CONFIG_INVALID with the problem, and nothing of the content.
  */
 export function readSecretFile(path: string): string {
   return secretIn(contentOf(path));
 }
 
-/** Reads like `readSecretFile`, off the thread: a mount that hangs must not hold up everything else. */
+/** Reads like `readSecretFile`, off the thread: a mount that hangs must not block other work. */
 export async function readSecretFileAsync(path: string): Promise<string> {
   return secretIn(await contentOfAsync(path));
 }
@@ -79,13 +82,13 @@ const LABEL = 'gatehouse credential fingerprint';
 const HEX_DIGITS = 12;
 
 /**
- * A short text that is the same wherever the same secrets are in force, in whatever order, for
- * metrics and logs, which more people read than may know a secret.
+ * A short text for metrics and logs, which more people read than may know a secret. It is the same
+ * for the same set of secrets, in any order.
  *
- * It is keyed (HMAC-SHA-256, RFC 2104) with what those readers do not have: a plain hash of a token
- * that a person made up can be guessed back by trying words. The key is derived from `key` for this
- * use alone, so that a fingerprint reveals nothing of what else `key` authenticates; `name` keeps
- * two settings apart that hold the same secret.
+ * It is keyed (HMAC-SHA-256, RFC 2104) with a key that those readers lack. A dictionary could
+ * reverse a plain hash of a token that a person made up. The key is derived from `key` for this use
+ * alone, so a fingerprint reveals nothing about other uses of `key`. `name` separates two settings
+ * that hold the same secret.
  */
 export function secretFingerprint(
   key: Uint8Array | string,

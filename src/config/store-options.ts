@@ -7,7 +7,7 @@ import {
   type OptionTable,
 } from './option.ts';
 
-/** PostgreSQL, and what of it an instance serves. */
+/** PostgreSQL, and the part of its data that an instance serves. */
 export const STORE_OPTIONS = {
   databaseUrl: databaseUrlOption(
     'PostgreSQL to use, directly or through a pooler in session mode. Name one address, which leads to the primary: see docs/operations.md, "A PostgreSQL of your own" and "Failover". Unset: an embedded server starts under GATEWAY_DATA_DIR.',

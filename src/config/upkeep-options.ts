@@ -1,7 +1,7 @@
 import { commitOption, logLevelOption } from './common-options.ts';
 import { booleanOption, integerOption, type OptionTable } from './option.ts';
 
-/** Settings of the work beside the requests: retention, audit, shutdown, logs. */
+/** Settings of background work: retention, audit, shutdown, logs. */
 export const UPKEEP_OPTIONS = {
   changeRetentionSeconds: integerOption({
     env: 'GATEWAY_CHANGE_RETENTION_SECONDS',

@@ -1,51 +1,64 @@
 import { AppError } from '../shared/app-error.ts';
 import type { SharedReason } from '../shared/reasons.ts';
 
-/** Bodies up to this are decoded as they are: nothing in them costs more than a few ms. */
+/**
+ * JSON bodies up to this size are decoded without a scan: nothing in them costs more than a few ms.
+ */
 export const UNSCANNED_BYTES_MAX = 4_096;
-/** Bodies up to this are scanned in one go, which takes less than a millisecond. */
+/** Bodies up to this size are scanned in one go, which takes less than a millisecond. */
 export const SCANNED_AT_ONCE_BYTES_MAX = 65_536;
-/** Scanned messages with at most this many values are decoded in one go. */
+/** Scanned messages with no more values than this are decoded in one go. */
 export const DECODED_AT_ONCE_VALUES_MAX = 1_024;
-/** Members and list entries of a google.protobuf.Struct, those within them counted too. */
+/** Members and list entries of a google.protobuf.Struct, nested ones included. */
 export const STRUCT_VALUES_MAX = 8_192;
-/** Bytes of one, as they come. */
+/** Bytes of one google.protobuf.Struct, as received. */
 export const STRUCT_BYTES_MAX = 262_144;
-/** Bytes of one item of a list, as they come. */
+/** Bytes of one item of a list, as received. */
 export const ITEM_BYTES_MAX = 1_114_112;
-/** Bytes of what is left of a message without its lists and long texts. */
+/** Bytes of a message without its lists and long texts. */
 export const REST_BYTES_MAX = 524_288;
-/** Fields of one item of a list, those within it counted too, and of a message without its lists. */
+/** Fields of one item of a list, nested ones included, and of a message without its lists. */
 export const FIELDS_MAX = 65_536;
-/** Items of a list that has no limit of its own. */
+/** Items of a list that `DecodeLimits` does not name. */
 export const LIST_ITEMS_MAX = 131_072;
-/** Bytes of a text, as they come, that has no limit of its own. */
+/** Bytes of a text, as received, that `DecodeLimits` does not name. */
 export const TEXT_BYTES_MAX = 131_072;
-/** Bytes of a number, an enum's name, a timestamp. */
+/** Bytes of a number, an enum's name or a timestamp. */
 export const TOKEN_BYTES_MAX = 256;
-/** Fields that the message does not have, and values where another kind belongs. */
+/** Fields that the message does not have, and values of a kind that does not fit their field. */
 export const UNKNOWN_MAX = 64;
-/** Fields of one message that are no lists, and come again: no encoder writes such, and parts put behind one another few. */
+/**
+ * Repeats of the fields of one message that are not lists. No encoder repeats them, and
+ * concatenated messages repeat few.
+ */
 export const REPEATS_MAX = 8;
-/** Levels; protobuf itself takes 100 of messages. */
+/** Levels of nesting. Protobuf itself accepts 100 levels of messages. */
 export const DEPTH_MAX = 128;
 
-/** How many items a list may have, and what to say of one with more, of which `field` is the path from the request. */
+/**
+ * The most items of a list, and the error for a list with more. `field` is its path from the
+ * request.
+ */
 export type ItemsLimit = {
   readonly max: number;
   /** Default: `tooManyItems`. */
   readonly error?: ((field: string, max: number) => AppError) | undefined;
 };
 
-/** Bounds of fields, by the full name of the field, as `workspace.v1.BatchCheckRequest.items`. */
+/**
+ * Bounds of fields by the full name of the field, such as `workspace.v1.BatchCheckRequest.items`.
+ */
 export type DecodeLimits = {
-  /** Items of lists; LIST_ITEMS_MAX where absent. */
+  /** Items of lists; LIST_ITEMS_MAX if absent. */
   readonly items?: ReadonlyMap<string, ItemsLimit> | undefined;
-  /** Bytes of texts; TEXT_BYTES_MAX where absent. */
+  /** Bytes of texts; TEXT_BYTES_MAX if absent. */
   readonly textBytes?: ReadonlyMap<string, number> | undefined;
 };
 
-/** A list with more items than it may have; none of them is built. */
+/**
+ * BATCH_TOO_LARGE, or the limit's own error, for a list with more items than it may have. None of
+ * its items is built.
+ */
 export function tooManyItems(
   field: string,
   count: number,
@@ -59,7 +72,7 @@ export function tooManyItems(
   );
 }
 
-/** A field with more of something than it may have, as "holds more than 8192 values". */
+/** FIELD_TOO_LARGE for a field that exceeds a limit, worded like "holds more than 8192 values". */
 export function fieldTooLarge(field: string, limit: number, unit: string): AppError {
   return new AppError<SharedReason>(
     'FIELD_TOO_LARGE',
@@ -72,14 +85,14 @@ export function malformed(problem: string, field = ''): AppError {
   return new AppError<SharedReason>('BODY_MALFORMED', problem, field === '' ? {} : { field });
 }
 
-/** Reasons of the size of a message; a malformed one is not among them. */
+/** Reasons of refusals that are reported. BODY_MALFORMED is left out: it needs no report. */
 const REFUSALS: ReadonlySet<string> = new Set([
   'BATCH_TOO_LARGE',
   'FIELD_TOO_LARGE',
   'BODY_MEMORY_EXHAUSTED',
 ]);
 
-/** Whether `reason` refuses a message for its size, before it is built. */
+/** True if `reason` is a refusal for the size of a message, made before the message was built. */
 export function isRefusedMessage(reason: string): boolean {
   return REFUSALS.has(reason);
 }

@@ -4,20 +4,22 @@ import { DEPTH_MAX, fieldTooLarge, malformed, TOKEN_BYTES_MAX } from './decode-l
 import { JsonScan, JsonSyntaxProblem } from './json-scan.ts';
 import { MessageShapes } from './message-shape.ts';
 
-/** Bounds of JSON that no message describes. */
+/** Bounds of JSON that no message type describes. */
 export type JsonBounds = {
   /** Members of objects and entries of lists, at any depth. */
   readonly valuesMax: number;
   readonly bytesMax: number;
 };
 
-/** Shorter JSON is not looked at: whatever is in it costs nothing that counts. */
+/** JSON up to this size is not scanned: its contents cost next to nothing. */
 const SHORT_BYTES = 4_096;
 const STRUCT = new MessageShapes({}).of(StructSchema);
 
 /**
- * Refuses JSON that holds too much, before it is parsed; what is no JSON is left to the parser. O(bytes), no allocation.
- * Errors: FIELD_TOO_LARGE, BODY_MALFORMED where it is nested deeper than 128 levels or has numbers of more than 256 digits.
+ * Refuses JSON that holds too much, before it is parsed. Malformed JSON is left to the parser.
+ * O(bytes), no allocation.
+ * Errors: FIELD_TOO_LARGE; BODY_MALFORMED for more than 128 levels or numbers of more than 256
+ * digits.
  */
 export function assertJsonBounds(bytes: Uint8Array, { valuesMax, bytesMax }: JsonBounds): void {
   if (bytes.length <= SHORT_BYTES) return;
@@ -28,9 +30,9 @@ export function assertJsonBounds(bytes: Uint8Array, { valuesMax, bytesMax }: Jso
   }
 }
 
-/** Bounds of a large document whose parts are not known beforehand. */
+/** Bounds of a large document whose structure is not known beforehand. */
 export type DocumentBounds = JsonBounds & {
-  /** Different names of members: each costs as much as some dozen values. */
+  /** Distinct names of members: each costs as much as some dozen values. */
   readonly namesMax: number;
 };
 
@@ -49,9 +51,10 @@ const {
 const STEP_BYTES = 65_536;
 
 /**
- * Counts what a large JSON document holds before it is parsed, in short steps to be run to their end. What is no JSON is left to the
- * parser. O(bytes); holds the different names.
- * Errors: FIELD_TOO_LARGE; BODY_MALFORMED where it is nested deeper than 128 levels or has a number of more than 256 digits.
+ * Counts what a large JSON document holds before it is parsed, in short steps that the caller runs
+ * to their end. Malformed JSON is left to the parser. O(bytes); holds the distinct names.
+ * Errors: FIELD_TOO_LARGE; BODY_MALFORMED for more than 128 levels or a number of more than 256
+ * digits.
  */
 export function* countJson(bytes: Buffer, bounds: DocumentBounds): Generator<void, void> {
   const { valuesMax, namesMax, bytesMax } = bounds;

@@ -2,7 +2,7 @@ import type { JsonTokens } from './json-tokens.ts';
 
 type Named<T> = { readonly bytes: Uint8Array; readonly value: T };
 
-/** Names of members, found by their bytes, and what each stands for. */
+/** Names of members, found by their bytes, with the value of each. */
 export class JsonNames<T> {
   readonly #byLength: (Named<T>[] | undefined)[] = [];
 
@@ -13,7 +13,10 @@ export class JsonNames<T> {
     }
   }
 
-  /** Hot. What the bytes from `from` to `to` name; undefined: nothing. O(length × names of this length). */
+  /**
+   * Hot. The value for the name in the bytes `from` to `to`, or undefined. O(length × names of this
+   * length).
+   */
   lookUp(bytes: Uint8Array, from: number, to: number): T | undefined {
     const entries = this.#byLength[to - from];
     if (entries === undefined) return undefined;
@@ -26,7 +29,10 @@ export class JsonNames<T> {
     return undefined;
   }
 
-  /** The field of the name that was read last, with or without escapes; undefined: unknown; false: it is not JSON. */
+  /**
+   * The value for the name that was read last, escaped or not. undefined: unknown name; false: not
+   * JSON.
+   */
   read(tokens: JsonTokens): T | undefined | false {
     const { bytes, from, to } = tokens;
     if (!tokens.isEscaped) return this.lookUp(bytes, from, to);
@@ -37,7 +43,10 @@ export class JsonNames<T> {
   }
 }
 
-/** Names of fields in both of the spellings that the JSON mapping of protobuf has: as the proto, and in lower camel case. */
+/**
+ * Field names in both spellings of the JSON mapping of protobuf: as in the proto, and in lower
+ * camel case.
+ */
 export function fieldNames<T>(fields: Iterable<readonly [name: string, value: T]>): JsonNames<T> {
   const names = new Map<string, T>();
   for (const [name, value] of fields) {

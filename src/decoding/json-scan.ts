@@ -25,15 +25,15 @@ const {
   CLOSING_BRACKET,
   SPACE,
 } = JSON_BYTES;
-/** Shorter texts, and less white space, stay where they are. */
+/** Shorter texts, and shorter white space, stay in the rest of the body. */
 const LONG_TEXT_BYTES = 16_384;
 const LONG_SPACE_BYTES = 1_024;
 /** Bytes between two steps. */
 const STEP_BYTES = 65_536;
 
 /**
- * Next token: anything that may follow an opening bracket, a name, its colon, a value, or the token behind
- * a value.
+ * States of the scan: after an opening bracket, before a name, before its colon, before a value,
+ * after a value.
  */
 const BEGUN = 0;
 const NAME = 1;
@@ -41,21 +41,30 @@ const COLON_NEXT = 2;
 const VALUE = 3;
 const VALUE_ENDED = 4;
 
-/** Thrown where the bytes are no JSON; the library says what is wrong with it, where it is asked. */
+/**
+ * Thrown if the bytes are not JSON. The library gives the better message where the text is passed
+ * to it.
+ */
 export class JsonSyntaxProblem extends Error {}
 
-/** An object or list that is being looked at. */
+/** An object or list that is being scanned. */
 class ScanFrame {
-  /** `base` holds the document; `opaque` is what no field has room for. */
+  /** `base` holds the document. `opaque` is a value that fits no field. */
   kind: 'base' | 'message' | 'list' | 'struct' | 'opaque' = 'base';
   isObject = false;
-  /** Whether it hangs on the root by single messages. */
+  /** True if it hangs on the root by single messages. */
   isRooted = false;
-  /** Shape of a message. */
+  /** Shape of a message; null for other kinds. */
   shape: MessageShape | null = null;
-  /** The list; of a message the member at hand, null where it has no such field. */
+  /**
+   * Field of the list, or of the current member of a message; null if the message has no such
+   * field.
+   */
   field: FieldShape | null = null;
-  /** State of a rooted list: its items so far, their start, and the counts before the list and before the item. */
+  /**
+   * State of a rooted list: its items so far, its start, and the counts before the list and before
+   * the current item.
+   */
   runs: ListRuns | null = null;
   from = 0;
   fieldsBefore = 0;
@@ -63,11 +72,12 @@ class ScanFrame {
 }
 
 /**
- * Looks through a body of JSON before anything is built of it: what would be made of it is counted, and refused beyond the limits. It
- * finds where the items of lists stand which hang on the message by single messages alone, so that they can be read some at a time. Only
- * the structure is looked at: what is within texts, and whether a word is a number, is left to who reads them. O(bytes); allocates
- * nothing for values.
+ * Scans a body of JSON before anything is built from it. Counts the values that it would become,
+ * and refuses it beyond the limits.
  *
+ * Finds the items of rooted lists, which have only single messages between them and the root, so
+ * that they can be read in slices. Checks the structure only: contents of strings and the grammar
+ * of numbers are left to the parser. O(bytes); allocates nothing for values.
  * Errors of `steps`: FIELD_TOO_LARGE, BODY_MALFORMED, JsonSyntaxProblem.
  */
 export class JsonScan {
@@ -80,12 +90,12 @@ export class JsonScan {
   readonly #tokens = new JsonTokens();
   readonly #root: MessageShape;
   readonly #path = new FieldPath();
-  /** By depth; kept for the next one at the same depth. */
+  /** Frames by depth; each is reused for the next one at the same depth. */
   readonly #frames: ScanFrame[] = [new ScanFrame()];
   #frame = this.#frames[0] as ScanFrame;
   #state = VALUE;
   #unknown = 0;
-  /** Start of the present field of the root, or of the present item of a list. */
+  /** Start of the current field of the root, or of the current item of a list. */
   #itemAt = 0;
   #itemFields = 0;
   #structAt = 0;
@@ -100,9 +110,9 @@ export class JsonScan {
   }
 
   /**
-   * Checks JSON that no message describes, in one go: at most `valuesMax` members and list entries,
-   * `bytesMax` bytes, DEPTH_MAX levels. Errors: FIELD_TOO_LARGE and BODY_MALFORMED without a field,
-   * JsonSyntaxProblem.
+   * Checks JSON that no message type describes, in one go: at most `valuesMax` members and list
+   * entries, `bytesMax` bytes, DEPTH_MAX levels.
+   * Errors: FIELD_TOO_LARGE and BODY_MALFORMED without a field, JsonSyntaxProblem.
    */
   assertBounds(valuesMax: number, bytesMax: number): void {
     if (this.#tokens.end > bytesMax) throw fieldTooLarge('the text', bytesMax, 'bytes');
@@ -113,12 +123,12 @@ export class JsonScan {
     while (steps.next().done !== true);
   }
 
-  /** To be run to its end. Each step is short. */
+  /** Short steps of the scan; the caller runs them to their end. */
   *steps(): Generator<void, void> {
     while (!this.#run()) yield;
   }
 
-  /** Reads on for a short while. Whether the end was reached. */
+  /** Scans on for a short while. True if the end was reached. */
   #run(): boolean {
     const tokens = this.#tokens;
     const { bytes, end } = tokens;
@@ -134,7 +144,10 @@ export class JsonScan {
     return true;
   }
 
-  /** White space, of which there may be as much as fits into a body. False: there is more of it. */
+  /**
+   * Skips up to STEP_BYTES of white space. False: there may be more of it. A body may hold any
+   * amount.
+   */
   #skipSpace(): boolean {
     const tokens = this.#tokens;
     const from = tokens.at;
@@ -145,7 +158,10 @@ export class JsonScan {
     return isOver;
   }
 
-  /** Reads the token that begins with `byte`, and a comma or colon together with what touches it. */
+  /**
+   * Reads the token that begins with `byte`. A comma or colon is read together with the token that
+   * touches it.
+   */
   #token(byte: number): void {
     const { isObject } = this.#frame;
     const tokens = this.#tokens;
@@ -262,7 +278,7 @@ export class JsonScan {
     this.#plainValue(byte, 'struct', this.#structBytesMax);
   }
 
-  /** A value that no field has room for: of these there are only some. */
+  /** Reads a value that fits no field; at most UNKNOWN_MAX of these are accepted. */
   #opaqueValue(byte: number): void {
     this.values += 1;
     this.#unknown += 1;
@@ -320,7 +336,7 @@ export class JsonScan {
     this.#ended();
   }
 
-  /** A value of the object or list at hand has ended. */
+  /** Completes a value of the current object or list. */
   #ended(): void {
     const { kind, isRooted, field, runs, valuesBefore } = this.#frame;
     if (kind === 'message' && field !== null) this.#path.leave();
@@ -341,7 +357,7 @@ export class JsonScan {
     return malformed(`${field}: a value of more than ${bytesMax} characters`, field);
   }
 
-  /** A number, true, false or null: whatever stands there that is no structure. */
+  /** Reads a number, true, false or null: any token that is not structure. */
   #word(): void {
     const tokens = this.#tokens;
     const from = tokens.at;

@@ -19,23 +19,24 @@ WORD_BYTE.fill(1, 0x2b, 0x7b);
 for (const byte of [COMMA, COLON, OPENING_BRACKET, CLOSING_BRACKET]) WORD_BYTE[byte] = 0;
 
 /**
- * Argument of `plain`: 1 for bytes that end the plain part of a string. Here these are all bytes except
- * printable ASCII, and quote and backslash.
+ * Stop table for `plain`: 1 for bytes that end the plain part of a string. These are quote,
+ * backslash, and all bytes but printable ASCII.
  */
 export const ASCII_STOPS = new Uint8Array(256).fill(1);
 ASCII_STOPS.fill(0, SPACE, 0x7f);
 ASCII_STOPS[QUOTE] = 1;
 ASCII_STOPS[BACKSLASH] = 1;
 
-/** More than any body has: a small integer, with which V8 counts faster than with Infinity. */
+/** More bytes than any body has. V8 counts faster with this small integer than with Infinity. */
 const ANY_BYTES = 2 ** 30 - 1;
 
-/** Stands for the end of the bytes where a byte is returned. */
+/** Returned in place of a byte at the end of the bytes. */
 export const JSON_END = -1;
 
 /**
- * A cursor over the tokens of JSON (RFC 8259 section 2), for visitors that know what they expect next. It never reads behind `end`,
- * allocates nothing, and leaves the grammar of numbers and the contents of strings to its visitor. Hot.
+ * A cursor over the tokens of JSON (RFC 8259 section 2), for visitors that know what they expect
+ * next. Never reads behind `end` and allocates nothing. Leaves the grammar of numbers and the
+ * contents of strings to its visitor. Hot.
  */
 export class JsonTokens {
   bytes: Uint8Array = NO_BYTES;
@@ -44,10 +45,10 @@ export class JsonTokens {
   /** Bounds of the string that was read last, without its quotes. */
   from = 0;
   to = 0;
-  /** Whether that string has escapes; only after `string` and `name`. */
+  /** True if that string has escapes; valid only after `string` and `name`. */
   isEscaped = false;
 
-  /** Begins anew at `start`. */
+  /** Resets the cursor to `start`. */
   open(bytes: Uint8Array, start: number, end: number): void {
     this.bytes = bytes;
     this.at = start;
@@ -60,7 +61,7 @@ export class JsonTokens {
     if (bytes[at] === 0xef && bytes[at + 1] === 0xbb && bytes[at + 2] === 0xbf) this.at = at + 3;
   }
 
-  /** Skips white space up to `end`; whether something else follows before it. */
+  /** Skips white space up to `end`. True if another byte follows before `end`. */
   skipSpace(end: number): boolean {
     const { bytes } = this;
     let { at } = this;
@@ -74,7 +75,7 @@ export class JsonTokens {
     return at < end;
   }
 
-  /** The next byte that is no white space, which stays; JSON_END at the end. */
+  /** The next byte that is not white space, without consuming it; JSON_END at the end. */
   peek(): number {
     const { bytes, at, end } = this;
     if (at < end) {
@@ -84,14 +85,17 @@ export class JsonTokens {
     return this.skipSpace(end) ? (bytes[this.at] as number) : JSON_END;
   }
 
-  /** Same as `peek`, and moves behind the byte. */
+  /** Consumes the byte that `peek` returns. */
   next(): number {
     const byte = this.peek();
     this.at += 1;
     return byte;
   }
 
-  /** Reads a string that ends before any byte of `stops` but its quote, and white space before it. False: there is none. */
+  /**
+   * Reads a string, and white space before it, that has no byte of `stops` before its closing
+   * quote. False: there is no such string.
+   */
   plain(stops: Uint8Array): boolean {
     if (this.peek() !== QUOTE) return false;
     const { bytes, end } = this;
@@ -105,7 +109,10 @@ export class JsonTokens {
     return true;
   }
 
-  /** Reads a string with any contents of at most `bytesMax` bytes. False: there is none; `to` is then where it was given up. */
+  /**
+   * Reads a string with any contents of at most `bytesMax` bytes. False: there is no such string,
+   * and `to` is where the scan ended.
+   */
   string(bytesMax = ANY_BYTES): boolean {
     const { bytes, end } = this;
     const from = this.at + 1;
@@ -126,7 +133,10 @@ export class JsonTokens {
     return to < last;
   }
 
-  /** Reads the name of a member, of at most `bytesMax` bytes, and its colon. False: there is none. */
+  /**
+   * Reads the name of a member, of at most `bytesMax` bytes, and its colon. False: there is no such
+   * name.
+   */
   name(bytesMax: number): boolean {
     return this.peek() === QUOTE && this.string(bytesMax) && this.colon();
   }
@@ -136,7 +146,10 @@ export class JsonTokens {
     return this.next() === COLON;
   }
 
-  /** The text of the string that was read last from `bytes`, its escapes resolved. undefined: it is not JSON. O(length). */
+  /**
+   * The text of the string that was read last from `bytes`, with escapes resolved. undefined: not
+   * JSON. O(length).
+   */
   text(bytes: Buffer): string | undefined {
     const { from, to } = this;
     if (!this.isEscaped) return bytes.toString('utf8', from, to);
@@ -147,7 +160,10 @@ export class JsonTokens {
     }
   }
 
-  /** Reads what is no string and no bracket, as a number or `null`. False: there is none, or it has more than `bytesMax` bytes. */
+  /**
+   * Reads a word, such as a number or `null`. False: there is none, or it has more than `bytesMax`
+   * bytes.
+   */
   word(bytesMax: number): boolean {
     const { bytes } = this;
     const from = this.at;
@@ -158,7 +174,9 @@ export class JsonTokens {
     return at > from && (at === this.end || WORD_BYTE[bytes[at] as number] === 0);
   }
 
-  /** Skips a value by its brackets and strings alone. False: it does not end. O(bytes). */
+  /**
+   * Skips a value by its brackets and strings alone. False: the value is not terminated. O(bytes).
+   */
   skip(): boolean {
     const { bytes, end } = this;
     let depth = 0;

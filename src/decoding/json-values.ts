@@ -29,15 +29,16 @@ const RANGES: ReadonlyMap<ScalarType | undefined, readonly [min: bigint, max: bi
 const NUMBER = /^(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,4}))?$/;
 const SMALL = /^(?:0|[1-9][0-9]{0,8})$/;
 
-/** Whether a field is an integer, or a list of them; not where it is a map. */
+/** True for an integer field, or a list of integers; false for a map. */
 export function isInteger(field: DescField): boolean {
   return field.fieldKind !== 'map' && RANGES.has(field.scalar);
 }
 
 /**
- * The digits of an integer that a text says: any number of JSON that is whole (`"1e3"`, `"1000.0"`), as the
- * JSON mapping of protobuf has it for 32 and 64 bits alike. O(length).
- * Errors: BODY_MALFORMED naming `where`, for any other text (`"0x10"`) and beyond the field's range.
+ * The digits of an integer in a text: any whole number of JSON (`"1e3"`, `"1000.0"`). The JSON
+ * mapping of protobuf accepts these for 32 and 64 bits alike. O(length).
+ * Errors: BODY_MALFORMED naming `where`, for any other text (`"0x10"`) and beyond the field's
+ * range.
  */
 export function integerText(field: DescField, text: string, where: string): string {
   if (SMALL.test(text)) return text;
@@ -62,22 +63,32 @@ export type JsonOptions = Partial<JsonReadOptions> | undefined;
 
 const TIMESTAMP = 'google.protobuf.Timestamp';
 const PROBLEM = 'must be a time of RFC 3339 in the years 0001 to 9999, as 2026-11-27T00:00:00Z';
-/** Form that protobuf's own reader accepts; it checks no days of months, and refuses small letters. */
+/**
+ * Times that protobuf's own reader accepts. It does not know the days of months, and refuses
+ * lower-case letters.
+ */
 const LIBRARY_FORM = /^.{10}T.{8}(?:\.\d{1,9})?(?:Z|[+-].{5})$/;
 /** Levels that protobuf reads. */
 const LEVELS_MAX = 100;
 
 /**
- * The message of a JSON text. What protobuf's `fromJsonString` alone would take are days that do not exist (30 February as 2 March) and integers
- * like `"0x10"`, and it refuses `"1e3"` where a field has 64 bits: times are read by `parseTimestamp`, integers in texts by `integerText`.
- * Errors: protobuf's; BODY_MALFORMED that names the value by its path, as `updates[0].tuple.expires_at`. O(length).
+ * The message of a JSON text. Times are read by `parseTimestamp`, integers in texts by
+ * `integerText`.
+ *
+ * protobuf's `fromJsonString` alone would accept days that do not exist (30 February as 2 March)
+ * and integers like `"0x10"`. It would refuse `"1e3"` for a field of 64 bits.
+ * Errors: protobuf's; BODY_MALFORMED that names the value by its path, such as
+ * `updates[0].tuple.expires_at`. O(length).
  */
 export function messageOfJsonText(desc: DescMessage, text: string, options: JsonOptions): Message {
   const json = rewritten(desc, text, 0);
   return json === undefined ? fromJsonString(desc, text, options) : fromJson(desc, json, options);
 }
 
-/** The message of parsed JSON, in which it rewrites values. Errors and cost: those of `messageOfJsonText`. */
+/**
+ * The message of parsed JSON, in which it rewrites values. Errors and cost: those of
+ * `messageOfJsonText`.
+ */
 export function messageOfJson<Desc extends DescMessage>(
   desc: Desc,
   json: JsonValue,
@@ -86,7 +97,10 @@ export function messageOfJson<Desc extends DescMessage>(
   return fromJson(desc, json);
 }
 
-/** Merges a JSON text into a message, some of whose lists it goes on with: these have `itemsBefore` items. Errors: those of `messageOfJsonText`. */
+/**
+ * Merges a JSON text into a message. Lists that it extends already have `itemsBefore` items.
+ * Errors: those of `messageOfJsonText`.
+ */
 export function mergeJsonText(
   desc: DescMessage,
   message: Message,
@@ -99,12 +113,18 @@ export function mergeJsonText(
   else mergeFromJson(desc, message, json, options);
 }
 
-/** Whether a time or an integer lies in such messages: protobuf alone would read it wrongly from JSON. O(1) but for the first look at a message. */
+/**
+ * True if such messages hold a time or an integer, which protobuf alone would misread from JSON.
+ * O(1) after the first call for a message.
+ */
 export function holdsReadValues(desc: DescMessage): boolean {
   return valuesOf(desc) !== null;
 }
 
-/** The JSON where a value of it is in another form than protobuf takes; else undefined, also where protobuf will refuse the text. */
+/**
+ * The JSON with values rewritten to the form that protobuf accepts. undefined if none needs it, or
+ * if protobuf will refuse the text.
+ */
 function rewritten(desc: DescMessage, text: string, itemsBefore: number): JsonValue | undefined {
   if (valuesOf(desc)?.sign.test(text) !== true) return undefined;
   let json: JsonValue;
@@ -117,7 +137,10 @@ function rewritten(desc: DescMessage, text: string, itemsBefore: number): JsonVa
   return readValues(desc, json, itemsBefore) && !hasDuplicates(text) ? json : undefined;
 }
 
-/** `text` is JSON. Of its duplicate keys the parsed value has the last one alone; protobuf refuses them in the text. */
+/**
+ * True if `text`, which is JSON, has duplicate keys. Protobuf refuses them in the text; the parsed
+ * value keeps only the last one.
+ */
 function hasDuplicates(text: string): boolean {
   try {
     fromJsonString(EmptySchema, text, { ignoreUnknownFields: true });
@@ -127,7 +150,10 @@ function hasDuplicates(text: string): boolean {
   }
 }
 
-/** Reads the times and integers of a message in JSON, and rewrites those that protobuf does not take. Whether there was one. */
+/**
+ * Reads the times and integers of a message in JSON, and rewrites those that protobuf does not
+ * accept. True if it rewrote any.
+ */
 function readValues(
   desc: DescMessage,
   json: JsonValue,
@@ -161,7 +187,7 @@ function readValues(
   return isRewritten;
 }
 
-/** A time or an integer as protobuf takes it; undefined: the field is another message. */
+/** A time or an integer as protobuf accepts it; undefined: the field is of another type. */
 function plainValue(field: DescField, value: JsonValue, where: string): JsonValue | undefined {
   if (isTime(field)) return value === null ? value : timeText(value, where);
   if (!isInteger(field)) return undefined;
@@ -172,7 +198,7 @@ function isTime({ message }: DescField): boolean {
   return message?.typeName === TIMESTAMP;
 }
 
-/** A time as protobuf takes it. */
+/** A time in the form that protobuf accepts. Errors: BODY_MALFORMED. */
 function timeText(value: JsonValue, field: string): string {
   const instant = typeof value === 'string' ? parseTimestamp(value) : undefined;
   if (instant === undefined || nanosOf(instant) === undefined) {
@@ -188,16 +214,25 @@ function isObject(json: JsonValue): json is JsonObject {
   return typeof json === 'object' && json !== null && !Array.isArray(json);
 }
 
-/** The fields of a message that are times or integers, or that hold one at any depth, by both of their spellings. */
+/**
+ * The fields of a message that are times or integers, or that hold one at any depth, by both of
+ * their spellings.
+ */
 type ReadValues = {
   readonly fields: ReadonlyMap<string, DescField>;
-  /** Finds a time or an integer in a text, or an escape that may hide one. Integers as numbers are protobuf's. */
+  /**
+   * Matches a time or an integer in a text, or an escape that may hide one. Integers written as
+   * numbers are left to protobuf.
+   */
   readonly sign: RegExp;
 };
 
 const known = new WeakMap<DescMessage, ReadValues | null>();
 
-/** null: none lie in it. O(1), once for each message O(fields below it). */
+/**
+ * The times and integers of a message; null if it holds none. O(1) after the first call for a
+ * message, which is O(fields below it).
+ */
 function valuesOf(desc: DescMessage): ReadValues | null {
   let values = known.get(desc);
   if (values === undefined) {
@@ -212,7 +247,7 @@ function valuesOf(desc: DescMessage): ReadValues | null {
     );
     const names = (isOne: (field: DescField) => boolean): string =>
       [...new Set([...found].filter(isOne).flatMap(spellingsOf))].join('|') || '(?!)';
-    // Integers in texts as protobuf itself writes them need no look.
+    // Texts of integers as protobuf itself writes them need no rewriting.
     const integer = `"(?:${names(isInteger)})"\\s*:\\s*(?:\\[|"(?!(?:0|[1-9]\\d{0,8})"))`;
     const sign = new RegExp(`"(?:${names(isTime)})"|${integer}|\\\\u`);
     values = found.size === 0 ? null : { fields: new Map(spelled), sign };
@@ -225,7 +260,7 @@ function spellingsOf({ name, jsonName }: DescField): string[] {
   return [name, jsonName];
 }
 
-/** The times and integers of a message, at any depth, those in maps left out. */
+/** The times and integers of a message at any depth, without those in maps. */
 function fieldsBelow(desc: DescMessage, seen: Set<DescMessage>): Set<DescField> {
   const found = new Set<DescField>();
   if (seen.has(desc)) return found;

@@ -12,7 +12,7 @@ export type NamedInJson = {
   readonly typeName: string | undefined;
 };
 
-/** Finds in the text of protobuf's JSON reader what it names. O(length). */
+/** Extracts the names in an error text of protobuf's JSON reader. O(length). */
 export function namedInJson(text: string): NamedInJson {
   return {
     field: /^cannot decode (?:field|oneof) (?:\S+\.)?(\w+) from JSON/.exec(text)?.[1],
@@ -21,15 +21,15 @@ export function namedInJson(text: string): NamedInJson {
   };
 }
 
-/** BODY_MALFORMED for a `text` of protobuf's binary reader. */
+/** BODY_MALFORMED for an error text of protobuf's binary reader. */
 export function malformedBinary(text: string, cause: Error): AppError {
   const problem = `the message cannot be decoded: ${text}`;
   return new AppError<SharedReason>('BODY_MALFORMED', problem, {}, cause);
 }
 
 /**
- * BODY_MALFORMED for a `text` of protobuf's JSON reader while it read a `desc`. Names the field:
- * the one that the reader names, the unknown key, or else the only one of the type that it names.
+ * BODY_MALFORMED for an error text of protobuf's JSON reader while it read a `desc`. Names a field:
+ * the one in the text, the unknown key, or the only field of the type in the text.
  */
 export function malformedJson(text: string, cause: Error, desc?: DescMessage): AppError {
   const named = namedInJson(text);
@@ -42,7 +42,7 @@ export function malformedJson(text: string, cause: Error, desc?: DescMessage): A
 }
 
 const STRUCT_TYPE = 'google.protobuf.Struct';
-/** Types of values in a Struct, under keys that the reader does not name. */
+/** Types within a Struct, whose keys the reader does not name. */
 const IN_STRUCTS = new Set(['google.protobuf.Value', 'google.protobuf.ListValue']);
 
 function onlyFieldOfType(desc: DescMessage, typeName: string): string | undefined {

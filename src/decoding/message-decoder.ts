@@ -23,7 +23,7 @@ import { type JsonOptions, mergeJsonText, messageOfJsonText } from './json-value
 import { type FieldShape, MessageShapes } from './message-shape.ts';
 import { ProtoScan, ProtoSyntaxProblem, type RestPiece } from './proto-scan.ts';
 
-/** Parts as one; the part itself where there is one alone. O(bytes). */
+/** Concatenates parts; a single part is returned as it is. O(bytes). */
 function joined(parts: readonly Uint8Array[]): Uint8Array {
   const [only] = parts;
   if (only !== undefined && parts.length === 1) return only;
@@ -36,7 +36,7 @@ function joined(parts: readonly Uint8Array[]): Uint8Array {
   return bytes;
 }
 
-/** The bytes of a message that is made of `pieces` of `bytes`. O(bytes). */
+/** The bytes of a message that consists of `pieces` of `bytes`. O(bytes). */
 function wholeMessage(bytes: Uint8Array, pieces: readonly RestPiece[]): Uint8Array {
   return joined(
     pieces.map((piece) =>
@@ -47,7 +47,7 @@ function wholeMessage(bytes: Uint8Array, pieces: readonly RestPiece[]): Uint8Arr
   );
 }
 
-/** Fields of a message that hangs on another by `parents`, as fields of that one. */
+/** Wraps the fields of a message that hangs on another one by `parents` as fields of that one. */
 function wrapped(parents: readonly FieldShape[], fields: Uint8Array): Uint8Array {
   return parents.reduceRight((inner, parent) => asField(parent, inner), fields);
 }
@@ -56,10 +56,16 @@ function asField({ number }: FieldShape, message: Uint8Array): Uint8Array {
   return new BinaryWriter().tag(number, WireType.LengthDelimited).bytes(message).finish();
 }
 
-/** Asked once what a message has besides its lists and long texts is known, before these are built. Throws to refuse it. */
+/**
+ * Called once with the message without its lists and long texts, before these are built. Throws to
+ * refuse the message.
+ */
 export type Admit = (rest: Message) => void;
 
-/** Up to where a body is not scanned, is scanned in one go, and is then decoded in one go. */
+/**
+ * Largest sizes at which a body is decoded without a scan (JSON only), scanned in one go, and then
+ * decoded in one go.
+ */
 export type DecodeSizes = {
   readonly unscannedBytesMax: number;
   readonly scannedAtOnceBytesMax: number;
@@ -72,17 +78,21 @@ const SIZES: DecodeSizes = {
   decodedAtOnceValuesMax: DECODED_AT_ONCE_VALUES_MAX,
 };
 
-/** The first may begin with a byte order mark, which is no part of the text. */
+/**
+ * Decodes a whole text, which may begin with a byte order mark that is dropped. `strictPart` keeps
+ * the mark.
+ */
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true });
 const strictPart = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * Decodes messages that callers send, within bounds: what would be made of a body is counted before anything is built of it, and what is
- * large is built in slices, so that nobody else on the thread waits for it. What comes out is what `fromJsonString` and `fromBinary` give;
- * a binary message that runs past its own end, where `fromBinary` reads on behind it, is refused.
+ * Decodes messages of callers within bounds. The values of a body are counted before anything is
+ * built. Large messages are built in slices, so that other work on the thread does not wait.
+ * The result equals that of `messageOfJsonText` and `fromBinary`. One difference: a nested binary
+ * message that runs past its own end is refused, where `fromBinary` reads on.
  *
- * Small bodies are decoded at once, and returned. Errors: FIELD_TOO_LARGE, BATCH_TOO_LARGE and
- * BODY_MALFORMED naming the field, those of `admit`, and what the library throws.
+ * Small bodies are decoded and returned synchronously. Errors: FIELD_TOO_LARGE, BATCH_TOO_LARGE and
+ * BODY_MALFORMED naming the field, those of `admit`, and those of the library.
  */
 export class MessageDecoder {
   readonly #shapes: MessageShapes;
@@ -93,7 +103,10 @@ export class MessageDecoder {
     this.#sizes = sizes;
   }
 
-  /** A message that is not small is promised; it is built in turns that all decoders of the thread share. */
+  /**
+   * Decodes a message. Returns a promise if it is not small; it is then built in turns that all
+   * decoders of the thread share.
+   */
   decode(
     desc: DescMessage,
     isBinary: boolean,
@@ -105,7 +118,10 @@ export class MessageDecoder {
     return 'next' in decoded ? runInSlices(decoded, DECODE_TURNS) : decoded;
   }
 
-  /** Decodes; a message that is not small is the result of steps, to be run to their end, each of which is short. */
+  /**
+   * Decodes a message. One that is not small is the result of short steps, which the caller runs to
+   * their end.
+   */
   begin(
     desc: DescMessage,
     isBinary: boolean,
@@ -132,7 +148,7 @@ export class MessageDecoder {
       try {
         runWhole(steps);
       } catch (error) {
-        // The library says it better.
+        // The library gives the better message.
         if (error instanceof JsonSyntaxProblem) return whole();
         throw error;
       }
@@ -154,7 +170,7 @@ export class MessageDecoder {
         runWhole(steps);
       } catch (error) {
         if (!(error instanceof ProtoSyntaxProblem)) throw error;
-        // The library says it better, where it refuses the message as well.
+        // The library gives the better message, if it refuses the message too.
         fromBinary(desc, bytes);
         throw notProtobuf(error);
       }
@@ -166,13 +182,16 @@ export class MessageDecoder {
   }
 }
 
-/** Steps that make a message. */
+/** Steps that build a message. */
 export type DecodeSteps = Generator<void, Message>;
 
-/** Large messages of which every field is known, so that nobody needs to look through them for that. */
+/** Large messages whose fields are all known, so that they need no scan for unknown ones. */
 const withoutUnknown = new WeakSet<Message>();
 
-/** Whether it is known of a message that it has no unknown fields, at any depth; false: nobody looked. O(1). */
+/**
+ * True if a message is known to have no unknown fields at any depth; false: it was not checked.
+ * O(1).
+ */
 export function isWithoutUnknown(message: Message): boolean {
   return withoutUnknown.has(message);
 }
@@ -209,7 +228,7 @@ function notProtobuf({ message }: ProtoSyntaxProblem): Error {
   return malformed(`the message cannot be decoded: ${message}`);
 }
 
-/** The body with its lists and long texts empty, and without long white space. */
+/** The body with its lists and long texts emptied, and without long white space. */
 function restOfJson(bytes: Uint8Array, { lists, texts, spaces }: JsonScan): Uint8Array {
   const gaps = [
     ...spaces,
@@ -220,7 +239,7 @@ function restOfJson(bytes: Uint8Array, { lists, texts, spaces }: JsonScan): Uint
   const parts: Uint8Array[] = [];
   let at = 0;
   for (const { from, to } of gaps) {
-    // Within a gap that was left out.
+    // This gap is inside of one that was left out.
     if (from < at) continue;
     parts.push(bytes.subarray(at, from));
     at = to;
@@ -253,7 +272,7 @@ function* jsonParts(
   }
 }
 
-/** How many items a list has that hangs on a message by single ones. */
+/** Number of items of a list that hangs on a message by single messages. */
 function itemsOf(message: Message, path: readonly FieldShape[]): number {
   let at: unknown = message;
   for (const { field } of path) {
@@ -307,7 +326,10 @@ function* binaryParts(
   }
 }
 
-/** One text among them may have its own limit. */
+/**
+ * Joins parts that are at most REST_BYTES_MAX long, plus `textBytes` for one text with its own
+ * limit. Errors: FIELD_TOO_LARGE.
+ */
 function mustBeShort(parts: readonly Uint8Array[], textBytes = 0): Uint8Array {
   const length = parts.reduce((sum, part) => sum + part.length, 0);
   const bytesMax = REST_BYTES_MAX + textBytes;
@@ -315,7 +337,7 @@ function mustBeShort(parts: readonly Uint8Array[], textBytes = 0): Uint8Array {
   return joined(parts);
 }
 
-/** Why a list is refused that was found, or null. */
+/** The error for the first list with too many items, or null. */
 function tooLongIn({ lists }: JsonScan): Error | null {
   for (const { path, count } of lists) {
     const items = path.at(-1)?.items;

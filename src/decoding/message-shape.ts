@@ -9,13 +9,13 @@ import {
 } from './decode-limits.ts';
 import { JsonNames } from './json-names.ts';
 
-/** A message as scanners know it: its fields by their numbers, and by both spellings in JSON. */
+/** Shape of a message for scanners: its fields by their numbers, and by both spellings in JSON. */
 export type MessageShape = {
   readonly desc: DescMessage;
   readonly byNumber: ReadonlyMap<number, FieldShape>;
-  /** Whether a list hangs on it by single messages. */
+  /** True if a list hangs on it by single messages. */
   readonly reachesLists: boolean;
-  /** In both spellings. */
+  /** Fields by both spellings. */
   readonly names: JsonNames<FieldShape>;
 };
 
@@ -25,23 +25,23 @@ export type FieldShape = {
   readonly field: DescField;
   readonly name: string;
   readonly number: number;
-  /** `token`: numbers, enums, booleans, and what JSON writes as short texts. */
+  /** `token`: numbers, enums, booleans, and anything that JSON writes as a short text. */
   readonly kind: FieldShapeKind;
   readonly isList: boolean;
   readonly isMap: boolean;
-  /** Limit of a list. */
+  /** Limit of the items, if it is a list. */
   readonly items: ItemsLimit;
-  /** Limit of a text or token in its encoded form. */
+  /** Most bytes of a text or token, as received. */
   readonly bytesMax: number;
-  /** Bytes of a value that is no text and no message; 0: a varint. */
+  /** Bytes of a fixed-width scalar; 0 for a varint. */
   readonly fixedBytes: number;
-  /** Shape of a message; of a map's entries. */
+  /** Shape of the field's message; for a map, that of its values. Throws if there is none. */
   readonly message: () => MessageShape;
 };
 
 const NO_LIMIT_OF_ITS_OWN: ItemsLimit = { max: LIST_ITEMS_MAX };
 
-/** Shapes under one set of limits, made when they are first asked for. */
+/** Shapes under one set of limits, each made at its first use. */
 export class MessageShapes {
   readonly #limits: DecodeLimits;
   readonly #shapes = new Map<DescMessage, MessageShape>();
@@ -75,7 +75,7 @@ export class MessageShapes {
     const { name, number, fieldKind } = field;
     const fullName = `${desc.typeName}.${name}`;
     const kind = kindOf(field);
-    // Bytes are no work: the library keeps them where they are.
+    // Bytes cost nothing: the library does not copy them.
     const ownMax = field.scalar === ScalarType.BYTES ? REST_BYTES_MAX : TEXT_BYTES_MAX;
     const textMax = this.#limits.textBytes?.get(fullName) ?? ownMax;
     return {
@@ -108,7 +108,7 @@ function reachesLists(desc: DescMessage, seen: Set<DescMessage>): boolean {
   });
 }
 
-/** Types that protobuf writes in JSON otherwise than as an object of fields. */
+/** Types that protobuf does not write as ordinary JSON objects. */
 const STRUCT_TYPES = new Set(
   ['Struct', 'Value', 'ListValue'].map((one) => `google.protobuf.${one}`),
 );

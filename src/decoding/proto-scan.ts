@@ -28,24 +28,27 @@ const LIST_VALUE = 'google.protobuf.ListValue';
 const STEP_BYTES = 65_536;
 const STEP_FIELDS = 1_024;
 
-/** Parts of a message outside its lists: ranges of bytes, and messages that have lists themselves. */
+/** A piece of a message without its lists: a range of bytes, or a message that has lists itself. */
 export type RestPiece =
   | { readonly field: null; readonly from: number; readonly to: number }
   | { readonly field: FieldShape; readonly pieces: readonly RestPiece[] };
 
-/** Items of lists of one message, which hangs on the root by `parents`. */
+/** Items of the lists of one message, which hangs on the root by `parents`. */
 export type FoundRuns = {
   readonly parents: readonly FieldShape[];
-  /** Starts and ends, by turns, of whole fields. */
+  /** Alternating starts and ends, of whole fields. */
   readonly runs: readonly number[];
 };
 
-/** Which fields of one message have come. */
+/** Fields of one message that were seen. */
 class SeenFields {
   #bits = 0;
   #repeats = 0;
 
-  /** How many came again so far. No message that callers send has numbers above 31 but for lists. */
+  /**
+   * Adds a field and returns the number of repeats so far. Numbers above 31 are not counted:
+   * callers' messages have them only for lists.
+   */
   add(number: number): number {
     const bit = number > 31 ? 0 : 1 << number;
     if ((this.#bits & bit) !== 0) this.#repeats += 1;
@@ -54,18 +57,20 @@ class SeenFields {
   }
 }
 
-/** Thrown where the bytes are no protobuf; the library says what is wrong with them, where it is asked. */
+/**
+ * Thrown if the bytes are not protobuf. The library gives the better message where it is called.
+ */
 export class ProtoSyntaxProblem extends Error {}
 
 /**
- * The counterpart of JsonScan for protobuf. It reads fields as the library does: by their declared type,
- * whatever the wire type says. A value that runs past its own end is no protobuf here. Errors of `steps`:
- * FIELD_TOO_LARGE, BODY_MALFORMED, ProtoSyntaxProblem.
+ * Scans a body of protobuf, like JsonScan. It reads fields as the library does: by their declared
+ * type, whatever the wire type says. A value that runs past its own end is not protobuf here.
+ * Errors of `steps`: FIELD_TOO_LARGE, BODY_MALFORMED, ProtoSyntaxProblem.
  */
 export class ProtoScan {
   readonly rest: RestPiece[] = [];
   readonly found: FoundRuns[] = [];
-  /** The first list with too many items: what to say once it is known that the caller may ask at all. */
+  /** Error for the first list with too many items, thrown once the caller has been admitted. */
   tooMany: (() => Error) | null = null;
   values = 0;
   /** Fields that their messages do not have. */
@@ -75,7 +80,7 @@ export class ProtoScan {
   readonly #tokens = new WireTokens();
   readonly #root: MessageShape;
   readonly #path = new FieldPath();
-  /** The one of the field that was read last. */
+  /** Wire type of the field that was read last. */
   #wireType = 0;
   #steppedAt = 0;
   #fieldsSinceStep = 0;
@@ -88,12 +93,12 @@ export class ProtoScan {
     this.#root = root;
   }
 
-  /** To be run to its end. Each step is short. */
+  /** Short steps of the scan; the caller runs them to their end. */
   *steps(): Generator<void, void> {
     yield* this.#message(this.#root, this.#tokens.end, this.rest);
   }
 
-  /** A message that hangs on the root by single messages. */
+  /** Scans a message that hangs on the root by single messages. */
   *#message(shape: MessageShape, end: number, rest: RestPiece[]): Generator<void, void> {
     this.#enter();
     const tokens = this.#tokens;
@@ -141,7 +146,7 @@ export class ProtoScan {
     this.#path.depth -= 1;
   }
 
-  /** One record of a list; `counts` items of each list of its message. */
+  /** Scans one record of a list. `counts` holds the number of items of each list of its message. */
   #list(field: FieldShape, counts: Map<FieldShape, number>): void {
     const restFields = this.#itemFields;
     this.#itemFields = 0;
@@ -164,7 +169,7 @@ export class ProtoScan {
     const tokens = this.#tokens;
     const end = this.#length();
     let count = 0;
-    // A list that must be too long is not counted.
+    // Beyond the most items that are possible, the exact count does not matter.
     if (end - tokens.at > field.items.max * VARINT_BYTES_MAX) {
       count = field.items.max + 1;
       tokens.at = end;
@@ -174,7 +179,7 @@ export class ProtoScan {
     return count;
   }
 
-  /** The fields of a message, or of a struct. */
+  /** Scans the fields of a message, or of a struct. */
   #fields(shape: MessageShape, bytesMax: number): void {
     const end = this.#length();
     this.#atMost(bytesMax, end - this.#tokens.at, 'bytes');
@@ -194,12 +199,18 @@ export class ProtoScan {
     this.#path.depth -= 1;
   }
 
-  /** A field within must not end behind the whole: the library would read on from there, and take what is not its own. */
+  /**
+   * Refuses a field that ends behind its message: the library would read on and take bytes of what
+   * follows.
+   */
   #ended(end: number): void {
     if (this.#tokens.at > end) throw this.#syntax();
   }
 
-  /** The field that a tag names, now on the path; null where the message has none, and it is skipped. */
+  /**
+   * The field that a tag names, now on the path; null if the message has no such field, which is
+   * then skipped.
+   */
   #field(shape: MessageShape): FieldShape | null {
     const tag = this.#tag();
     const field = shape.byNumber.get(tag >>> 3) ?? null;
@@ -230,7 +241,7 @@ export class ProtoScan {
     }
   }
 
-  /** Numbers of a list within a message within a list. */
+  /** Scans packed numbers of a list within a message within a list. */
   #packed({ fixedBytes }: FieldShape): void {
     const end = this.#length();
     for (; this.#tokens.at < end; this.values += 1) {
@@ -240,7 +251,7 @@ export class ProtoScan {
     this.#ended(end);
   }
 
-  /** One member of a map: key 1, value 2. */
+  /** Scans one member of a map: key 1, value 2. */
   #entry(field: FieldShape): void {
     this.#countStruct();
     const { message, scalar } = field.field;
@@ -264,7 +275,10 @@ export class ProtoScan {
     this.#atMost(FIELDS_MAX, this.#itemFields, 'fields');
   }
 
-  /** The library reads each, and copies the map of a message that it merges with another one. */
+  /**
+   * Bounds repeated fields: the library reads each, and copies the map of a message that it merges
+   * with another one.
+   */
   #countRepeats(seen: SeenFields, { number, isList, isMap }: FieldShape): void {
     if (!isList && !isMap) this.#atMost(REPEATS_MAX, seen.add(number), 'fields that come again');
   }
@@ -278,7 +292,7 @@ export class ProtoScan {
     if (count > max) throw fieldTooLarge(this.#structField(), max, unit);
   }
 
-  /** Without what it is made of. */
+  /** The path without the fields that a struct is made of. */
   #structField(): string {
     return this.#path.text().replace(/(\.(fields|values|struct_value|list_value))+$/, '');
   }
@@ -296,7 +310,7 @@ export class ProtoScan {
     if (!isRead || tokens.at > tokens.end) throw this.#syntax();
   }
 
-  /** A field that the message does not have: of these there are only some. */
+  /** Skips a field that the message does not have; at most UNKNOWN_MAX of these are accepted. */
   #skip(shape: MessageShape | null, tag: number): void {
     this.unknown += 1;
     this.values += 1;
@@ -324,7 +338,7 @@ export class ProtoScan {
     return tag;
   }
 
-  /** End of the next value, by its length; at most `limit`. */
+  /** Reads a length and returns the end of the value behind it, which is at most `limit`. */
   #length(limit = this.#tokens.end): number {
     const end = this.#tokens.valueEnd(limit);
     if (end < 0) throw this.#syntax();

@@ -1,25 +1,31 @@
 import type { FieldShape } from './message-shape.ts';
 
-/** A list that hangs on the root by single messages, and where its items stand. */
+/** A list that hangs on the root by single messages, and the ranges of its items. */
 export type FoundList = {
-  /** From the root; the list last. */
+  /** Path from the root; the list is last. */
   readonly path: readonly FieldShape[];
-  /** Bounds of all items, in bytes from the start of the body. */
+  /** Range of all items, in bytes from the start of the body. */
   readonly from: number;
   readonly to: number;
   readonly count: number;
-  /** Starts and ends, by turns, of runs of items that are read at once; none where there are too many items. */
+  /**
+   * Alternating starts and ends of runs of items that are read at once; empty if there are too many
+   * items.
+   */
   readonly runs: readonly number[];
 };
 
-/** A long text of the root, or of a message that hangs on it, with its quotes. */
+/**
+ * A long text of the root, or of a message that hangs on it by single messages; the range includes
+ * its quotes.
+ */
 export type FoundText = {
   readonly path: readonly FieldShape[];
   readonly from: number;
   readonly to: number;
 };
 
-/** Bytes and values of one run at most, where one item has no more. */
+/** Bytes and values of one run at most, unless a single item has more. */
 const RUN_BYTES = 8_192;
 const RUN_VALUES = 256;
 
@@ -33,7 +39,7 @@ export class ListRuns {
   #to = -1;
   #values = 0;
 
-  /** `gapIsEnd`: what lies between two items is no part of the list. */
+  /** `gapIsEnd`: bytes between two items do not belong to the list, so that a gap ends a run. */
   constructor(itemsMax: number, gapIsEnd: boolean) {
     this.#itemsMax = itemsMax;
     this.#gapIsEnd = gapIsEnd;
@@ -62,15 +68,15 @@ export class ListRuns {
   }
 }
 
-/** Position of a scanner, for its errors. Strings are made only then. */
+/** Path of a scanner's current field, for error messages. Strings are made only for these. */
 export class FieldPath {
   depth = 0;
   readonly #fields: FieldShape[] = [];
-  /** Depth of the list whose items are being scanned. */
+  /** Depth of the list whose items are being scanned; -1: none. */
   #listAt = -1;
   #index = -1;
 
-  /** Which item of the innermost field, a list; -1: it is over. */
+  /** Index of the current item of the innermost field, which is a list; -1 at its end. */
   set index(index: number) {
     this.#index = index;
     this.#listAt = index < 0 ? -1 : this.#fields.length - 1;

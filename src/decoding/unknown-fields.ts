@@ -2,14 +2,14 @@ import type { Message } from '@bufbuild/protobuf';
 import { malformed } from './decode-limits.ts';
 import { isWithoutUnknown } from './message-decoder.ts';
 
-/** The deepest of our messages is far below. */
+/** More levels than our deepest message has. */
 const DEPTH_MAX = 8;
 /** Fields of type google.protobuf.Struct: plain objects whose keys belong to the caller. */
 const STRUCT_FIELDS: ReadonlySet<string> = new Set(['context', 'conditionParams']);
 
 /**
- * Refuses a binary message with fields that this version does not know, at any depth, as JSON
- * decoding does: a field that we ignored might have narrowed what is asked.
+ * Refuses a binary message with fields that this version does not know, at any depth, as the JSON
+ * decoder does. An ignored field might have narrowed the request.
  * Errors: BODY_MALFORMED. O(fields).
  */
 export function assertNoUnknownFields(message: Message, depth = 0): void {

@@ -1,6 +1,6 @@
-/** Bytes of a varint at most. */
+/** Most bytes of a varint. */
 export const VARINT_BYTES_MAX = 10;
-/** Groups in one another at most: the library takes 100 levels, and the message is one. */
+/** Most nested groups: the library accepts 100 levels, and the message is one. */
 const GROUPS_MAX = 99;
 
 /** Wire types, the low three bits of a tag. */
@@ -12,22 +12,24 @@ export const END_GROUP = 4;
 const FIXED_32 = 5;
 
 /**
- * Hot. Reads the tokens of protobuf from bytes, as the library reads them, and never behind their end. A caller may set
- * `at` to where it has read up to. Says failures by -1 or false: a varint that fails leaves `at` where it is, all else moves it.
+ * Hot. Reads the tokens of protobuf from bytes as the library reads them, never behind their end. A
+ * caller may set `at` to the position up to which it has read.
+ *
+ * Failures are -1 or false. A varint that fails leaves `at` unchanged; other failures may move it.
  */
 export class WireTokens {
   bytes: Uint8Array = new Uint8Array(0);
   at = 0;
   end = 0;
 
-  /** Begins at `start`, up to `end`. */
+  /** Resets the reader to `start`, up to `end`. */
   open(bytes: Uint8Array, start: number, end: number): void {
     this.bytes = bytes;
     this.at = start;
     this.end = end;
   }
 
-  /** The low 32 bits of a number of at most `bytesMax` bytes. */
+  /** The low 32 bits of a varint of at most `bytesMax` bytes. */
   varint(bytesMax = VARINT_BYTES_MAX): number {
     const { at } = this;
     const byte = at < this.end ? (this.bytes[at] as number) : 0xff;
@@ -59,7 +61,10 @@ export class WireTokens {
     return isLegal ? tag : -1;
   }
 
-  /** Reads a length of at most `bytesMax` bytes: where what follows ends, which is not behind `limit`. */
+  /**
+   * Reads a length of at most `bytesMax` bytes. Returns the end of the value behind it; -1 if that
+   * is behind `limit`.
+   */
   valueEnd(limit: number, bytesMax = VARINT_BYTES_MAX): number {
     const length = this.varint(bytesMax);
     if (length < 0) return -1;
@@ -67,7 +72,10 @@ export class WireTokens {
     return end > limit ? -1 : end;
   }
 
-  /** Skips the value behind a tag, whole groups too. A varint may be as long as it likes. O(fields of the group). */
+  /**
+   * Skips the value behind a tag, including whole groups. A varint may have any length. O(fields of
+   * the group).
+   */
   skip(tag: number, depth = 0): boolean {
     const wireType = tag & 7;
     if (wireType === VARINT) {

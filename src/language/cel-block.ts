@@ -1,14 +1,14 @@
 /**
- * How an expression stands between the braces of a condition. Its text is CEL's own affair: all that is
- * known of it here is where it ends, which takes its strings, comments and braces.
+ * The block form of a condition's expression, between braces. The text itself belongs to CEL. Only
+ * its end is found here, which takes its strings, comments and braces.
  */
 const INDENT = '  ';
 const IDENTIFIER_BEFORE = /[A-Za-z0-9_]*$/;
 const RAW_PREFIX = /^(?:[rR][bB]?|[bB][rR])$/;
 
 /**
- * Offset of the brace that closes a block whose text begins at `start`; undefined if none does. Braces
- * in strings and in comments do not count. O(length).
+ * Offset of the brace that closes a block whose text begins at `start`; undefined if none does.
+ * Braces in strings and in comments do not count. O(length).
  */
 export function endOfBlock(text: string, start: number): number | undefined {
   let depth = 0;
@@ -37,13 +37,18 @@ function endOfLine(text: string, at: number): number {
   return end === -1 ? text.length : end;
 }
 
-/** Whether the letters before a quote make its string a raw one, in which a backslash is itself. */
+/**
+ * True if the letters before a quote make its string a raw one, in which a backslash is literal.
+ */
 function isRaw(text: string, quote: number, start: number): boolean {
   const before = text.slice(Math.max(start, quote - 3), quote);
   return RAW_PREFIX.test(IDENTIFIER_BEFORE.exec(before)?.[0] ?? '');
 }
 
-/** End of the string whose quote is at `at`; a string of one line ends with its line at the latest. */
+/**
+ * Offset behind the string whose quote is at `at`. A one-line string ends with its line at the
+ * latest.
+ */
 function endOfString(text: string, at: number, isRawString: boolean): number {
   const quote = text.charAt(at);
   const isLong = text.startsWith(quote.repeat(3), at);
@@ -57,8 +62,8 @@ function endOfString(text: string, at: number, isRawString: boolean): number {
 }
 
 /**
- * The expression that a block's text says: without the line breaks next to its braces, and without the
- * indentation that all of its lines share. A text of one line is trimmed.
+ * The expression in the text of a block, without the line breaks next to its braces and without the
+ * indentation that all lines share. A text of one line is trimmed.
  */
 export function expressionOfBlock(block: string): string {
   const lines = block.split('\n');
@@ -83,7 +88,7 @@ function sharedIndent(lines: readonly string[]): string {
   return shared ?? '';
 }
 
-/** The block of `expression` with its braces, or undefined if no block says exactly that. */
+/** The block of `expression` with its braces, or undefined if no block means exactly that. */
 export function blockOfExpression(expression: string): string | undefined {
   const lines = expression.split('\n').map((line) => (line === '' ? '' : INDENT + line));
   const inner = `\n${lines.join('\n')}\n`;

@@ -1,13 +1,16 @@
-/** The JSON form of a model, as it is stored: what `parseModel` takes, as a value. */
+/** The stored JSON form of a model, which `parseModel` takes as text. */
 export type ModelDocument = {
-  /** Address of the schema, for editors of JSON; it has no effect on the model. */
+  /** Location of the schema for editors of JSON; not part of the model. */
   readonly $schema?: string;
   readonly schema_version?: number;
   readonly conditions?: { readonly [name: string]: ConditionDocument };
   readonly namespaces: { readonly [name: string]: NamespaceDocument };
 };
 
-/** A condition that the model declares: its parameters' types by name, and an expression in CEL. */
+/**
+ * A condition that the model declares: the types of its parameters by name, and an expression in
+ * CEL.
+ */
 export type ConditionDocument = {
   readonly parameters?: { readonly [name: string]: string };
   readonly expression: string;
@@ -18,12 +21,12 @@ export type NamespaceDocument = {
   readonly relations: { readonly [name: string]: RelationDocument };
 };
 
-/** A rewrite, with who may be a stored subject beside it. */
+/** A rewrite, and the subjects that may be stored on the relation. */
 export type RelationDocument = RewriteDocument & {
   readonly subjects?: readonly SubjectDocument[];
 };
 
-/** At most one member is there; none, like `this`, are the stored tuples. */
+/** Has at most one member. Without any, it means the stored tuples, like `this`. */
 export type RewriteDocument = {
   readonly this?: { readonly [member: string]: never };
   readonly computed?: string;
@@ -33,7 +36,10 @@ export type RewriteDocument = {
   readonly exclusion?: { readonly include: RewriteDocument; readonly exclude: RewriteDocument };
 };
 
-/** `user`, `user:*`, `NS`, `NS#REL`, or one of these that demands a condition or says of an expiry. */
+/**
+ * `user`, `user:*`, `NS`, `NS#REL`, or an object with one of these that demands a condition or sets
+ * a rule for expiry.
+ */
 export type SubjectDocument =
   | string
   | { readonly type: string; readonly condition?: string; readonly expires?: boolean };

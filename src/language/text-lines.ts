@@ -1,6 +1,6 @@
-/** A text with its lines, so that an offset is said as people count. */
+/** A text with its lines, which converts offsets into lines and columns. */
 export class TextLines {
-  /** Without a byte order mark, with lines that end in \n. */
+  /** The text without a byte order mark, with lines that end in \n. */
   readonly text: string;
   readonly #starts: number[] = [0];
 

@@ -1,9 +1,12 @@
 import type { SharedReason } from './reasons.ts';
 
-/** V8's, and Safari's, bound of what an error records; elsewhere there is none. */
+/** Error with the stack limit of V8 and Safari; other engines have no such limit. */
 const errors: typeof Error & { stackTraceLimit?: number | undefined } = Error;
 
-/** Runs `run`, whose errors record no stack: that costs ten times the rest of an error, where errors are values made by the thousand. Errors: those of `run`. */
+/**
+ * Calls `run`, during which errors record no stack. A stack costs ten times the rest of an error,
+ * too much where errors are made by the thousand. Errors: those of `run`.
+ */
 export function withoutStacks<Result>(run: () => Result): Result {
   const { stackTraceLimit } = errors;
   errors.stackTraceLimit = 0;
@@ -22,8 +25,9 @@ export type ErrorData<Reason extends string = string> = {
 };
 
 /**
- * The only error class of the project. `Reason` is the union of its service, or SharedReason.
- * What a reason means on a wire is decided where it leaves the process. `cause` is for the log and never leaves it.
+ * The only error class of the project. `Reason` is the union of its service, or SharedReason. The
+ * meaning of a reason on a wire is decided where it leaves the process. `cause` is for the log and
+ * never leaves it.
  */
 export class AppError<Reason extends string = string> extends Error {
   readonly reason: Reason;
@@ -42,8 +46,8 @@ export class AppError<Reason extends string = string> extends Error {
   }
 
   /**
-   * Same as the inherited one, without which the compiler would take the reason of a caught error
-   * for `any`.
+   * Same as the inherited one. Without it the compiler would treat the reason of a caught error as
+   * `any`.
    */
   static override [Symbol.hasInstance](value: unknown): value is AppError {
     return Function.prototype[Symbol.hasInstance].call(this, value);
@@ -51,8 +55,8 @@ export class AppError<Reason extends string = string> extends Error {
 }
 
 /**
- * An error about a caller's input: its position in the input is what helps, and a batch may have
- * one for each of its items.
+ * An error about a caller's input, without a stack. Its position in the input is what helps, and a
+ * batch may have one error for each item.
  */
 export function errorWithoutStack<Reason extends string>(
   reason: Reason,
@@ -62,7 +66,9 @@ export function errorWithoutStack<Reason extends string>(
   return withoutStacks(() => new AppError<Reason>(reason, message, metadata));
 }
 
-/** The plain form of any thrown value; anything that is not an AppError becomes INTERNAL without its text. */
+/**
+ * The plain form of any thrown value. Anything but an AppError becomes INTERNAL without its text.
+ */
 export function errorToData(error: unknown): ErrorData {
   if (error instanceof AppError) {
     return { reason: error.reason, message: error.message, metadata: error.metadata };
@@ -71,7 +77,7 @@ export function errorToData(error: unknown): ErrorData {
   return { reason, message: 'internal error', metadata: {} };
 }
 
-/** The AppError of `data`, rebuilt by reason on the thread that received it. */
+/** The AppError of `data`, rebuilt on the thread that received it. */
 export function errorFromData(data: ErrorData): AppError {
   return new AppError<string>(data.reason, data.message, data.metadata);
 }

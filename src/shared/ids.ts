@@ -5,8 +5,8 @@ const POOL_BYTES = 4096;
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
 
 /**
- * Makes ids. Random bytes are drawn in blocks, because each draw costs more than an id.
- * `fill` is injected by tests.
+ * Makes ids. Draws random bytes in blocks, because each draw costs more than an id. Tests inject
+ * `fill`.
  */
 export class IdSource {
   readonly #clock: Clock;
@@ -40,7 +40,7 @@ export class IdSource {
     const at = this.#reserve(32);
     const bytes = this.#pool.subarray(at, at + 32);
     const text = bytes.toString('base64url');
-    // A secret must not stay in the pool.
+    // The pool does not keep bytes that were issued as a secret.
     bytes.fill(0);
     return text;
   }

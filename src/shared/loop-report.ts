@@ -1,13 +1,16 @@
-/** Report of a loop in the background on how each of its runs ended. */
+/** Receives the outcome of each run of a background loop. */
 export interface LoopReport {
   succeeded(): void;
   failed(error: unknown): void;
 }
 
-/** Says it nobody: for tests and commands, which see failures themselves. */
+/** Discards outcomes: for tests and commands, which see failures themselves. */
 export const silentReport: LoopReport = { succeeded: () => undefined, failed: () => undefined };
 
-/** One run of a loop; its failure is reported, and the next run tries again. Never rejects. */
+/**
+ * Runs a loop's work once and reports its outcome; after a failure the next run tries again. Never
+ * rejects.
+ */
 export async function reportedRun(report: LoopReport, work: () => Promise<unknown>): Promise<void> {
   try {
     await work();

@@ -1,6 +1,6 @@
 /**
- * Reasons that mean the same in all services: requests, HTTP and its protocols, PostgreSQL,
- * settings, the end of a process. A service adds its own: src/model/reasons.ts,
+ * Reasons with the same meaning in all services: requests, HTTP and its protocols, PostgreSQL,
+ * settings, the end of a process. Services add more: src/model/reasons.ts,
  * src/notify/model/reasons.ts, src/runner/model/reasons.ts.
  */
 export type SharedReason =
@@ -8,10 +8,10 @@ export type SharedReason =
   | 'FIELD_REQUIRED'
   | 'BODY_MALFORMED' // no valid JSON, protobuf, gzip or envelope; unknown fields, wrong types, too deep; another protocol version
   | 'BODY_TOO_LARGE'
-  | 'BODY_MEMORY_EXHAUSTED' // where a share of the bodies is full: metadata.share, .limit_bytes, .retry_after_ms
+  | 'BODY_MEMORY_EXHAUSTED' // if a share of the bodies is full: metadata.share, .limit_bytes, .retry_after_ms
   | 'BODY_IN_CRUMBS'
   | 'BATCH_TOO_LARGE' // metadata.field, .limit
-  | 'FIELD_TOO_LARGE' // a text, or what a field holds: metadata.field, .limit
+  | 'FIELD_TOO_LARGE' // a text, or the content of a field: metadata.field, .limit
   | 'CREDENTIAL_INVALID'
   | 'HOST_NOT_ALLOWED' // Host or :authority names another service
   | 'METHOD_UNKNOWN'
@@ -24,8 +24,8 @@ export type SharedReason =
   | 'STORE_UNAVAILABLE'
   | 'STORE_FULL' // no space on its disk
   | 'STORE_READ_ONLY'
-  | 'STORE_RIGHTS_MISSING' // of the service's role
+  | 'STORE_RIGHTS_MISSING' // the service's role lacks rights
   | 'STORE_LOGIN_REFUSED'
   | 'SHUTTING_DOWN'
   | 'CONFIG_INVALID' // the operator's settings; never on a wire
-  | 'INTERNAL'; // what nobody foresaw
+  | 'INTERNAL'; // an unexpected error

@@ -1,4 +1,4 @@
-/** Makes a record for names of others: `__proto__` is a name like any, when it is assigned, too. */
+/** Makes a record for foreign names: `__proto__` is an ordinary name in it, also when assigned. */
 export function emptyRecord<T>(): Record<string, T> {
   return Object.create(null) as Record<string, T>;
 }
@@ -12,7 +12,7 @@ export function recordOf<K extends string, V>(
   return Object.fromEntries(keys.map((key) => [key, create(key)])) as Record<K, V>;
 }
 
-/** Lists what `recordOf` or a literal holds, as Object.entries does, which loses the keys. */
+/** Entries of what `recordOf` or a literal holds. Object.entries loses the type of the keys. */
 export function entriesOf<K extends string, V>(record: Readonly<Record<K, V>>): [K, V][] {
   return Object.entries(record) as [K, V][];
 }

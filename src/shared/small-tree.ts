@@ -10,8 +10,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 
-// Each file of a small tree is made or removed in microseconds; a trip through the thread pool takes ten
-// times as long. A run of a thousand jobs makes and removes a thousand such folders.
+// A tree of a few files is made or removed in microseconds; the thread pool takes ten times as
+// long. A run of a thousand jobs makes and removes a thousand such folders.
 
 const ENTRIES_MAX = 64;
 const BYTES_MAX = 1024 * 1024;
@@ -24,8 +24,9 @@ type SmallTree = {
 };
 
 /**
- * Copies a folder of a few small files as copyTree does. False, and nothing done, when there are more, or
- * links among them. Errors: those of the file system. Cost: at most 64 entries and 1 MiB, at once.
+ * Copies a folder of a few small files like copyTree. False, with nothing done, if there are more,
+ * or links among them. Errors: those of the file system. Cost: at most 64 entries and 1 MiB,
+ * synchronously.
  */
 export function copySmallTree(from: string, to: string): boolean {
   const tree = smallTreeOf(from, BYTES_MAX);
@@ -41,8 +42,8 @@ export function copySmallTree(from: string, to: string): boolean {
 }
 
 /**
- * Removes a folder with a few entries; links are not followed. False when there are more, or one of them
- * cannot be removed in this way. Cost: at most 64 entries, at once.
+ * Removes a folder with a few entries; does not follow links. False if there are more, or one of
+ * them cannot be removed in this way. Cost: at most 64 entries, synchronously.
  */
 export function removeSmallTree(dir: string): boolean {
   try {
@@ -54,7 +55,8 @@ export function removeSmallTree(dir: string): boolean {
     for (const folder of tree.folders.toReversed()) rmdirSync(join(dir, folder));
     return true;
   } catch {
-    // Gone already, read-only, or a process is still writing there: the long way deals with all of these.
+    // Gone already, read-only, or a process is still writing there: the slow way handles all of
+    // these.
     return false;
   }
 }
@@ -64,7 +66,7 @@ function smallTreeOf(dir: string, bytesMax: number): SmallTree | undefined {
   const files: string[] = [];
   const links: string[] = [];
   let bytes = 0;
-  // It grows while it is gone through.
+  // The list grows during the loop.
   for (const folder of folders) {
     for (const entry of readdirSync(join(dir, folder), { withFileTypes: true })) {
       const path = join(folder, entry.name);

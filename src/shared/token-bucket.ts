@@ -1,12 +1,12 @@
-/** How much may be taken. */
+/** A rate with a burst. */
 export type RateLimit = {
-  /** Over time. */
+  /** Refill over time. */
   readonly perSecond: number;
-  /** At once, after a pause. */
+  /** Most at once, after a pause. */
   readonly burst: number;
 };
 
-/** Counts against a rate: a bucket of `burst` that `perSecond` refills. Of this process alone. */
+/** A bucket of `burst` that `perSecond` refills. It counts for this process alone. */
 export class TokenBucket {
   #limit: RateLimit;
   #left: number;
@@ -18,19 +18,22 @@ export class TokenBucket {
     this.#countedMs = nowMs;
   }
 
-  /** Puts another rate in force; what is left stays, as far as it fits. */
+  /** Changes the rate; the remaining tokens stay, up to the new burst. */
   change(limit: RateLimit): void {
     this.#limit = limit;
     this.#left = Math.min(this.#left, limit.burst);
   }
 
-  /** Hot. Whether one more may be taken at `nowMs`; it is not counted. */
+  /** Hot. True if a token is available at `nowMs`; does not take it. */
   canAcquire(nowMs: number): boolean {
     const { perSecond } = this.#limit;
     return this.#left + ((nowMs - this.#countedMs) / 1_000) * perSecond >= 1;
   }
 
-  /** Hot. Whether one more may be taken at `nowMs`, of a clock that never goes back; it is counted then. */
+  /**
+   * Hot. Takes a token if one is available at `nowMs`, of a clock that never goes back. True if it
+   * did.
+   */
   tryAcquire(nowMs: number): boolean {
     const { perSecond, burst } = this.#limit;
     this.#left = Math.min(burst, this.#left + ((nowMs - this.#countedMs) / 1_000) * perSecond);

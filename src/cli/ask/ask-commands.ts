@@ -7,7 +7,7 @@ const EXIT_NOTES = `exit codes: 0 allowed; 1 denied; 2 the command is wrong, or 
 const LIST_NOTES = `exit codes: 0 complete; 2 the command is wrong, or what it names; 3 something could not be decided, and is
 left out; 4 no answer: what was printed is not all`;
 
-/** Commands that ask who may do what. */
+/** Commands that query permissions. */
 export const ASK: CommandTable = {
   check: {
     summary: 'Asks whether a subject holds a relation on an object.',

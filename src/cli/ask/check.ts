@@ -29,12 +29,15 @@ type BatchResultJson = DecisionJson & {
 };
 type AskedText = { readonly text: string; readonly question: TupleJson };
 
-/** From best to worst: of several answers the last of these is the exit code. */
+/** Exit codes from best to worst; of several answers the worst counts. */
 const SEVERITY = [EXIT_OK, EXIT_NO, EXIT_UNDECIDED, EXIT_USAGE, EXIT_UNAVAILABLE];
-/** Reasons of an item that another attempt, or a larger budget, may answer; all others are the question's own fault. */
+/**
+ * Reasons of items that another attempt, or a larger budget, may answer. All others are errors of
+ * the item itself.
+ */
 const PASSING_REASONS = new Set(['BUDGET_EXHAUSTED', 'INTERNAL']);
 
-/** `check`: one question by Check, several by BatchCheck. */
+/** `check`: calls Check for one item, BatchCheck for several. */
 export async function check(line: CliLine): Promise<number> {
   const asked = questionsOf(line);
   const connection = await connectionOf(line);

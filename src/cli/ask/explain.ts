@@ -36,7 +36,7 @@ type ExplanationJson = DecisionJson & {
 };
 
 const REMEDIES = { default: 10, max: 100 } as const;
-/** Deeper than any derivation that the service finds; a circle of children would have no end. */
+/** Deeper than any derivation that the service finds. A circle of children would have no end. */
 const DEPTH_MAX = 1_000;
 
 /** `explain`. */
@@ -58,7 +58,7 @@ export async function explain(line: CliLine): Promise<number> {
   return decisionExit(answer);
 }
 
-/** An explanation for people, a line each. */
+/** An explanation in readable form, one entry a line. */
 export function wordsOf(question: string, answer: ExplanationJson): readonly string[] {
   const { derivation, obstacles = [], remedies = [] } = answer;
   const member =
@@ -86,7 +86,7 @@ function obstacleLines({
   missing_inputs: missing = [],
 }: ObstacleJson): readonly string[] {
   const word = kind.replace('OBSTACLE_KIND_', '').toLowerCase().replaceAll('_', ' ');
-  // A derivation of one node says no more than its tuple.
+  // A derivation of one node adds nothing to its tuple.
   const tree = (derivation?.nodes.length ?? 0) > 1 ? treeOf(derivation, 2) : [];
   const by = tuple === undefined || tree.length > 0 ? [] : [`    ${grantText(tuple)}`];
   const inputs = missing.length === 0 ? [] : [`    inputs that are missing: ${missing.join(', ')}`];

@@ -7,7 +7,7 @@ import { integerOfOption, type JsonRecord } from '../core/json-values.ts';
 import { tupleJson, usersetJson } from '../core/tuple-json.ts';
 
 const PAGE = 1_000;
-/** A name that stands for an object where a text has none. */
+/** Placeholder for the object in a text without one. */
 const ANY = 'any';
 
 type ResultPage = {
@@ -36,7 +36,7 @@ export async function listObjects(line: CliLine): Promise<number> {
   if (hash < 0 || text.slice(0, hash).includes(':')) {
     throw usage(`${text}: must read namespace#relation@subject`);
   }
-  // Checked as a question about an object.
+  // Parsed with a placeholder for the object.
   const { namespace, relation, subject } = tupleJson(
     `${text.slice(0, hash)}:${ANY}${text.slice(hash)}`,
   );
@@ -55,7 +55,7 @@ export async function listObjects(line: CliLine): Promise<number> {
   return isUndecided ? EXIT_UNDECIDED : EXIT_OK;
 }
 
-/** `subjects`: who holds a relation on an object, page by page. */
+/** `subjects`: subjects that hold a relation on an object, page by page. */
 export async function listSubjects(line: CliLine): Promise<number> {
   const object = usersetJson(wordOf(line, 'subjects doc:plan#viewer'));
   const [namespace = '', relation = ''] = line.text('of')?.split('#') ?? [];
@@ -82,14 +82,14 @@ export async function listSubjects(line: CliLine): Promise<number> {
   return isUndecided ? EXIT_UNDECIDED : EXIT_OK;
 }
 
-/** Shows rows as they come; `--json` needs all of them. */
+/** Prints rows as they arrive; `--json` needs all of them first. */
 class RowSink {
   readonly #line: CliLine;
   readonly #column: string;
   readonly #limit: number;
   readonly #kept: ListRow[] = [];
   #count = 0;
-  /** Whether rows were left out. */
+  /** True if rows were left out. */
   hasMore = false;
 
   constructor(line: CliLine, column: string) {
@@ -103,7 +103,7 @@ class RowSink {
     return this.#count >= this.#limit;
   }
 
-  /** Rows that may still come. */
+  /** Number of rows that may still be added. */
   get capacity(): number {
     return this.#limit - this.#count;
   }

@@ -3,11 +3,14 @@ import { meant } from '../../shared/text/nearest-name.ts';
 import { type CliCommandRow, type CliLine, PROGRAMS } from '../core/command.ts';
 import { EXIT_OK } from '../core/exit-codes.ts';
 
-/** First words, second words of groups, and options of commands: all that a shell completes, files aside. */
+/**
+ * All words that a shell completes, except files: first words, second words of groups, and options
+ * of commands.
+ */
 type Words = {
-  /** Words, each with what it is for. */
+  /** First words, each with its purpose. */
   readonly first: ReadonlyMap<string, string>;
-  /** Groups to their second words, with what each is for. */
+  /** Second words of each group, each with its purpose. */
   readonly second: ReadonlyMap<string, ReadonlyMap<string, string>>;
   readonly commands: ReadonlyMap<string, CliCommandRow>;
 };
@@ -18,7 +21,10 @@ const SHELLS: ReadonlyMap<string, (words: Words) => string> = new Map([
   ['fish', fishScript],
 ]);
 
-/** `completion SHELL`: the script, made of the table of commands. Errors: INVALID_REQUEST for another shell. */
+/**
+ * `completion SHELL`: prints the script, which is made from the table of commands. Errors:
+ * INVALID_REQUEST for another shell.
+ */
 export function printCompletion(line: CliLine): Promise<number> {
   const [name = '', ...more] = line.words;
   const script = SHELLS.get(name);
@@ -53,7 +59,7 @@ function optionsOf({ options }: CliCommandRow): string {
     .join(' ');
 }
 
-/** Branches of `case` that set `words`, for both shells that have it. */
+/** Branches of `case` that set `seconds`, `name` and `options`, for bash and zsh. */
 function branches({ second, commands }: Words): string {
   const groups = [...second].map(
     ([group, words]) => `    ${group}) seconds='${[...words.keys()].join(' ')}' ;;`,
@@ -146,7 +152,7 @@ function fishScript({ first, second, commands }: Words): string {
   return lines.join('\n');
 }
 
-/** Single quotes of fish: a backslash and a quote are escaped by a backslash. */
+/** Text in single quotes of fish: a backslash and a quote are escaped by a backslash. */
 function quoted(text: string): string {
   return `'${text.replaceAll(/[\\']/g, String.raw`\$&`)}'`;
 }

@@ -1,7 +1,7 @@
 import type { CommandTable } from '../core/command.ts';
 import { HELP, JSON_OUTPUT } from '../core/options.ts';
 
-/** Commands about the command itself. */
+/** Commands about the command line tool itself. */
 export const CONTEXT: CommandTable = {
   'context set': {
     summary: 'Keeps a service and its credentials under a name, and makes it the current one.',

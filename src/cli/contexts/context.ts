@@ -27,7 +27,7 @@ export function setContext(line: CliLine): Promise<number> {
   if (url === undefined) throw usage(`there is no context ${name} yet: give --url`);
   const isMoved = kept !== undefined && serviceUrl(url) !== kept.url;
   const context: ServiceContext = {
-    // Credentials are of one service: another address does not get them.
+    // Credentials belong to one service and are not kept for another address.
     ...(isMoved ? { project: kept.project, tenant: kept.tenant } : kept),
     url: serviceUrl(url),
     ...given('project', line.text('project')),

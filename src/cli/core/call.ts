@@ -4,7 +4,7 @@ import type { CliReason } from './exit-codes.ts';
 import { messageOf } from './files.ts';
 import { isObject, type JsonRecord } from './json-values.ts';
 
-/** Codes of Connect behind which another attempt may have an answer. */
+/** Codes of Connect after which another attempt may succeed. */
 const PASSING = new Set([
   'unavailable',
   'deadline_exceeded',
@@ -15,16 +15,18 @@ const PASSING = new Set([
   'unknown',
   'data_loss',
 ]);
-/** Reasons that come with such a code, of requests that will be too large the next time as well. */
+/** Reasons of requests that are too large, and will be again, whatever their code. */
 const TOO_LARGE = /^(?:BODY|BATCH|FIELD|SHARD)_TOO_LARGE$/;
-/** Key of an error's metadata that holds the service's reason. */
+/** Key of the service's reason in the metadata of an error. */
 const REASON = 'reason';
-/** An error page of a proxy is shown this far. */
+/** Most characters of a proxy's error page that are shown. */
 const SHOWN_MAX = 200;
 
 /**
- * Calls `package.Service/Method` with `body`, and answers its JSON. T is what the proto says; nobody checks it.
- * Errors: REFUSED with the service's own words, reason and field; UNAVAILABLE where no answer came in time.
+ * Calls `package.Service/Method` with `body` and returns its JSON. T follows the proto and is not
+ * validated.
+ * Errors: REFUSED with the service's own message, reason and field; UNAVAILABLE if no answer came
+ * in time.
  */
 export async function call<T>(
   connection: ServiceConnection,
@@ -45,8 +47,8 @@ export async function call<T>(
 }
 
 /**
- * Asks `path` of a service, and answers when its head is there; the body is the caller's. No redirection is followed: it would
- * take the credentials along. Errors: as `call`.
+ * Requests `path` of a service. Resolves at the response headers; the caller reads the body. Does
+ * not follow redirects, which would take the credentials along. Errors: those of `call`.
  */
 export async function request(
   connection: ServiceConnection,
@@ -65,7 +67,9 @@ export async function request(
   throw refusalOf(connection, response.status, text);
 }
 
-/** Headers of every request: credentials, and the shard by which a balancer may choose an instance. */
+/**
+ * Headers of every request: credentials, and the shard by which a balancer may choose an instance.
+ */
 export function headersOf(connection: ServiceConnection): Readonly<Record<string, string>> {
   const { project, tenant, token, adminSecret } = connection;
   return {
@@ -75,14 +79,14 @@ export function headersOf(connection: ServiceConnection): Readonly<Record<string
   };
 }
 
-/** The error of a connection that ended. */
+/** The error for a connection that failed or timed out. */
 export function unavailable(connection: ServiceConnection, error: unknown): AppError {
   const isLate = error instanceof Error && error.name === 'TimeoutError';
   const why = isLate ? `no answer within ${connection.timeoutMs / 1000} s` : messageOf(error);
   return new AppError<CliReason>('UNAVAILABLE', `${connection.url}: ${why}`, {}, error);
 }
 
-/** The error of a service's error response, with its text, its reason and the field that it names. */
+/** The error in an answer of the service: its message, its reason and the field that it names. */
 export function errorOfAnswer(document: JsonRecord): AppError {
   const { code, message, details } = document;
   const detail = Array.isArray(details) ? details.find(isObject) : undefined;
@@ -100,12 +104,17 @@ export function errorOfAnswer(document: JsonRecord): AppError {
   );
 }
 
-/** The reason that the service named, `TUPLE_EXISTS`; undefined where it named none, or never answered. */
+/**
+ * The reason that the service named, `TUPLE_EXISTS`; undefined if it named none, or never answered.
+ */
 export function serviceReason(error: unknown): string | undefined {
   return error instanceof AppError ? error.metadata[REASON] : undefined;
 }
 
-/** The error of a response with another status than 200, from the service or from another server at its address. */
+/**
+ * The error for a status other than 200, from the service or from any other server at its address
+ * or in front of it.
+ */
 export function refusalOf(connection: ServiceConnection, status: number, text: string): AppError {
   const document = documentOf(text);
   if (document === undefined) {

@@ -5,11 +5,11 @@ import { isSecret, readSecret } from './files.ts';
 import { integerOfOption, type JsonRecord, objectOfOption } from './json-values.ts';
 import { tupleJson } from './tuple-json.ts';
 
-/** A service, and what its calls carry. */
+/** A service, and the data that every call to it carries. */
 export type ServiceConnection = {
-  /** Without a slash at the end. */
+  /** Has no slash at the end. */
   readonly url: string;
-  /** Empty: the one that the service takes. */
+  /** Empty: the service's default. */
   readonly project: string;
   readonly tenant: string;
   readonly token: string | undefined;
@@ -22,7 +22,10 @@ type ServiceCredentials = Pick<ServiceConnection, 'token' | 'adminSecret'>;
 const URL_DEFAULT = 'http://127.0.0.1:8080';
 const TIMEOUT_SECONDS = { default: 30, max: 86_400 } as const;
 
-/** The service that a command is about; the first one, where `--url` names several. Errors: as `connectionsOf`. */
+/**
+ * The service that a command addresses; the first one if `--url` names several. Errors: those of
+ * `connectionsOf`.
+ */
 export async function connectionOf(line: CliLine): Promise<ServiceConnection> {
   const [first] = await connectionsOf(line);
   if (first === undefined) throw usage('--url: must name a service');
@@ -30,10 +33,14 @@ export async function connectionOf(line: CliLine): Promise<ServiceConnection> {
 }
 
 /**
- * The services that a command is about. Options come before the environment (GATEHOUSE_URL, GATEHOUSE_PROJECT, GATEHOUSE_TENANT,
- * GATEHOUSE_TOKEN, GATEHOUSE_ADMIN_SECRET), and that before the context. With `--url` or GATEHOUSE_URL no context counts, so
- * that its credentials go to its own service alone; those of the service's settings are taken then, if this process has them.
- * Errors: INVALID_REQUEST, FILE_INVALID; CONFIG_INVALID for settings of the service that are wrong.
+ * The services that a command addresses. Options precede the environment (GATEHOUSE_URL,
+ * GATEHOUSE_PROJECT, GATEHOUSE_TENANT, GATEHOUSE_TOKEN, GATEHOUSE_ADMIN_SECRET), which precedes the
+ * context.
+ *
+ * `--url` or GATEHOUSE_URL disables contexts, so that a context's credentials go to its own service
+ * only. Without a context, credentials in the service's own settings are used, if this process has
+ * them.
+ * Errors: INVALID_REQUEST, FILE_INVALID; CONFIG_INVALID for wrong settings of the service.
  */
 export async function connectionsOf(line: CliLine): Promise<readonly ServiceConnection[]> {
   const { environment } = line;
@@ -62,8 +69,9 @@ export async function connectionsOf(line: CliLine): Promise<readonly ServiceConn
 }
 
 /**
- * The address of a service, without a slash at the end. Errors: INVALID_REQUEST for what is none, and for one with a user or a
- * password, which would be seen by others; `option` is named.
+ * The address of a service, without a slash at the end.
+ * Errors: INVALID_REQUEST naming `option`, for text of any other form, and for a URL with a user, a
+ * password, a query or a fragment. A password in an argument would be seen by others.
  */
 export function serviceUrl(text: string, option = 'url'): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
@@ -89,7 +97,7 @@ function contextOf(line: CliLine, named: string | undefined): ServiceContext | u
   throw usage(`there is no context ${name}${known === '' ? '' : `; there are ${known}`}`);
 }
 
-/** The service on this machine by its own settings, where this process has any of them. */
+/** The service on this machine by its own settings, if this process has any of them. */
 async function localService(
   environment: CliLine['environment'],
 ): Promise<(ServiceCredentials & { readonly url: string }) | undefined> {
@@ -108,7 +116,7 @@ function secretOf(line: CliLine, option: string, variable: string): string | und
   const path = line.text(option);
   if (path !== undefined) return readSecret(path);
   const text = nonEmpty(line.environment[variable]);
-  // The text may be a secret: it is not repeated.
+  // The text may be a secret, so the error does not repeat it.
   if (text !== undefined && !isSecret(text)) {
     throw usage(`${variable}: must be printable ASCII without spaces`);
   }
@@ -127,7 +135,10 @@ function listOf(text: string | undefined): readonly string[] {
   return text === undefined ? [] : [text];
 }
 
-/** A `gatehouse.v1.QueryScope` of the project, the tenant and the options READ. Errors: INVALID_REQUEST naming the option. */
+/**
+ * A `gatehouse.v1.QueryScope` of the project, the tenant and the options READ. Errors:
+ * INVALID_REQUEST naming the option.
+ */
 export function scopeOf(line: CliLine, { project, tenant }: ServiceConnection): JsonRecord {
   const token = line.text('at-least');
   const input = line.text('input');
@@ -149,7 +160,10 @@ export function scopeOf(line: CliLine, { project, tenant }: ServiceConnection): 
   };
 }
 
-/** Host of a URL for the address that the service listens on: loopback for all addresses, brackets for IPv6. */
+/**
+ * The host of a URL for a listening address: this machine for all of its addresses, brackets for
+ * IPv6.
+ */
 export function hostOfUrl(listened: string): string {
   const host = ['0.0.0.0', '::'].includes(listened) ? '127.0.0.1' : listened;
   return host.includes(':') ? `[${host}]` : host;

@@ -5,7 +5,7 @@ import type { Environment } from '../../config/load-options.ts';
 import { fileError, messageOf } from './files.ts';
 import { isObject } from './json-values.ts';
 
-/** A service, what it is asked about, and what it is shown. */
+/** A service, the default project and tenant, and the credentials for it. */
 export type ServiceContext = {
   readonly url: string;
   readonly project?: string;
@@ -15,7 +15,7 @@ export type ServiceContext = {
 };
 
 export type Contexts = {
-  /** The name of the one that counts where none is named. */
+  /** Name of the default context. */
   readonly current: string | undefined;
   readonly contexts: Readonly<Record<string, ServiceContext>>;
 };
@@ -24,10 +24,13 @@ const NONE: Contexts = { current: undefined, contexts: {} };
 const FIELDS = ['url', 'project', 'tenant', 'token', 'adminSecret'] as const;
 /** Rights of group and others. */
 const FOREIGN_RIGHTS = 0o077;
-/** More than any hand writes. */
+/** More bytes than a person writes. */
 const BYTES_MAX = 1 << 20;
 
-/** Path of the contexts file by the XDG Base Directory Specification 0.8: `~/.config/gatehouse/contexts.json`. */
+/**
+ * Path of the contexts, by the XDG Base Directory Specification 0.8:
+ * `~/.config/gatehouse/contexts.json`.
+ */
 export function contextsPath(environment: Environment): string {
   const base = environment['XDG_CONFIG_HOME'];
   // "All paths set in these environment variables must be absolute"; others are to be ignored.
@@ -37,8 +40,9 @@ export function contextsPath(environment: Environment): string {
 }
 
 /**
- * The contexts that are kept; none where there is no file.
- * Errors: FILE_INVALID for a file that others can read, that is too large, or that is no such document.
+ * The stored contexts; none if there is no file.
+ * Errors: FILE_INVALID for a file that others can read, that is too large, or that has another
+ * format.
  */
 export function readContexts(path: string): Contexts {
   const stats = statSync(path, { throwIfNoEntry: false });
@@ -79,13 +83,16 @@ function contextOf(path: string, name: string, value: unknown): ServiceContext {
   return { ...(value as Omit<ServiceContext, 'url'>), url };
 }
 
-/** Keeps contexts: all or nothing, for the user alone (0600 in a folder of 0700). Errors: FILE_INVALID naming the file. */
+/**
+ * Stores contexts atomically, for the user alone (0600 in a folder of 0700). Errors: FILE_INVALID
+ * naming the file.
+ */
 export function writeContexts(path: string, contexts: Contexts): void {
   const part = `${path}.${process.pid}`;
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     writeFileSync(part, `${JSON.stringify(contexts, undefined, 2)}\n`, { mode: 0o600 });
-    // A umask takes rights away only; a part that was there keeps its own.
+    // A umask only removes rights, and an existing part file keeps its own.
     chmodSync(part, 0o600);
     renameSync(part, path);
   } catch (error) {

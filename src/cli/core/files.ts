@@ -3,7 +3,7 @@ import { dirname, isAbsolute, relative, resolve } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
 import type { CliReason } from './exit-codes.ts';
 
-/** A file that is not what it should be; the message names it. */
+/** FILE_INVALID for a file; the message names it. */
 export function fileError(path: string, problem: string): AppError {
   return new AppError<CliReason>('FILE_INVALID', `${path}: ${problem}`);
 }
@@ -17,17 +17,22 @@ export function readText(path: string): string {
   }
 }
 
-/** Characters that a header accepts; its own error would not say where the secret came from. */
+/**
+ * Characters that a header can carry. Others would be refused there without a hint at their origin.
+ */
 const SECRET = /^[!-~]+$/;
 
-/** The secret that a file holds, without the space around it. Errors: FILE_INVALID naming the file, and never what is in it. */
+/**
+ * The secret that a file holds, without the space around it. Errors: FILE_INVALID naming the file,
+ * never its content.
+ */
 export function readSecret(path: string): string {
   const text = readText(path).trim();
   if (!isSecret(text)) throw fileError(path, 'must be printable ASCII without spaces');
   return text;
 }
 
-/** Whether a text can be sent as a credential. */
+/** True if a text can be sent as a credential. */
 export function isSecret(text: string): boolean {
   return SECRET.test(text);
 }
@@ -45,13 +50,16 @@ export function writeText(path: string, text: string): void {
   }
 }
 
-/** Message of a thrown value, with its cause. */
+/** The message of a thrown value, with that of its cause. */
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
 }
 
-/** The path of a file that `file` names. Errors: FILE_INVALID, where it does not lie in its folder or below. */
+/**
+ * The path of a file that `file` names. Errors: FILE_INVALID if it is not in the same folder or
+ * below.
+ */
 export function pathBeside(file: string, other: string): string {
   const folder = resolve(dirname(file));
   const found = resolve(folder, other);

@@ -5,14 +5,14 @@ import { readText } from './files.ts';
 /** An object of JSON. */
 export type JsonRecord = Readonly<Record<string, unknown>>;
 
-/** Whether a value of JSON is an object, and no list. */
+/** True if a value of JSON is an object and not a list. */
 export function isObject(value: unknown): value is JsonRecord {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /**
- * The object that an option holds: its text, or with `@FILE` that of a file. Errors: INVALID_REQUEST naming the option,
- * FILE_INVALID.
+ * The object in an option: its text, or with `@FILE` that of a file. Errors: INVALID_REQUEST naming
+ * the option, FILE_INVALID.
  */
 export function objectOfOption(option: string, text: string): JsonRecord {
   const json = text.startsWith('@') ? readText(text.slice(1)) : text;
@@ -26,7 +26,10 @@ export function objectOfOption(option: string, text: string): JsonRecord {
   return value;
 }
 
-/** The whole number that an option holds, if it is given. Errors: INVALID_REQUEST naming the option and its bounds. */
+/**
+ * The whole number in an option; undefined if absent. Errors: INVALID_REQUEST naming the option and
+ * its bounds.
+ */
 export function integerOfOption(
   option: string,
   text: string | undefined,

@@ -2,10 +2,10 @@ import type { CliOption } from '../../command-line/command-help.ts';
 
 type OptionRows = Readonly<Record<string, CliOption>>;
 
-/** Every command has these. */
+/** Options of every command. */
 export const HELP = { help: { short: 'h', help: ['this text'] } } satisfies OptionRows;
 
-/** Options of commands that call a service: which one, and with what. */
+/** Options of commands that call a service: its address, credentials and timeout. */
 export const SERVICE = {
   url: {
     value: 'URL',
@@ -34,7 +34,7 @@ export const TENANT = {
   ...PROJECT,
 } satisfies OptionRows;
 
-/** How fresh and by what an answer is made. */
+/** Options of queries: the revision, the model version and additional inputs. */
 export const READ = {
   'at-least': { value: 'TOKEN', help: ['answers include what this consistency token names'] },
   input: {
@@ -50,10 +50,10 @@ export const READ = {
   exact: { help: ['usersets hold what names them, and not what a member holds'] },
 } satisfies OptionRows;
 
-/** One document for programs. */
+/** Option for one JSON document. */
 export const JSON_OUTPUT = { json: { help: ['the answer as JSON'] } } satisfies OptionRows;
 
-/** Rows for programs. */
+/** Options for rows as JSON. */
 export const ROWS_OUTPUT = {
   json: { help: ['one array of JSON'] },
   jsonl: { help: ['JSON, a row a line'] },

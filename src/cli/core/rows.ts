@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import type { CliLine } from './command.ts';
 
 /**
- * Shows rows: for people as a table under `columns`, with `--json` one array, with `--jsonl` a row a line. `cells` are the texts
- * of a row, as many as there are columns.
+ * Prints rows: a table under `columns` by default, one array with `--json`, a row a line with
+ * `--jsonl`. `cells` returns the texts of a row, one for each column.
  */
 export function showRows<Row>(
   line: CliLine,
@@ -33,7 +33,7 @@ export function showRows<Row>(
   for (const row of texts) output.line(laid(row));
 }
 
-/** Shows an answer: with `--json` as it came, else as the lines that `words` makes of it. */
+/** Prints an answer: as received with `--json`, otherwise the lines that `words` makes of it. */
 export function showAnswer<T>(
   line: CliLine,
   answer: T,
@@ -44,7 +44,10 @@ export function showAnswer<T>(
   else for (const text of words(answer)) output.line(output.foreign(text));
 }
 
-/** Resolves once the reader of the standard output has taken what was written, so that nothing piles up. */
+/**
+ * Resolves once the reader of the standard output has taken the written data, so that the buffer
+ * does not grow.
+ */
 export async function outputTaken(): Promise<void> {
   // Lines are written at the end of the turn.
   await Promise.resolve();

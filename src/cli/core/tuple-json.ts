@@ -4,7 +4,7 @@ import { AppError } from '../../shared/app-error.ts';
 import type { CliReason } from './exit-codes.ts';
 import type { JsonRecord } from './json-values.ts';
 
-/** A subject of `workspace.v1` as JSON has it. */
+/** A subject of `workspace.v1` in JSON. */
 export type SubjectJson =
   | { readonly user_id: string }
   | { readonly wildcard: true }
@@ -13,7 +13,10 @@ export type SubjectJson =
 
 export type ObjectJson = { readonly namespace: string; readonly object_id: string };
 
-/** A relation tuple of `workspace.v1` as JSON has it, and a question of `gatehouse.v1` without its condition. */
+/**
+ * A relation tuple of `workspace.v1` in JSON. Without its condition it is also the item of a check
+ * of `gatehouse.v1`.
+ */
 export type TupleJson = ObjectJson & {
   readonly relation: string;
   readonly subject: SubjectJson;
@@ -22,7 +25,7 @@ export type TupleJson = ObjectJson & {
   readonly condition_params?: JsonRecord;
 };
 
-/** A subject as JSON has it. */
+/** A subject in JSON. */
 export function subjectJson(subject: Subject): SubjectJson {
   switch (subject.kind) {
     case 'user':
@@ -38,7 +41,10 @@ export function subjectJson(subject: Subject): SubjectJson {
   }
 }
 
-/** A tuple or a question from its text, `doc:plan#viewer@user:ann`. Errors: INVALID_REQUEST, with the text. */
+/**
+ * Parses a tuple or a check, such as `doc:plan#viewer@user:ann`. Errors: INVALID_REQUEST, with the
+ * text.
+ */
 export function tupleJson(text: string): TupleJson {
   const key = tupleFromText(text);
   if ('problem' in key) throw textError(text, key.problem);
@@ -46,23 +52,29 @@ export function tupleJson(text: string): TupleJson {
   return { namespace, object_id: objectId, relation, subject: subjectJson(subject) };
 }
 
-/** A subject from its text, `user:ann`, `group:eng#member`. Errors: INVALID_REQUEST, with the text. */
+/**
+ * Parses a subject, such as `user:ann` or `group:eng#member`. Errors: INVALID_REQUEST, with the
+ * text.
+ */
 export function subjectOfText(text: string): SubjectJson {
   const subject = subjectFromText(text);
   if ('problem' in subject) throw textError(text, subject.problem);
   return subjectJson(subject);
 }
 
-/** An object and a relation from their text, `doc:plan#viewer`. Errors: INVALID_REQUEST, with the text. */
+/**
+ * Parses an object and a relation, such as `doc:plan#viewer`. Errors: INVALID_REQUEST, with the
+ * text.
+ */
 export function usersetJson(text: string): ObjectJson & { readonly relation: string } {
   const hash = text.indexOf('#');
   if (hash < 0) throw textError(text, 'must read namespace:object#relation');
-  // Checked as a question about somebody.
+  // Parsed as a check of a placeholder subject.
   const { namespace, object_id, relation } = tupleJson(`${text}@user:*`);
   return { namespace, object_id, relation };
 }
 
-/** A tuple as JSON has it, as text: the inverse of `tupleJson`, without expiry and condition. */
+/** The text of a tuple in JSON: the inverse of `tupleJson`, without expiry and condition. */
 export function textOfTupleJson({
   namespace,
   object_id: id,
@@ -72,7 +84,7 @@ export function textOfTupleJson({
   return `${namespace}:${id}#${relation}@${textOfSubjectJson(subject)}`;
 }
 
-/** A subject as JSON has it, as text. */
+/** The text of a subject in JSON. */
 export function textOfSubjectJson(subject: SubjectJson): string {
   if ('user_id' in subject) return `user:${subject.user_id}`;
   if ('wildcard' in subject) return 'user:*';
@@ -86,7 +98,7 @@ function textError(text: string, problem: string): AppError {
   return new AppError<CliReason>('INVALID_REQUEST', `${text}: ${problem}`);
 }
 
-/** A tuple for people: its text, its expiry and its condition. */
+/** A tuple in readable form: its text, its expiry and its condition. */
 export function wordsOfTuple(tuple: TupleJson): string {
   const { expires_at: expiry, condition_name: condition, condition_params: params } = tuple;
   const until = expiry === undefined ? '' : ` until ${expiry}`;
@@ -95,7 +107,7 @@ export function wordsOfTuple(tuple: TupleJson): string {
   return `${textOfTupleJson(tuple)}${until}${name}${bound}`;
 }
 
-/** A number of things: `1 tuple`, `2 tuples`. */
+/** A number with its noun: `1 tuple`, `2 tuples`. */
 export function counted(count: number | string, thing: string): string {
   return `${count} ${thing}${String(count) === '1' ? '' : 's'}`;
 }

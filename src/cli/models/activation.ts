@@ -8,7 +8,7 @@ import { showAnswer } from '../core/rows.ts';
 import { textOfTupleJson } from '../core/tuple-json.ts';
 import { type ActivationJson, modelCall, stateText } from './model-calls.ts';
 
-/** Answer to the write of a version. */
+/** The answer to a write of a version. */
 export type WrittenJson = {
   /** `0` after a dry run. */
   readonly version: string;
@@ -18,15 +18,15 @@ export type WrittenJson = {
 const WAIT_SECONDS = { default: 600, max: 86_400 } as const;
 const POLL_MS = 250;
 
-/** How long a version is waited for, in ms; 0 with `--no-wait`. Errors: INVALID_REQUEST. */
+/** Longest wait for a version in ms; 0 with `--no-wait`. Errors: INVALID_REQUEST. */
 export function waitMsOf(line: CliLine): number {
   const seconds = integerOfOption('wait-max', line.text('wait-max'), 1, WAIT_SECONDS.max);
   return line.isSet('no-wait') ? 0 : (seconds ?? WAIT_SECONDS.default) * 1000;
 }
 
 /**
- * Waits until a version that was written is in force, or will not be, and shows which. Resolves to the exit code. Errors: as
- * `awaitActivation`.
+ * Waits until a written version is in force or has failed, and shows the outcome. Resolves to the
+ * exit code. Errors: those of `awaitActivation`.
  */
 export async function showActivation(
   line: CliLine,
@@ -45,8 +45,10 @@ export async function showActivation(
 }
 
 /**
- * Waits until a version that was written is in force, or will not be; it is still pending where a newer one came. Shows how far
- * it is. Errors: UNAVAILABLE where it is pending after `waitMs`, or the service does not answer; the version stays written.
+ * Waits until a written version is in force or has failed; it is still pending if a newer one
+ * replaced it. Shows progress.
+ * Errors: UNAVAILABLE if it is pending after `waitMs`, or the service does not answer; the version
+ * stays written.
  */
 export async function awaitActivation(
   line: CliLine,
@@ -73,7 +75,10 @@ export async function awaitActivation(
   return activation;
 }
 
-/** Errors: as `call`, and that the version is written nevertheless. */
+/**
+ * The newest version's activation. Errors: those of `call`, with the note that the version is
+ * written nevertheless.
+ */
 async function newestActivation(
   connection: ServiceConnection,
   version: string,

@@ -74,7 +74,7 @@ function writeFields(line: CliLine): object {
   };
 }
 
-/** How many queries guard the write; undefined where none shall. Errors: INVALID_REQUEST. */
+/** Number of queries that guard the write; undefined without a guard. Errors: INVALID_REQUEST. */
 function sampledOf(line: CliLine): number | undefined {
   const sampled = integerOfOption('sampled', line.text('sampled'), 1, SAMPLED.max);
   if (line.isSet('refuse-new-allows') || line.isSet('refuse-new-denies')) {
@@ -101,7 +101,7 @@ function sayWarnings(
   for (const one of warnings) say(line, `${place(one)}: warning: ${one.message}`);
 }
 
-/** `model.gate:4:30`, or the JSON path where there are no lines. */
+/** `model.gate:4:30`, or the JSON path if there are no lines. */
 function placeOf(
   file: string,
   form: 'json' | 'gate',

@@ -22,19 +22,20 @@ const FORMATS = { json: jsonTuples, csv: csvTuples, text: textTuples } as const;
 export type TupleOptions = {
   readonly file: string;
   readonly out: string;
-  /** json, csv, yaml or text; undefined: by the name of the file. */
+  /** json, csv, yaml or text; undefined: derived from the name of the file. */
   readonly format: string | undefined;
   readonly from: string | undefined;
   /** A file of the peer with the model that names and the type of users are taken from. */
   readonly model: string | undefined;
   readonly userType: string | undefined;
-  /** Whether tuples that cannot be carried over are left out, and counted. */
+  /** True if tuples that cannot be converted are skipped and counted. */
   readonly skips: boolean;
 };
 
 /**
- * Writes tuples of OpenFGA or SpiceDB as lines for `:import`. JSON, CSV and text are read as a stream; memory does not grow with
- * them. Resolves to the exit code. A file comes into being whole or not at all.
+ * Writes tuples of OpenFGA or SpiceDB as lines for `:import`. JSON, CSV and text are streamed, so
+ * that memory does not grow with them. The output file appears as a whole or not at all. Resolves
+ * to the exit code.
  * Errors: INVALID_REQUEST, FILE_INVALID.
  */
 export async function convertTuples(line: CliLine, options: TupleOptions): Promise<number> {
@@ -63,7 +64,9 @@ export async function convertTuples(line: CliLine, options: TupleOptions): Promi
   }
 }
 
-/** OpenedTuples, so that it is there to be removed. Errors: those of the file system. */
+/**
+ * Opens a file for writing, so that it exists and can be removed. Errors: those of the file system.
+ */
 async function create(path: string): Promise<Writable> {
   const sink = createWriteStream(path);
   await once(sink, 'open');
@@ -127,7 +130,10 @@ function namingOf({ from, userType, file }: TupleOptions, model: string | undefi
   return { names: imported.names, userType: imported.userType };
 }
 
-/** `line` is where skipped tuples are named; without it the first one is an error. */
+/**
+ * Writes the lines of all tuples. `line` receives notes on skipped tuples; without it the first bad
+ * one is an error.
+ */
 async function write(
   tuples: OpenedTuples['tuples'],
   naming: TupleNaming,
@@ -135,7 +141,7 @@ async function write(
   line: CliLine | undefined,
 ): Promise<{ written: number; skipped: number }> {
   const counts = { written: 0, skipped: 0 };
-  // Set if the file cannot be written, or the reader has gone.
+  // Error of the sink: a file that cannot be written, or a closed pipe.
   let failure: Error | undefined;
   sink.once('error', (error: Error) => (failure = error));
   let text = '';

@@ -56,7 +56,7 @@ function convertModel(line: CliLine, path: string, form: string | undefined): nu
   }
 }
 
-/** Whether the name of a file is one of tuples, and never one of a model. */
+/** True if the name of a file belongs to tuples, and never to a model. */
 function hasTuples(path: string): boolean {
   return /\.(?:csv|jsonl|ndjson|ya?ml|zaml|txt)$/i.test(path);
 }

@@ -15,7 +15,7 @@ import { type ModelJson, modelCall } from './model-calls.ts';
 
 type Statements = ReadonlyMap<string, ModelStatement>;
 
-/** A statement that one model has and the other one has not, or has otherwise. */
+/** A statement that differs between two models, or that only one of them has. */
 type ModelDifference = {
   readonly change: 'added' | 'removed' | 'changed';
   readonly name: string;
@@ -61,7 +61,7 @@ function differences(before: Statements, after: Statements): readonly ModelDiffe
   });
 }
 
-/** Names of both in one order: each that only the other one has stands before the next that both have. */
+/** Names of both in one order. A name that only the second has precedes the next common name. */
 function namesOf(before: Statements, after: Statements): readonly string[] {
   const names: string[] = [];
   const rest = [...after.keys()];
@@ -73,7 +73,7 @@ function namesOf(before: Statements, after: Statements): readonly string[] {
   return [...names, ...rest];
 }
 
-/** Errors: FILE_INVALID naming the file, and the place in it. */
+/** The statements of a model file. Errors: FILE_INVALID naming the file and the place in it. */
 function ofFile(path: string): Statements {
   const text = readText(path);
   try {

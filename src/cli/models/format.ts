@@ -4,7 +4,7 @@ import { EXIT_NO, EXIT_OK } from '../core/exit-codes.ts';
 import { readText, writeText } from '../core/files.ts';
 import { filesOf, isOfContent, say } from './files/model-files.ts';
 
-/** `model format`: lays `.gate` files out in place. */
+/** `model format`: formats `.gate` files in place. */
 export function formatFiles(line: CliLine): Promise<number> {
   const codes = filesOf(line).map((path) => formatFile(line, path));
   return Promise.resolve(Math.max(...codes));

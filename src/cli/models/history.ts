@@ -54,7 +54,10 @@ export async function showVersion(line: CliLine): Promise<number> {
   return EXIT_OK;
 }
 
-/** The readable form; the JSON form where a release before took what the readable one cannot say. */
+/**
+ * The readable form; the JSON form of a model from an earlier release that the readable form cannot
+ * express.
+ */
 function textOf({ model_gate: gate, model_json: json }: ModelJson): string {
   return gate || json || 'built-in\n';
 }

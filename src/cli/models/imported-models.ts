@@ -9,8 +9,8 @@ import type { ModelJson, VersionJson } from './model-calls.ts';
 const PAGE_SIZE = 1_000;
 
 /**
- * Conditions of an imported model that decide otherwise than in the model's source. Models that this
- * release imports use names for that, so it finds nothing in them. O(expressions).
+ * Differences between the conditions of an imported model and their original meaning. Models that
+ * this release imports have replacement names, so that nothing is found in them. O(expressions).
  */
 export function readingsOfImported(
   model: NamespaceModel,
@@ -24,8 +24,9 @@ export function readingsOfImported(
 }
 
 /**
- * The same, a line each, of the models that a service has: those in force, and all versions that came through OpenFGA's API.
- * Of `projects`, or of all. Errors: as `call`.
+ * The same differences, a line each, for the models of a service: those in force, and all versions
+ * that came through OpenFGA's API. Covers `projects`, or all projects if it is empty. Errors: those
+ * of `call`.
  */
 export async function storedModelLines(
   projects: readonly string[],
@@ -68,7 +69,7 @@ async function linesOfProject(
   return lines;
 }
 
-/** Versions that came through OpenFGA's API, the newest first. */
+/** Versions that came through OpenFGA's API, newest first. */
 async function importedVersions(
   connection: ServiceConnection,
   project: string,

@@ -4,7 +4,7 @@ import type { CliLine } from '../core/command.ts';
 import type { ServiceConnection } from '../core/connection.ts';
 import type { TupleJson } from '../core/tuple-json.ts';
 
-/** Answers of gatehouse.v1.ModelService, as JSON has them; counts are texts. */
+/** Answers of gatehouse.v1.ModelService in JSON; counts are strings. */
 export type ActivationJson = {
   readonly version: string;
   /** `MODEL_ACTIVATION_STATE_ACTIVE`. */
@@ -29,22 +29,22 @@ export type VersionJson = {
 export type ProblemJson = {
   readonly path: string;
   readonly message: string;
-  /** Line of the readable form, from 1; 0 is none. */
+  /** Line of the readable form, from 1; 0: none. */
   readonly line: number;
   readonly column: number;
 };
 
 export type ModelJson = {
-  /** None of the built-in model. */
+  /** Absent for the built-in model. */
   readonly version?: VersionJson;
-  /** Empty of the built-in model. */
+  /** Empty for the built-in model. */
   readonly model_json: string;
   readonly model_gate: string;
 };
 
 const VERSION = /^[1-9]\d{0,14}$/;
 
-/** Calls a method of ModelService for the project of the connection. Errors: as `call`. */
+/** Calls a method of ModelService for the project of the connection. Errors: those of `call`. */
 export async function modelCall<T>(
   connection: ServiceConnection,
   method: string,
@@ -55,7 +55,10 @@ export async function modelCall<T>(
   return await call<T>(connection, `gatehouse.v1.ModelService/${method}`, { ...named, ...body });
 }
 
-/** The version that the only word of a command names; undefined without a word. Errors: INVALID_REQUEST. */
+/**
+ * The version that the only word of a command names; undefined without a word. Errors:
+ * INVALID_REQUEST.
+ */
 export function versionOf({ words }: CliLine): string | undefined {
   const [version, ...others] = words;
   if (others.length > 0) throw usage('name one version');
@@ -63,7 +66,7 @@ export function versionOf({ words }: CliLine): string | undefined {
   throw usage(`${version}: a version is a number from 1`);
 }
 
-/** `active` of `MODEL_ACTIVATION_STATE_ACTIVE`. */
+/** Short form of a state: `active` for `MODEL_ACTIVATION_STATE_ACTIVE`. */
 export function stateText(state: string): string {
   return state.replace('MODEL_ACTIVATION_STATE_', '').toLowerCase();
 }

@@ -53,7 +53,7 @@ ${EXIT_CODES.validate}`,
   load: async () => (await import('./validate.ts')).validateModels,
 } as const;
 
-/** Commands about models: of files alone, and of the versions that a project has. */
+/** Commands about models: in files, and the versions that a project has. */
 export const MODEL: CommandTable = {
   'model validate': VALIDATE,
   'model check': {

@@ -13,7 +13,7 @@ import { filesOf, say } from './files/model-files.ts';
 /** The service's defaults. */
 const LIMITS = { depthMax: 256, readBudget: 10_000 };
 
-/** Result of a file. */
+/** The outcome of a file. */
 type TestedFile = { readonly code: number; readonly suite: JunitSuite };
 
 /** `model test`: runs files of assertions. */
@@ -25,7 +25,10 @@ export function testModels(line: CliLine): Promise<number> {
   return Promise.resolve(Math.max(...tested.map(({ code }) => code)));
 }
 
-/** Errors of files are said, and leave the other files their turn; without the model of `--model` none has one. */
+/**
+ * Tests each file. An error of a file is printed and the other files still run; without a valid
+ * `--model` none runs.
+ */
 function testFiles(line: CliLine, paths: readonly string[]): readonly TestedFile[] {
   const modelPath = line.text('model');
   const given = attempt(line, () => (modelPath === undefined ? undefined : modelOfFile(modelPath)));
@@ -71,7 +74,7 @@ function testFile(line: CliLine, path: string, given: NamespaceModel | undefined
   return { code: failures.length > 0 ? EXIT_NO : EXIT_OK, suite };
 }
 
-/** A case for each test, and one more for tuples of the file, if the model does not admit them. */
+/** A case for each test, and one for tuples of the file if the model does not admit them. */
 function casesOf(
   { tests }: AssertionDocument,
   failures: readonly AssertionFailure[],
@@ -79,7 +82,7 @@ function casesOf(
 ): readonly JunitCase[] {
   const rest = new Set(failures.keys());
   const cases = tests.map(({ name, assertions, tuples }) => {
-    // Names may stand twice.
+    // Names may be duplicates.
     const lines = new Set([...assertions, ...tuples].map((one) => one.line));
     const own = [...rest].filter((at) => {
       const failure = failures[at];
@@ -93,7 +96,10 @@ function casesOf(
   return [{ name: '(tuples of the file)', assertions: 0, failures: others }, ...cases];
 }
 
-/** The model that a file brings along. Errors: FILE_INVALID where there is none, or it is wrong. */
+/**
+ * The model that a file of assertions names or contains. Errors: FILE_INVALID if there is none, or
+ * it is wrong.
+ */
 function modelBeside(path: string, model: AssertionDocument['model']): NamespaceModel {
   if (model === undefined) throw fileError(path, 'brings no model along: give --model');
   if (model.kind === 'file') return modelOfFile(resolve(dirname(path), model.value));

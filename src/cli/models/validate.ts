@@ -9,7 +9,7 @@ import { SERVICE } from '../core/options.ts';
 import { filesOf, isJson, say } from './files/model-files.ts';
 import { readingsOfImported, storedModelLines } from './imported-models.ts';
 
-/** `model validate`: says what is wrong with models. */
+/** `model validate`: reports problems of models. */
 export async function validateModels(line: CliLine): Promise<number> {
   if (line.isSet('stored')) {
     const lines = await storedModelLines(line.words, await connectionOf(line));

@@ -20,7 +20,10 @@ const WRITE = {
   ...PROJECT,
 } as const;
 
-/** Commands about the versions of a project's model; all but `model diff` of two files need the operator secret. */
+/**
+ * Commands about the versions of a project's model. All need the operator secret except `model
+ * diff` of two files.
+ */
 export const MODEL_VERSIONS: CommandTable = {
   'model diff': {
     summary: 'Says what differs between two models, or between the one in force and a file.',

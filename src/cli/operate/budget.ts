@@ -13,7 +13,7 @@ const SERVICE = 'gatehouse.v1.BudgetService';
 const BUDGET_MAX = 1_000_000_000;
 const CEILING_MAX = 10_000_000;
 
-/** `budget`. Errors: INVALID_REQUEST; REFUSED where an instance refuses or gives no answer. */
+/** `budget`. Errors: INVALID_REQUEST; REFUSED if an instance refuses or does not answer. */
 export async function runBudget(line: CliLine): Promise<number> {
   const [projectId, ...more] = line.words;
   if (more.length > 0) throw usage('name one project');
@@ -33,7 +33,7 @@ async function showAll(line: CliLine, instances: readonly ServiceConnection[]): 
   const lists = await Promise.all(
     instances.map((instance) => call<ListedJson>(instance, `${SERVICE}/ListReadUsage`, {})),
   );
-  // One document an instance: their figures are apart.
+  // One document for each instance, whose figures are separate.
   const ofEach = instances.map(({ url }, i) => ({ url, ...lists[i] }));
   showAnswer(line, ofEach, () => listLines(lists));
 }

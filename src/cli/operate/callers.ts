@@ -20,7 +20,10 @@ import { assertNoWords, wordsOf } from './words.ts';
 /** Rights of all users but the owner and its group. */
 const RIGHTS_OF_OTHERS = 0o007;
 
-/** `callers check`. Resolves to 1 where the service would not take the file. Errors: FILE_INVALID for one that cannot be read. */
+/**
+ * `callers check`. Resolves to 1 if the service would refuse the file. Errors: FILE_INVALID for a
+ * file that cannot be read.
+ */
 export function checkCallers(line: CliLine): Promise<number> {
   const [path = ''] = wordsOf(line, ['a file']);
   const { output, notes } = line.screens;
@@ -50,7 +53,7 @@ export function checkCallers(line: CliLine): Promise<number> {
 
 const COLUMNS = ['caller', 'credentials', 'rate', 'projects', 'tenants', 'services', 'methods'];
 
-/** A scope of a caller; of one without a scope, that it has none. */
+/** A scope of a caller; a caller without scopes has one empty row. */
 type ScopeRow = {
   readonly caller: string;
   readonly tokens: number;
@@ -91,7 +94,10 @@ function namesText(names: NameList): string {
   return names.length === 0 ? '-' : names.map((name) => name || '""').join(', ');
 }
 
-/** `callers may`. Resolves to 1 where the scopes do not admit it. Errors: INVALID_REQUEST, FILE_INVALID. */
+/**
+ * `callers may`. Resolves to 1 if the scopes do not admit the call. Errors: INVALID_REQUEST,
+ * FILE_INVALID.
+ */
 export function mayCall(line: CliLine): Promise<number> {
   const [path = '', name = '', method = ''] = wordsOf(line, ['a file', 'a caller', 'a method']);
   const { callers } = parsed(path);
@@ -104,7 +110,7 @@ export function mayCall(line: CliLine): Promise<number> {
   const projectId = line.text('project') ?? '';
   const tenantId = line.text('tenant') ?? '';
   const place = { projectId, tenantId, allTenants: line.isSet('all-tenants') };
-  // The fields that any request names a place by.
+  // All fields by which requests name a place.
   const asked = { ...place, id: projectId, scope: place, options: place };
   const defaultProjectId = line.environment['GATEWAY_DEFAULT_PROJECT_ID'] ?? '';
   const scopes = new CallerScopes(caller.scopes, defaultProjectId || 'default');
@@ -127,7 +133,7 @@ function ruleOf(method: string): TargetedRule<unknown> {
   throw usage(`there is no method ${method}${meant(method, rules.keys())}`);
 }
 
-/** `callers hash`. Errors: FILE_INVALID for what is no token. */
+/** `callers hash`. Errors: FILE_INVALID for text that is not a token. */
 export function hashToken(line: CliLine): Promise<number> {
   assertNoWords(line);
   const token = readSecret(line.text('token-file') ?? '-');

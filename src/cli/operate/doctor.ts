@@ -8,7 +8,7 @@ import { assertNoWords } from './words.ts';
 
 const COLORS = { ok: 'green', warn: 'yellow', fail: 'red' } as const;
 
-/** `doctor`. Resolves to 1 where a check failed. Errors: INVALID_REQUEST. */
+/** `doctor`. Resolves to 1 if a check failed. Errors: INVALID_REQUEST. */
 export async function runDoctor(line: CliLine): Promise<number> {
   assertNoWords(line);
   const { output, notes } = line.screens;
@@ -26,7 +26,7 @@ export async function runDoctor(line: CliLine): Promise<number> {
   else for (const one of observations) show(line, one);
   notes.line(`${observations.length - failed - warned} ok, ${warned} to look at, ${failed} failed`);
   const code = failed > 0 ? EXIT_NO : EXIT_OK;
-  // Work that an abandoned check began would keep the process alive.
+  // An abandoned check would keep the process alive until it ends.
   if (isHanging) setTimeout(() => process.exit(code), 0);
   return code;
 }

@@ -19,8 +19,9 @@ const POLL_MS = 200;
 const TIMEOUT_SECONDS = { default: 30, max: 86_400 } as const;
 
 /**
- * `fsck`. Resolves to 1 where an index differed, 2 where something could not be compared. Errors: INVALID_REQUEST, FILE_INVALID,
- * CONFIG_INVALID; REFUSED where the instance refuses or gives no answer.
+ * `fsck`. Resolves to 1 if an index differed, 2 if something could not be compared.
+ * Errors: INVALID_REQUEST, FILE_INVALID, CONFIG_INVALID; REFUSED if the instance refuses or does
+ * not answer.
  */
 export async function runFsck(line: CliLine): Promise<number> {
   assertNoWords(line);
@@ -79,7 +80,7 @@ function instanceOf(line: CliLine): ServiceConnection {
   };
 }
 
-/** A service token, or one of a caller that may do this. */
+/** A service token, or the token of a caller with the right to run fsck. */
 function tokenOf({ serviceAuthTokens, callers, defaultProjectId }: Config): string | undefined {
   const [first] = serviceAuthTokens;
   if (first !== undefined || callers === undefined) return first;

@@ -11,8 +11,9 @@ import { EXIT_NO, EXIT_OK } from '../core/exit-codes.ts';
 import { assertNoWords } from './words.ts';
 
 /**
- * `new-epoch`: ends the validity of every consistency token and loaded index, after the data directory was copied or put back
- * cold. Resolves to 1 where an instance runs or the database cannot be used. Errors: INVALID_REQUEST, CONFIG_INVALID.
+ * `new-epoch`: invalidates every consistency token and loaded index, after a cold copy of the data
+ * directory was made or restored. Resolves to 1 if an instance runs or the database cannot be used.
+ * Errors: INVALID_REQUEST, CONFIG_INVALID.
  */
 export async function beginEpoch(line: CliLine): Promise<number> {
   assertNoWords(line);
@@ -22,7 +23,7 @@ export async function beginEpoch(line: CliLine): Promise<number> {
     return EXIT_OK;
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
-    // Whose message names the process; what to do about it is the same whoever it is.
+    // The message names the process; the remedy is the same for all of them.
     const { notes } = line.screens;
     for (const text of `No new epoch was begun: ${error.message}`.split('\n')) {
       notes.line(notes.foreign(text));
@@ -43,7 +44,7 @@ async function newEpoch(config: Config): Promise<string> {
     const target =
       server?.target ?? (await examineTarget({ connectionString: config.databaseUrl ?? '' }));
     await migrate(target);
-    // Refuses while an instance runs, which would go on with the old epoch.
+    // Refuses while an instance runs, because it would keep the old epoch.
     return String(await withSoleUse(target, server !== undefined, startNewEpoch));
   } finally {
     await server?.stop();

@@ -14,7 +14,7 @@ const FIELDS = {
 const ADMIN_NOTES =
   'Needs the operator secret: GATEHOUSE_ADMIN_SECRET, --admin-secret-file, or that of the context.';
 
-/** Commands of those who run the service. */
+/** Commands for operators of the service. */
 export const OPERATE: CommandTable = {
   doctor: {
     summary: 'Looks at settings, machine, database and ports, and says what to do.',

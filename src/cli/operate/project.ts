@@ -54,13 +54,13 @@ export async function getProject(line: CliLine): Promise<number> {
   return await show(line, 'GetProject', { id });
 }
 
-/** `project create`. Errors: INVALID_REQUEST naming the option, too. */
+/** `project create`. Errors: also INVALID_REQUEST naming the option. */
 export async function createProject(line: CliLine): Promise<number> {
   const [id] = wordsOf(line, ['a project']);
   return await show(line, 'CreateProject', { id, name: id, ...fieldsOf(line) });
 }
 
-/** `project update`. Errors: INVALID_REQUEST naming the option, too. */
+/** `project update`. Errors: also INVALID_REQUEST naming the option. */
 export async function updateProject(line: CliLine): Promise<number> {
   const [id] = wordsOf(line, ['a project']);
   const status = line.text('status');
@@ -99,7 +99,7 @@ function fieldsOf(line: CliLine): JsonRecord {
 
 function textField(line: CliLine, option: string, field: string): JsonRecord {
   const text = line.text(option);
-  // An empty one would change nothing, and say that it had.
+  // An empty one would change nothing, but report success.
   if (text === '') throw usage(`--${option}: must not be empty`);
   return text === undefined ? {} : { [field]: text };
 }

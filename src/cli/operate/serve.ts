@@ -20,17 +20,17 @@ Examples:
   DATABASE_URL=postgres://localhost/gatehouse gatehouse serve --instances 3
 `;
 
-/** Additional settings of a service for tests. */
+/** Defaults of `--testing`, in addition to the settings. */
 const TESTING_SETTINGS: Readonly<Record<string, string>> = {
   GATEWAY_WATCH_STREAMS: '8',
   GATEWAY_OPENFGA_API: 'true',
 };
-/** Settings that may point at real data. */
+/** Settings that `--testing` refuses: they name the location of real data. */
 const NOT_FOR_TESTING = ['DATABASE_URL', 'GATEWAY_DATA_DIR'] as const;
 
 /**
- * Reads the arguments of `gatehouse serve`, and prepares `environment` for `--testing`. Answers the arguments of the service, or
- * an exit code where there is nothing to start.
+ * Reads the arguments of `gatehouse serve`, and prepares `environment` for `--testing`. Returns the
+ * arguments of the service, or an exit code if there is nothing to start.
  */
 export function prepareServe(
   args: readonly string[],

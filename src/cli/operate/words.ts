@@ -3,13 +3,13 @@ import { AppError } from '../../shared/app-error.ts';
 import type { CliLine } from '../core/command.ts';
 import type { CliReason } from '../core/exit-codes.ts';
 
-/** Errors: INVALID_REQUEST where a command that takes options alone was given a word. */
+/** Refuses words for a command that takes only options. Errors: INVALID_REQUEST. */
 export function assertNoWords({ words }: CliLine): void {
   const [word] = words;
   if (word !== undefined) throw usage(`there is nothing to do with ${word}`);
 }
 
-/** The words of a command that takes `names`, no fewer and no more. Errors: INVALID_REQUEST. */
+/** The words of a command, exactly one for each of `names`. Errors: INVALID_REQUEST. */
 export function wordsOf({ words }: CliLine, names: readonly string[]): readonly string[] {
   const missing = names[words.length];
   if (missing !== undefined) throw usage(`name ${missing}`);
@@ -19,8 +19,9 @@ export function wordsOf({ words }: CliLine, names: readonly string[]): readonly 
 }
 
 /**
- * Runs `work` for commands whose exit codes are older than EXIT_UNAVAILABLE: a service that does not answer
- * is an error like any other (exit code 2). Errors: those of `work`, REFUSED in place of UNAVAILABLE.
+ * The result of `work`. A missing answer of a service is an ordinary error here (exit code 2), for
+ * commands whose exit codes are older than EXIT_UNAVAILABLE. Errors: those of `work`, REFUSED in
+ * place of UNAVAILABLE.
  */
 export async function answered<T>(work: () => Promise<T>): Promise<T> {
   try {

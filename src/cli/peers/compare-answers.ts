@@ -8,7 +8,7 @@ import { type PeerAnswer, type PeerQuery, type PeerSource, referenceText } from 
 
 const BATCH = 500;
 
-/** Answers of both services, compared. */
+/** Differences and counts of the answers of both services. */
 export type Comparison = {
   readonly asked: number;
   readonly allowed: number;
@@ -20,7 +20,7 @@ export type Comparison = {
   }[];
 };
 
-/** Asks both services the same, and counts what they answer. Errors: those of both. */
+/** Sends the same queries to both services, and compares the answers. Errors: those of both. */
 export async function compare(
   line: CliLine,
   connection: ServiceConnection,

@@ -17,7 +17,7 @@ import type { PeerSource } from './peer-source.ts';
 import { drawOf, queriesOf, Reservoir } from './sample.ts';
 
 const SAMPLE = { default: 1_000, max: 100_000 } as const;
-/** Tuples that queries are made of, at most. */
+/** Most tuples from which queries are made. */
 const RESERVOIR = 2_000;
 const FLUSH_CHARACTERS = 64 * 1024;
 const SHOWN_MAX = 20;
@@ -25,7 +25,10 @@ const ACTIVATION_MS_MAX = 600_000;
 
 type Counts = { readonly tuples: number; readonly skipped: number };
 
-/** Brings the model and the tuples of a running peer into a project and tenant, and asks both a sample. Resolves to the exit code. */
+/**
+ * Imports the model and the tuples of a running peer into a project and tenant, and sends a sample
+ * of queries to both. Resolves to the exit code.
+ */
 export async function importPeer(
   line: CliLine,
   open: (timeoutMs: number) => Promise<PeerSource>,
@@ -61,7 +64,9 @@ export async function importPeer(
   }
 }
 
-/** Errors: REFUSED where stored tuples do not fit; as `call`. */
+/**
+ * Writes the model and waits for it. Errors: REFUSED if stored tuples do not fit; those of `call`.
+ */
 async function applyModel(
   line: CliLine,
   connection: ServiceConnection,
@@ -86,7 +91,10 @@ async function applyModel(
   throw new AppError<CliReason>('REFUSED', problem);
 }
 
-/** Sends every tuple as a line of one import, which is all or nothing; the service checks it as it comes. */
+/**
+ * Sends every tuple as a line of one import, which is all or nothing. The service checks the lines
+ * as they arrive.
+ */
 async function importTuples(
   line: CliLine,
   connection: ServiceConnection,
@@ -103,7 +111,7 @@ async function importTuples(
     ...(connection.tenant === '' ? {} : { tenant_id: connection.tenant }),
     ...(line.isSet('dry-run') ? { dry_run: 'true' } : {}),
   });
-  // A request of its own; a refusal ends the reading of the peer.
+  // A separate request, whose refusal ends the reading of the peer.
   let refusal: unknown;
   const init = {
     method: 'POST',
@@ -138,7 +146,7 @@ async function importTuples(
       text = '';
     }
   } catch (error) {
-    // The import ends without its end, and writes nothing.
+    // The import is aborted before its end, and writes nothing.
     body.destroy();
     await sent;
     throw error;

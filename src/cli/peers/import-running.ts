@@ -30,7 +30,7 @@ function endpointOf(line: CliLine): string {
   return serviceUrl(text, 'endpoint');
 }
 
-/** Token for the other service. Errors: INVALID_REQUEST, FILE_INVALID. */
+/** The credential for the other service. Errors: INVALID_REQUEST, FILE_INVALID. */
 function peerToken(line: CliLine): string | undefined {
   const path = line.text('peer-token-file');
   if (path !== undefined) return readSecret(path);

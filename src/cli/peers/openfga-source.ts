@@ -17,23 +17,24 @@ import {
 /** OpenFGA 1.22.1 refuses larger pages of Read, and larger batches by its defaults. */
 const READ_PAGE = 100;
 const BATCH_MAX = 50;
-/** An answer is no larger than this; a page of tuples has at most a few hundred kilobytes. */
+/** Largest accepted answer, in characters; a page of tuples has at most a few hundred kilobytes. */
 const BYTES_MAX = 64 << 20;
 
 export type OpenFgaOptions = {
   /** `http://HOST:8080`. */
   readonly endpoint: string;
   readonly token: string | undefined;
-  /** Undefined: the only one there is. */
+  /** Undefined: the only store of the service. */
   readonly store: string | undefined;
-  /** Undefined: the latest. */
+  /** Undefined: the latest model. */
   readonly model: string | undefined;
   readonly timeoutMs: number;
 };
 
 /**
- * A store of a running OpenFGA by its HTTP API v1. Errors: UNAVAILABLE where it cannot be reached; REFUSED for what it refuses,
- * and where `store` does not say which of several is meant.
+ * A store of a running OpenFGA by its HTTP API v1. Errors: UNAVAILABLE if it cannot be reached;
+ * REFUSED for its refusals, and if `store` is undefined and the service does not have exactly one
+ * store.
  */
 export async function openOpenFga(options: OpenFgaOptions): Promise<PeerSource> {
   const store = options.store ?? (await onlyStore(options));

@@ -20,7 +20,7 @@ const NOTES = `The other service is only read. What is written there meanwhile m
 exit codes: 0 imported, and no answer differs; 1 an answer differs, or the model cannot be expressed;
 2 the command is wrong, or what it names; 4 no answer of one of both`;
 
-/** Commands that bring a running service of another kind here. */
+/** Commands that import from a running service of another kind. */
 export const PEERS: CommandTable = {
   'import openfga': {
     summary: 'Brings model and tuples of a running OpenFGA here, and asks both a sample.',

@@ -1,19 +1,25 @@
 import type { PeerModel, PeerReference, PeerTuple } from '../../language/peers/peer-model.ts';
 
-/** A query that both services are asked. */
+/** A query that is sent to both services. */
 export type PeerQuery = {
   readonly object: PeerReference;
   readonly relation: string;
   readonly subject: PeerReference;
 };
 
-/** Answer of one service; `error` is '' if it decided. */
+/** An answer of one of them; `error` is '' if it decided. */
 export type PeerAnswer = { readonly allowed: boolean; readonly error: string };
 
-/** A tuple of a running peer: its place, and its reader, which refuses tuples that cannot be carried over. */
+/**
+ * A tuple of a running peer: its place, and its parser, which refuses a tuple that cannot be
+ * converted.
+ */
 export type PeerTupleSource = { readonly place: string; readonly read: () => PeerTuple };
 
-/** A running OpenFGA or SpiceDB that is only read. All errors: UNAVAILABLE and REFUSED, in its own words. */
+/**
+ * A running OpenFGA or SpiceDB, which is only read. All errors: UNAVAILABLE and REFUSED, with its
+ * own message.
+ */
 export interface PeerSource {
   readonly name: string;
   readModel(): Promise<PeerModel>;

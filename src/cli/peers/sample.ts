@@ -1,10 +1,13 @@
 import type { PeerModel, PeerReference, PeerTuple } from '../../language/peers/peer-model.ts';
 import type { PeerQuery } from './peer-source.ts';
 
-/** Numbers from 0 to 1, 1 left out. */
+/** Returns numbers from 0 to 1, exclusive of 1. */
 export type Draw = () => number;
 
-/** The same numbers for the same seed: mulberry32, a public-domain generator of 32 bits by T. Ettinger. */
+/**
+ * Makes a deterministic generator from a seed: mulberry32, a public-domain generator of 32 bits by
+ * T. Ettinger.
+ */
 export function drawOf(seed: number): Draw {
   let state = seed >>> 0;
   return () => {
@@ -15,7 +18,10 @@ export function drawOf(seed: number): Draw {
   };
 }
 
-/** Keeps as many tuples as `size`, each as likely as another: algorithm R (Vitter, 1985). Memory: `size` tuples. */
+/**
+ * Keeps `size` tuples, each with the same probability: algorithm R (Vitter, 1985). Memory: `size`
+ * tuples.
+ */
 export class Reservoir {
   readonly kept: PeerTuple[] = [];
   readonly #size: number;
@@ -39,9 +45,12 @@ export class Reservoir {
 }
 
 /**
- * `count` queries about what tuples name. Half of them are about a tuple: its object, a relation of that type, its subject, so
- * that there are allows. The other half take an object of any type and a subject of any kind, each type as often as another: a
- * few documents are not lost among many members. Wildcards are no subjects of queries. None without tuples.
+ * At most `count` queries about the objects and subjects of tuples; none without tuples. Wildcards
+ * are not subjects of queries.
+ *
+ * Half of them are about a tuple: its object, a relation of that type, its subject, so that some
+ * are allowed. The other half take an object of any type and a subject of any kind. Each type has
+ * the same weight, so that a few documents are not lost among many members.
  */
 export function queriesOf(
   model: PeerModel,
@@ -68,7 +77,7 @@ export function queriesOf(
   return queries;
 }
 
-/** References, each once, those of one type and relation together. */
+/** Distinct references, grouped by type and relation. */
 function byKind(references: readonly PeerReference[]): readonly (readonly PeerReference[])[] {
   const kinds = new Map<string, Map<string, PeerReference>>();
   for (const reference of references) {

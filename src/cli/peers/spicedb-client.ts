@@ -4,18 +4,18 @@ import { pathToFileURL } from 'node:url';
 import { AppError } from '../../shared/app-error.ts';
 import type { CliReason } from '../core/exit-codes.ts';
 
-/** The package that speaks to SpiceDB. The command does without it until somebody imports from there. */
+/** The client package of SpiceDB. It is optional until a user imports from SpiceDB. */
 const PACKAGE = '@authzed/authzed-node';
 const VERSION = '1.6.1';
 
 type ObjectReference = { readonly objectType: string; readonly objectId: string };
-/** A relationship as `authzed.api.v1` has it, as far as it is read here. */
+/** A relationship of `authzed.api.v1`, limited to the fields that are read here. */
 export type SpiceDbRelationship = {
   readonly resource?: ObjectReference;
   readonly relation: string;
   readonly subject?: { readonly object?: ObjectReference; readonly optionalRelation: string };
   readonly optionalCaveat?: { readonly caveatName: string; readonly context?: unknown };
-  /** 64 bits are a text. */
+  /** 64-bit integers are strings. */
   readonly optionalExpiresAt?: { readonly seconds: string | bigint; readonly nanos: number };
 };
 /** One answer of CheckBulkPermissions; permissionship 2 is an allow, 3 one that lacks an input. */
@@ -27,7 +27,7 @@ export type SpiceDbPair = {
   };
 };
 
-/** The client of the package, as far as it is used. */
+/** The client of the package, limited to the methods that are used. */
 export type SpiceDbClient = {
   exportBulkRelationships(body: object): AsyncIterable<{
     readonly relationships: readonly SpiceDbRelationship[];
@@ -47,7 +47,10 @@ type Library = {
   };
 };
 
-/** A client of the SpiceDB at `endpoint`, and what makes JSON of its structs. Errors: REFUSED where the package is not installed. */
+/**
+ * A client of the SpiceDB at `endpoint`, and a converter of its structs to JSON. Errors: REFUSED if
+ * the package is not installed.
+ */
 export async function openSpiceDbClient(
   endpoint: string,
   token: string,
@@ -65,13 +68,13 @@ export async function openSpiceDbClient(
   return { client, jsonOf: (value) => v1.PbStruct.toJson(value) };
 }
 
-/** From the folder where the command runs, or beside the command itself. */
+/** Loads the package from the folder where the command runs, or from that of the command itself. */
 async function load(): Promise<Library> {
   const places = [join(process.cwd(), 'any.js'), import.meta.filename];
   for (const place of places) {
     try {
       const path = createRequire(place).resolve(PACKAGE);
-      // A CommonJS module has its exports as the default, too.
+      // A CommonJS module has its exports as the default too.
       const module = (await import(pathToFileURL(path).href)) as Partial<Library> & {
         readonly default?: Library;
       };

@@ -11,17 +11,17 @@ import {
   type SpiceDbRelationship,
 } from './spicedb-client.ts';
 
-/** Answers by the newest state, not by what a cache has. */
+/** Reads the newest state, not a cached one. */
 const CONSISTENT = { requirement: { oneofKind: 'fullyConsistent', fullyConsistent: true } };
 const HAS_PERMISSION = 2;
 const CONDITIONAL_PERMISSION = 3;
-/** Codes of gRPC (grpc/doc/statuscodes.md) behind which another attempt may have an answer. */
+/** Codes of gRPC (grpc/doc/statuscodes.md) after which another attempt may succeed. */
 const PASSING = new Set([1, 2, 4, 8, 10, 13, 14, 15]);
 const BATCH_MAX = 100;
 
 /**
- * A running SpiceDB by gRPC, `http://HOST:50051` in plain text or `https://`. Errors: REFUSED where the client's package is not
- * installed; those of the service.
+ * A running SpiceDB by gRPC, `http://HOST:50051` in plain text or `https://`. Errors: REFUSED if
+ * the client's package is not installed; those of the service.
  */
 export async function openSpiceDb(
   endpoint: string,
@@ -94,7 +94,7 @@ class SpiceDbSource implements PeerSource {
     this.#client.close();
   }
 
-  /** A connection that is refused is tried again and again by the client: the time that was given ends that. */
+  /** Bounds a call by the timeout: the client retries a refused connection without end. */
   async #within<T>(asked: Promise<T>): Promise<T> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
@@ -147,7 +147,7 @@ function tupleOf(
   };
 }
 
-/** RFC 3339, to the millisecond above: a grant does not end before its time. */
+/** RFC 3339, rounded up to a millisecond: a grant must not end before its time. */
 function instantOf({
   seconds,
   nanos,

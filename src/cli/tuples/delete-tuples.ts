@@ -16,7 +16,7 @@ const OF_FILTER = [...FILTER_NAMES, 'whole-namespace', 'whole-tenant', 'dry-run'
 const OF_WORDS = ['file', 'mode', 'idempotency-key'];
 const COUNT_MAX = 1e15 - 1;
 
-/** Whether a `delete` is by a filter. Errors: INVALID_REQUEST where it is also of words. */
+/** True if a `delete` is by a filter. Errors: INVALID_REQUEST if it also names tuples. */
 export function isByFilter(line: CliLine): boolean {
   const [ofFilter] = OF_FILTER.filter((option) => line.isSet(option));
   if (ofFilter === undefined) return false;
@@ -30,7 +30,10 @@ export function isByFilter(line: CliLine): boolean {
   return true;
 }
 
-/** `delete` by filter. The service asks for whole_namespace and whole_tenant; so this does, in words of its own. */
+/**
+ * `delete` by filter. Requires the same confirmations as the service, whole_namespace and
+ * whole_tenant, with its own messages.
+ */
 export async function deleteByFilter(line: CliLine): Promise<number> {
   const connection = await connectionOf(line);
   const filter = filterOf(line);

@@ -68,7 +68,7 @@ function exportQueryOf(line: CliLine, connection: ServiceConnection): URLSearchP
   return query;
 }
 
-/** Says how far an export is. */
+/** Shows the progress of an export. */
 class ExportProgress {
   readonly #line: CliLine;
   readonly #tally: TupleTally;

@@ -15,7 +15,7 @@ import { upload } from './upload.ts';
 const RETRIES_DEFAULT = 5;
 const MEGABYTE = 1_000_000;
 
-/** A `gatehouse.v1.ImportTuplesResponse` as JSON has it. */
+/** A `gatehouse.v1.ImportTuplesResponse` in JSON. */
 type ImportAnswer = {
   readonly received?: string;
   readonly written?: string;
@@ -69,7 +69,10 @@ async function imported(
   }
 }
 
-/** Adds a hint: written tuples stay, and are unchanged when they are sent again. */
+/**
+ * Adds a hint to a lost connection: tuples that were written stay, and count as unchanged when sent
+ * again.
+ */
 function hinted(line: CliLine, error: unknown): unknown {
   const isLost = error instanceof AppError && error.reason === 'UNAVAILABLE';
   if (!isLost || line.isSet('dry-run')) return error;

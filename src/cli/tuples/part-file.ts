@@ -3,18 +3,18 @@ import { type FileHandle, open, rename } from 'node:fs/promises';
 import { fileError, messageOf } from '../core/files.ts';
 import { partsOf, TupleTally } from './tuple-parts.ts';
 
-/** Content of a cut part of an export. */
+/** State of a partial export. */
 export type PartStart = {
-  /** Cursor behind which it continues; '' at the start. */
+  /** Cursor to continue from; '' for the start. */
   readonly cursor: string;
-  /** Bytes up to the line of the cursor. */
+  /** Bytes up to and including the line of the cursor. */
   readonly bytes: number;
   readonly tally: TupleTally;
-  /** Whether its last line is there. */
+  /** True if the last line of the export is present. */
   readonly isComplete: boolean;
 };
 
-/** The file in which an export arrives: `FILE.part` until it is whole. */
+/** The file that receives an export: `FILE.part` until it is complete. */
 export class PartFile {
   readonly path: string;
   readonly #out: string;
@@ -26,12 +26,12 @@ export class PartFile {
     this.path = `${out}.part`;
   }
 
-  /** Whether anything was written to it by this process. */
+  /** True if this process has written to it. */
   get isOpen(): boolean {
     return this.#handle !== undefined;
   }
 
-  /** Goes on with the file that is there, behind its last cursor. Errors: FILE_INVALID. */
+  /** Continues the existing file from its last cursor. Errors: FILE_INVALID. */
   async resume(): Promise<PartStart> {
     const tally = new TupleTally();
     const found = { cursor: '', bytes: 0, isComplete: false };
@@ -54,7 +54,7 @@ export class PartFile {
     return { ...found, tally };
   }
 
-  /** Errors: FILE_INVALID. */
+  /** Appends bytes. Errors: FILE_INVALID. */
   async write(bytes: Uint8Array): Promise<void> {
     await this.#guard(async () => {
       this.#handle ??= await this.#open();
@@ -62,10 +62,10 @@ export class PartFile {
     });
   }
 
-  /** It is whole: has its name from now on. Errors: FILE_INVALID. */
+  /** Gives the complete file its final name. Errors: FILE_INVALID. */
   async finish(): Promise<void> {
     await this.#guard(async () => {
-      // Also one that was whole before, but for its name.
+      // Also a file that was complete before, but for its name.
       this.#handle ??= await this.#open();
       await this.#handle.sync();
       await this.close();
@@ -81,7 +81,7 @@ export class PartFile {
   async #open(): Promise<FileHandle> {
     if (this.#start === 0) return await open(this.path, 'w');
     const handle = await open(this.path, 'a');
-    // Behind the last cursor may be what a process that was killed left.
+    // A killed process may have left data behind the last cursor.
     await handle.truncate(this.#start);
     return handle;
   }

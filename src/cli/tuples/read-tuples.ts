@@ -21,7 +21,7 @@ export async function readTuples(line: CliLine): Promise<number> {
   if (token !== undefined) query.set('at_least_consistency_token', token);
   const rows = new TupleRows(line);
   const { notes } = line.screens;
-  // No retries: all rows shown are of one revision, which a continued export would not keep.
+  // No retries: the output has one revision, so that a lost connection ends it.
   for await (const part of exportedParts(connection, query, new Retries(line, 0))) {
     for (const tuple of tuplesOf(part)) {
       if (rows.count === limit) {
@@ -40,11 +40,11 @@ export async function readTuples(line: CliLine): Promise<number> {
 
 function* tuplesOf({ bytes }: TuplePart): Generator<TupleJson> {
   const lines = bytes.toString('utf8').split('\n');
-  // Behind the tuples come the mark and what follows its newline.
+  // The tuples are followed by the mark and an empty text behind its newline.
   for (const text of lines.slice(0, -2)) yield (JSON.parse(text) as { tuple: TupleJson }).tuple;
 }
 
-/** Shows tuples one by one. */
+/** Prints tuples one by one. */
 class TupleRows {
   readonly #line: CliLine;
   count = 0;

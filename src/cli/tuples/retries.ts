@@ -8,13 +8,16 @@ const FIRST_MS = 250;
 const WAIT_MAX_MS = 10_000;
 const RETRIES_MAX = 1_000_000;
 
-/** An error with words behind its own; what is none of ours stays as it is. */
+/** Appends a hint to an AppError; returns any other error as it is. */
 export function withHint(error: unknown, hint: string): unknown {
   if (!(error instanceof AppError)) return error;
   return new AppError<string>(error.reason, `${error.message}; ${hint}`, error.metadata, error);
 }
 
-/** Attempts after lost connections: how many in a row, and when. Before the first success there are only those asked for. */
+/**
+ * Counts and delays attempts after lost connections. Before the first success it allows only the
+ * attempts of `--retries`.
+ */
 export class Retries {
   readonly #line: CliLine;
   readonly #max: number;
@@ -22,7 +25,10 @@ export class Retries {
   #failed = 0;
   #said = '';
 
-  /** `countDefault` in a row, unless `--retries` says otherwise. Errors: INVALID_REQUEST. */
+  /**
+   * Allows `countDefault` attempts in a row, unless `--retries` overrides it. Errors:
+   * INVALID_REQUEST.
+   */
   constructor(line: CliLine, countDefault: number) {
     this.#line = line;
     const asked = integerOfOption('retries', line.text('retries'), 0, RETRIES_MAX);
@@ -30,20 +36,21 @@ export class Retries {
     this.#hasBegun = asked !== undefined;
   }
 
-  /** The service was there: another attempt may find it again. */
+  /** Marks the service as reached: another attempt may reach it again. */
   begun(): void {
     this.#hasBegun = true;
   }
 
-  /** Something arrived: attempts that failed before do not count. */
+  /** Marks progress: earlier failed attempts no longer count. */
   progressed(): void {
     this.#failed = 0;
     this.#said = '';
   }
 
   /**
-   * Waits until it is time for another attempt, twice as long as before and a random part of it less, and says so.
-   * Errors: `error`, where another attempt cannot help or there were enough of them.
+   * Waits before another attempt, and prints a note. The delay doubles each time, minus a random
+   * part.
+   * Errors: `error`, if another attempt cannot help or the attempts are used up.
    */
   async wait(error: unknown, goesOn: string): Promise<void> {
     const isPassing = error instanceof AppError && error.reason === 'UNAVAILABLE';
@@ -53,7 +60,7 @@ export class Retries {
     const longest = Math.min(FIRST_MS * 2 ** this.#failed, WAIT_MAX_MS);
     this.#failed += 1;
     const { notes } = this.#line.screens;
-    // A service that is away for hours is said once.
+    // A long outage is reported once.
     if (error.message !== this.#said) notes.line(`${notes.foreign(error.message)}; ${goesOn}`);
     this.#said = error.message;
     await sleep(longest * (0.5 + Math.random() / 2));

@@ -3,7 +3,7 @@ import type { CliLine } from '../core/command.ts';
 import type { ServiceConnection } from '../core/connection.ts';
 import { type SubjectJson, subjectOfText } from '../core/tuple-json.ts';
 
-/** A `gatehouse.v1.TupleFilter` as JSON has it. */
+/** A `gatehouse.v1.TupleFilter` in JSON. */
 export type FilterJson = {
   readonly namespace?: string;
   readonly object_id?: string;
@@ -15,8 +15,8 @@ export type FilterJson = {
 export const FILTER_NAMES = ['namespace', 'object', 'relation', 'subject'] as const;
 
 /**
- * The filter that the options name. An empty text is refused: an id that came out empty would widen it. Errors:
- * INVALID_REQUEST naming the option.
+ * The filter in the options. Refuses an empty text: an id that is empty by mistake would widen the
+ * filter. Errors: INVALID_REQUEST naming the option.
  */
 export function filterOf(line: CliLine): FilterJson {
   const empty = FILTER_NAMES.find((option) => line.text(option) === '');
@@ -46,14 +46,20 @@ function subjectOption(text: string): SubjectJson {
   }
 }
 
-/** The service with the place that is asked for. With `--all-tenants` it is of no tenant. Errors: INVALID_REQUEST. */
+/**
+ * The connection for the requested scope: without a tenant for `--all-tenants`. Errors:
+ * INVALID_REQUEST.
+ */
 export function placeOf(line: CliLine, connection: ServiceConnection): ServiceConnection {
   if (!line.isSet('all-tenants')) return connection;
   if (line.isSet('tenant')) throw usage('--all-tenants: excludes --tenant');
   return { ...connection, tenant: '' };
 }
 
-/** Project, tenant and filter, as `GET /v1/tuples` and `GET /v1/watch` take them. Errors: INVALID_REQUEST. */
+/**
+ * Project, tenant and filter, as parameters of `GET /v1/tuples` and `GET /v1/watch`. Errors:
+ * INVALID_REQUEST.
+ */
 export function queryOf(line: CliLine, { project, tenant }: ServiceConnection): URLSearchParams {
   const { subject, ...texts } = filterOf(line);
   const query = new URLSearchParams(texts);

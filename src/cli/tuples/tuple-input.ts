@@ -6,15 +6,18 @@ import { fileError, readText } from '../core/files.ts';
 import { isObject, type JsonRecord, objectOfOption } from '../core/json-values.ts';
 import { type TupleJson, tupleJson } from '../core/tuple-json.ts';
 
-/** A tuple, and how errors name the place it came from: its text, or file and line. */
+/** A tuple with its origin for errors: its text, or file and line. */
 export type GivenTuple = { readonly tuple: TupleJson; readonly place: string };
 
 const STANDARD_INPUT = 'standard input';
 const FIELDS = ['namespace', 'object_id', 'relation'] as const;
-/** Lines of exports that hold no tuple. */
+/** Members of lines of exports that hold no tuple. */
 const MARKS = ['begin', 'cursor', 'end'];
 
-/** The tuples of the words, or of `--file`; at least one. Errors: INVALID_REQUEST, FILE_INVALID with file and line. */
+/**
+ * The tuples of the words, or of `--file`; at least one. Errors: INVALID_REQUEST, FILE_INVALID with
+ * file and line.
+ */
 export function givenTuples(line: CliLine): readonly GivenTuple[] {
   const { words } = line;
   const file = line.text('file');
@@ -35,7 +38,7 @@ export function givenTuples(line: CliLine): readonly GivenTuple[] {
   return tuples;
 }
 
-/** Text or JSON; undefined for a line without a tuple. */
+/** Parses text or JSON; undefined for a line without a tuple. */
 function tupleOfLine(text: string, place: string): TupleJson | undefined {
   if (text === '') return undefined;
   if (!text.startsWith('{')) {
@@ -71,8 +74,8 @@ function checkedTuple(tuple: JsonRecord, place: string): TupleJson {
 export type Metadata = Pick<TupleJson, 'expires_at' | 'condition_name' | 'condition_params'>;
 
 /**
- * Values of `--expires-at`, `--condition` and `--params`. Errors: INVALID_REQUEST naming the option,
- * FILE_INVALID.
+ * The metadata of `--expires-at`, `--condition` and `--params`. Errors: INVALID_REQUEST naming the
+ * option, FILE_INVALID.
  */
 export function metadataOf(line: CliLine): Metadata {
   const expiry = line.text('expires-at');
@@ -89,7 +92,7 @@ export function metadataOf(line: CliLine): Metadata {
   };
 }
 
-/** A tuple with what it has not of its own. A condition comes with its own parameters. */
+/** Fills in the metadata that a tuple lacks. A tuple with a condition keeps its own parameters. */
 export function withMetadata(tuple: TupleJson, metadata: Metadata): TupleJson {
   const { condition_name: condition = '' } = tuple;
   const { expires_at: expiry, ...conditional } = metadata;
@@ -101,8 +104,8 @@ export function withMetadata(tuple: TupleJson, metadata: Metadata): TupleJson {
 }
 
 /**
- * The refusal of an update, with the place that its tuple came from instead of its number in the request; any other error as it
- * is.
+ * The refusal of an update, with the origin of its tuple instead of its index in the request.
+ * Returns other errors as they are.
  */
 export function placed(error: unknown, tuples: readonly GivenTuple[]): unknown {
   if (!(error instanceof AppError)) return error;

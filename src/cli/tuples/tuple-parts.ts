@@ -5,7 +5,7 @@ import type { ServiceConnection } from '../core/connection.ts';
 import { isObject } from '../core/json-values.ts';
 import type { Retries } from './retries.ts';
 
-/** A line of an export that holds no tuple; docs/tuples.md says what the members mean. */
+/** A line of an export that holds no tuple; docs/tuples.md describes the members. */
 export type Mark = {
   readonly begin?: boolean;
   readonly end?: boolean;
@@ -22,12 +22,13 @@ export type TuplePart = { readonly bytes: Buffer; readonly mark: Mark };
 const NEWLINE = 0x0a;
 /** The third character of a line `{"tuple":…`; no mark has it there. */
 const TUPLE = 0x74;
-/** The service writes parts of 256 KiB and a line; what is larger is none of its. */
+/** Largest accepted part. The service writes parts of 256 KiB plus a line. */
 const PART_BYTES_MAX = 64 * 1024 * 1024;
 
 /**
- * The parts of an export by `GET /v1/tuples?query`, from behind `cursor` ('': all of it) to the last line. A connection that is
- * lost is made again as `retries` says, and the export goes on. Memory: a part. Errors: REFUSED, UNAVAILABLE.
+ * The parts of an export by `GET /v1/tuples?query`, from behind `cursor` ('': all of it) to the
+ * last line. After a lost connection it reconnects as `retries` allows, and continues the export.
+ * Memory: a part. Errors: REFUSED, UNAVAILABLE.
  */
 export async function* exportedParts(
   connection: ServiceConnection,
@@ -57,8 +58,8 @@ export async function* exportedParts(
 }
 
 /**
- * The parts of what is read, of which count and digest are compared with what came since its first line. What stands behind the
- * last mark is left out. Errors: those of `fail`; that of a line with `error`.
+ * Splits chunks into parts. Compares the digest of each with the bytes since the first line. Drops
+ * data behind the last mark. Errors: those of `fail`; that of a line with `error`.
  */
 export async function* partsOf(
   chunks: AsyncIterable<Uint8Array>,
@@ -95,7 +96,7 @@ export async function* partsOf(
   }
 }
 
-/** Compares marks with what came before them. */
+/** Verifies the digests of marks against the bytes before them. */
 class PartCheck {
   readonly #fail: (problem: string) => AppError;
   #hash: Hash | undefined;
@@ -104,10 +105,10 @@ class PartCheck {
     this.#fail = fail;
   }
 
-  /** A part: its tuples, and the line of its mark. */
+  /** Verifies a part: its tuples, and the line of its mark. */
   pass(tuples: Buffer, own: Buffer, { begin: isBegin, sha256: digest }: Mark): void {
     if (isBegin === true) this.#hash = createHash('sha256');
-    // Services before 2026-11 say no digest.
+    // Services before 2026-11 send no digest.
     else if (this.#hash !== undefined && digest !== undefined) {
       this.#hash.update(tuples);
       if (this.#hash.copy().digest('hex') !== digest) {
@@ -123,7 +124,7 @@ function markOf(line: Buffer, fail: (problem: string) => AppError): Mark {
   try {
     value = JSON.parse(line.toString('utf8'));
   } catch {
-    // An answer of something else, or a file that is none.
+    // The answer of another server, or a file that is not an export.
     throw fail('is no export');
   }
   if (!isObject(value)) throw fail('is no export');
@@ -143,7 +144,7 @@ async function* bodyOf(
   }
 }
 
-/** Counts the tuples of an export by its marks: each beginning counts from 0 again. */
+/** Counts the tuples of an export by its marks. Each `begin` mark restarts their count from 0. */
 export class TupleTally {
   #before = 0;
   #current = 0;

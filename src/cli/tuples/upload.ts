@@ -7,19 +7,20 @@ import { headersOf, refusalOf, unavailable } from '../core/call.ts';
 import type { ServiceConnection } from '../core/connection.ts';
 import { isObject, type JsonRecord } from '../core/json-values.ts';
 
-/** Body to send, and callbacks. */
+/** A request with its body and callbacks. */
 export type Upload = {
   readonly path: string;
   readonly body: Readable;
-  /** The service was reached. */
+  /** Called once the service is reached. */
   readonly onConnected: () => void;
   /** Converts an error of the body. */
   readonly bodyError: (error: unknown) => AppError;
 };
 
 /**
- * Sends lines of JSON to `path` of a service, and answers its JSON, however long both take: `fetch` gives up when no answer
- * begins within five minutes. Errors: REFUSED, UNAVAILABLE, those of the body.
+ * Sends lines of JSON to `path` of a service and returns its JSON. There is no time limit: `fetch`
+ * gives up if no answer begins within five minutes. Errors: REFUSED, UNAVAILABLE, those of the
+ * body.
  */
 export async function upload(connection: ServiceConnection, sent: Upload): Promise<JsonRecord> {
   const response = await answerTo(connection, sent);
@@ -39,7 +40,7 @@ async function answerTo(
   const open = url.startsWith('https:') ? openHttps : openHttp;
   const outgoing = open(`${url}${path}`, {
     method: 'POST',
-    // No other request follows on the connection.
+    // The connection is not reused.
     agent: false,
     headers: {
       'content-type': 'application/x-ndjson',
@@ -49,7 +50,7 @@ async function answerTo(
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   outgoing.on('socket', (socket) => socket.once('connect', onConnected));
   outgoing.on('response', (response) => {
-    // It may come before all is sent: nothing more is wanted then.
+    // An answer may come before the end of the body, which is then no longer needed.
     body.unpipe(outgoing);
     resolve(response);
   });

@@ -11,7 +11,7 @@ import { type TupleJson, wordsOfTuple } from '../core/tuple-json.ts';
 import { Retries, withHint } from './retries.ts';
 import { placeOf, queryOf } from './tuple-filter.ts';
 
-/** A `gatehouse.v1.WatchResponse` as JSON has it. */
+/** A `gatehouse.v1.WatchResponse` in JSON. */
 export type WatchMessage = {
   readonly changes?: {
     readonly tenant_id?: string;
@@ -26,15 +26,18 @@ export type WatchMessage = {
   readonly cursor: string;
 };
 
-/** The end of a token says which write a line is of; its beginning is the same for all of a tenant. */
+/**
+ * Characters shown of a token. Its end identifies the write; its beginning is the same for all
+ * tokens of a tenant.
+ */
 const TOKEN_SHOWN = 8;
 
-/** Whether nothing changed. */
+/** True if nothing changed. */
 export function isHeartbeat({ changes, model_changed: model, resync }: WatchMessage): boolean {
   return changes === undefined && model === undefined && resync === undefined;
 }
 
-/** A message for people: a line for each change, none for a heartbeat. */
+/** A message in readable form: a line for each change, none for a heartbeat. */
 export function wordsOfMessage(
   { changes, model_changed: model, resync }: WatchMessage,
   hasTenant: boolean,
@@ -60,7 +63,7 @@ export function wordsOfMessage(
 }
 
 const HEARTBEAT_SECONDS = { min: 1, default: 15, max: 60 } as const;
-/** Milliseconds of silence behind two heartbeats that did not come. */
+/** Milliseconds of silence beyond two missing heartbeats. */
 const PATIENCE_MS = 5_000;
 const COUNT_MAX = 1e15 - 1;
 const READ_AGAIN = 'gatehouse export reads the tuples again, and says the token for --start-after';
@@ -84,7 +87,7 @@ export async function watchTuples(line: CliLine): Promise<number> {
   return EXIT_OK;
 }
 
-/** Shows messages until there were `countMax` of them, over as many connections as it takes. */
+/** Prints messages until `countMax` are shown, reconnecting as needed. */
 async function follow(
   line: CliLine,
   connection: ServiceConnection,
@@ -103,7 +106,7 @@ async function follow(
         isFirst = false;
         show(line, message);
         await outputTaken();
-        // From here on it goes on behind this message.
+        // A new connection continues behind this message.
         query.set('start_after', message.cursor);
         if (!isHeartbeat(message)) count += 1;
         if (count >= countMax) return;
@@ -129,7 +132,10 @@ function show(line: CliLine, message: WatchMessage): void {
   }
 }
 
-/** The messages of one connection. Errors: REFUSED, UNAVAILABLE, also where nothing comes for two heartbeats and some more. */
+/**
+ * The messages of one connection. Errors: REFUSED; UNAVAILABLE, also after two missed heartbeats
+ * plus PATIENCE_MS.
+ */
 async function* messagesOf(
   connection: ServiceConnection,
   query: URLSearchParams,
@@ -146,7 +152,7 @@ async function* messagesOf(
       signal: controller.signal,
     });
     for await (const { event, data } of readServerEvents(response)) {
-      // While the message is shown the service may wait.
+      // No timeout applies while the message is being shown.
       clearTimeout(timer);
       if (event === 'error') throw errorOfAnswer(documentOf(data));
       if (data !== '') yield documentOf(data) as WatchMessage;

@@ -52,10 +52,10 @@ export async function deleteTuples(line: CliLine): Promise<number> {
 
 type Updates = {
   readonly op: 'OP_INSERT' | 'OP_DELETE';
-  /** Options of all of them. */
+  /** Mode of all updates. */
   readonly mode: string | undefined;
   readonly tuples: readonly TupleJson[];
-  /** Origins of the tuples. */
+  /** Tuples with their origins. */
   readonly given: readonly GivenTuple[];
 };
 
@@ -97,7 +97,7 @@ function modeOf(line: CliLine, modes: Readonly<Record<string, string>>): string 
   return mode;
 }
 
-/** A delete is about a key; expiry and condition of a line do not matter to it. */
+/** The key of a tuple: a delete ignores the expiry and condition of a line. */
 function keyOf({
   expires_at: _expiry,
   condition_name: _condition,

@@ -17,10 +17,10 @@ import type {
   Term,
 } from './gate-tree.ts';
 
-/** Positions of the parts of a document in its text: offset by JSON path. */
+/** Offsets in the text of the parts of a document, by JSON path. */
 export type Places = Map<string, number>;
 
-/** The document that a tree says, and where its parts are. O(size). */
+/** The document of a tree, and the places of its parts. O(size). */
 export function documentOfTree(tree: GateTree): {
   readonly document: ModelDocument;
   readonly places: Places;

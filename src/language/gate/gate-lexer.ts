@@ -5,10 +5,10 @@ import { endOfBlock } from '../cel-block.ts';
 /** A token of `.gate` text. `end` follows the last one. */
 export type Token = {
   readonly kind: 'name' | 'string' | 'number' | 'mark' | 'end' | 'unknown';
-  /** Text of the token; for a string its value. */
+  /** The text as written; for a string, its value. */
   readonly text: string;
   readonly at: number;
-  /** Comments on lines of their own before it, '' for a blank line. */
+  /** Comments on lines of their own before it; '' is a blank line. */
   readonly before: readonly string[];
 };
 
@@ -16,13 +16,13 @@ const NAME = /[A-Za-z_](?:[A-Za-z0-9_]|-(?!>))*/y;
 const NUMBER = /[0-9]+(?:\.[0-9]+)?/y;
 const STRING = /"(?:[^"\\\n]|\\.)*"/y;
 const MARK = /->|[{}()[\],:#*<>]/y;
-/** A whole character, also of two units: problems quote it. */
+/** A whole character, which may have two units: problems quote it. */
 const UNKNOWN = /\/\*|[^]/uy;
 const COMMENT = /\/\/[^\n]*/y;
 const SPACE = /[ \t]*/y;
 const GAP = /[ \t\n]*/y;
 
-/** Reads tokens one by one, so that a condition's expression is read as the one text that it is. */
+/** Reads tokens one at a time, so that the expression of a condition is read as a single text. */
 export class GateLexer {
   readonly #text: string;
   #at = 0;
@@ -55,8 +55,8 @@ export class GateLexer {
   }
 
   /**
-   * The text up to the brace that closes the one that was read last, and reads behind it; undefined if
-   * none does.
+   * Reads the text up to the brace that closes the one that was read last, and that brace. Returns
+   * undefined if there is no such brace.
    */
   readBlock(): { readonly text: string; readonly at: number } | undefined {
     const at = this.#at;
@@ -66,7 +66,7 @@ export class GateLexer {
     return { text: this.#text.slice(at, end), at };
   }
 
-  /** Goes on at the next line that begins like a statement. */
+  /** Continues at the next line that begins like a statement. */
   skipToStatement(): void {
     const statement = /^[ \t]*(?:relation|namespace|open|closed|condition)\b/gm;
     statement.lastIndex = this.#text.indexOf('\n', this.#at) + 1;
@@ -103,20 +103,20 @@ function stringOf(quoted: string): string | undefined {
   }
 }
 
-/** One thing that is wrong with a `.gate` text. */
+/** One problem of a `.gate` text. */
 export type GateProblem = {
   readonly message: string;
-  /** Likely correction; '' if none is known. */
+  /** The likely intent, or '' if unknown. */
   readonly hint: string;
-  /** From 1. */
+  /** Counted from 1. */
   readonly line: number;
-  /** From 1, in characters (code points). */
+  /** Counted from 1, in characters (code points). */
   readonly column: number;
 };
 
 /**
- * MODEL_INVALID of the first problem; metadata has `field`, `line`, `column`, `hint`, and `problems`,
- * the number of all.
+ * MODEL_INVALID for the first problem. Its metadata are `field`, `line`, `column`, `hint`, and
+ * `problems`, the number of all problems.
  */
 export function gateError(problems: readonly GateProblem[]): AppError<AuthzReason> {
   const [first] = problems;

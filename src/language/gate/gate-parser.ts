@@ -6,26 +6,26 @@ import { gateError, GateLexer, type GateProblem, type Token } from './gate-lexer
 import type { Item, Parameter, SubjectEntry, SubjectEntryList } from './gate-tree.ts';
 import { hintFor, RESERVED } from './gate-words.ts';
 
-/** Problems beyond which the rest of a text is not looked at. */
+/** Problems after which the rest of a text is not read. */
 const PROBLEMS_MAX = 100;
 /** Characters of a token that a message shows. */
 const SHOWN_MAX = 64;
 
 /**
- * Base of the grammar's parts: one token of look-ahead, comments that wait for their item, and small forms
- * that several parts share.
+ * The reader that all parts of the grammar share. It has one token of look-ahead, holds comments
+ * for the item that they hang on, and reads small forms that occur in many places.
  */
 export class GateParser {
   readonly problems: GateProblem[] = [];
   readonly #lines: TextLines;
   readonly #lexer: GateLexer;
   #token: Token;
-  /** Comments of what was read, which no item has taken yet. */
+  /** Comments already read that no item has taken yet. */
   #carried: string[] = [];
-  /** The comment behind the last token that was read, and those before the one ahead. */
+  /** The comment behind the last token that was read, and the comments before the token ahead. */
   #behind: string | undefined;
   #ahead: readonly string[];
-  /** The error that was made last, which `recover` knows again. */
+  /** The latest error, which `recover` recognizes. */
   #raised: { readonly error: AppError; readonly problem: GateProblem } | undefined;
 
   constructor(lines: TextLines) {
@@ -47,7 +47,7 @@ export class GateParser {
     return token;
   }
 
-  /** Comments before the token ahead, and those that nothing has taken before. */
+  /** Takes the comments before the token ahead, and earlier ones that no item has taken. */
   takeLeading(): string[] {
     this.#carryOn();
     this.#ahead = [];
@@ -56,14 +56,17 @@ export class GateParser {
     return taken;
   }
 
-  /** The comment behind the token that was read last. */
+  /** Takes the comment behind the token that was read last. */
   takeTrailing(): string | undefined {
     const taken = this.#behind;
     this.#behind = undefined;
     return taken;
   }
 
-  /** An item whose first token is ahead, read by `read`; comments inside of it stand before it. */
+  /**
+   * Reads an item, whose first token is ahead, by `read`. Comments inside of it become leading
+   * comments.
+   */
   item<Part>(read: () => Part): Part & Item {
     const at = this.#token.at;
     const leading = this.takeLeading();
@@ -97,7 +100,7 @@ export class GateParser {
     if (!this.tryMark(text)) throw this.expected(`"${text}" ${where}`);
   }
 
-  /** A name, or a string where a name is a reserved word or has other characters. */
+  /** Reads a name, or a string for a name that is a reserved word or has other characters. */
   name(what: string): string {
     const { kind, text } = this.#token;
     if (kind === 'string') return this.advance().text;
@@ -112,8 +115,8 @@ export class GateParser {
   }
 
   /**
-   * Reads the block behind the brace ahead, an expression, with the offset where it begins. One that
-   * cannot stand in a block is a string.
+   * Reads the block behind the brace ahead, an expression, with its offset. An expression that no
+   * block can hold is a string.
    */
   block(): { readonly expression: string; readonly expressionAt: number } {
     if (this.#token.kind === 'string') {
@@ -133,7 +136,7 @@ export class GateParser {
     return { expression: expressionOfBlock(block.text), expressionAt: block.at + lead };
   }
 
-  /** `(name: type, …)`. */
+  /** Reads `(name: type, …)`. */
   parameters(): Parameter[] {
     this.mark('(', 'before the parameters');
     const parameters: Parameter[] = [];
@@ -156,7 +159,10 @@ export class GateParser {
     return parameters;
   }
 
-  /** `[user, group#member, …]`. As items of their own its entries keep their comments. */
+  /**
+   * Reads `[user, group#member, …]`. With `isOfItems` its entries are items and keep their
+   * comments.
+   */
   subjects(isOfItems: boolean): SubjectEntryList {
     this.mark('[', 'before the subjects');
     const entries: SubjectEntry[] = [];
@@ -219,7 +225,7 @@ export class GateParser {
     return `${type}<${inner}>`;
   }
 
-  /** The error that something else stands where `what` is expected; `words` are what was likely meant. */
+  /** The error for a token other than `what`. `words` are candidates for the likely intent. */
   expected(what: string, hint?: string, words: readonly string[] = []): AppError {
     const { kind, text, at } = this.#token;
     const found = kind === 'end' ? 'the end' : JSON.stringify(shortened(text));
@@ -230,7 +236,7 @@ export class GateParser {
     return this.problemAt(at, `expected ${what} but found ${found}`, hint ?? hintFor(text, meant));
   }
 
-  /** An error that `recover` takes. */
+  /** An error that `recover` recognizes. */
   problemAt(at: number, message: string, hint = ''): AppError {
     const problem = { message, hint, ...this.#lines.position(at) };
     const error = gateError([problem]);
@@ -239,8 +245,8 @@ export class GateParser {
   }
 
   /**
-   * Notes the problem of a statement and goes on at the next one. False: there is no more to read.
-   * Whatever else was thrown is thrown on.
+   * Notes the problem of a statement and continues at the next one. False: there is nothing more to
+   * read. Rethrows any other error.
    */
   recover(error: unknown): boolean {
     const raised = this.#raised;
@@ -268,12 +274,12 @@ export class GateParser {
   }
 }
 
-/** Cuts a token to the length that a message shows. */
+/** The part of a token that a message shows. */
 export function shortened(text: string): string {
   return text.length <= SHOWN_MAX ? text : `${text.slice(0, SHOWN_MAX)}…`;
 }
 
-/** A comment behind the comma belongs to what stands before it. */
+/** Attaches a comment behind the comma to the item before the comma. */
 function withTrailing<Part extends Item>(item: Part, trailing: string | undefined): Part {
   if (trailing === undefined) return item;
   if (item.trailing === undefined) return { ...item, trailing };

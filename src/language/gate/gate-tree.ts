@@ -1,13 +1,16 @@
 /**
- * The syntax tree of `.gate` text: all that the text says, comments included, and nothing of its layout.
- * The printer gives every tree one text, so that a tree that was made from a document prints as the
- * text that the formatter makes of the same model.
+ * The syntax tree of `.gate` text: the whole content including comments, without layout. Every tree
+ * prints as exactly one text. A tree made from a document therefore prints like the formatter's
+ * output for the same model.
  */
 
-/** Own-line comments in order, as `// text`; '' is a blank line beside them. */
+/** Comments on lines of their own in order, as `// text`; '' is a blank line next to them. */
 export type Comments = readonly string[];
 
-/** A part that carries comments: those on lines before it, and the one behind it on its last line. */
+/**
+ * A part of the tree that has comments: those on the lines before it, and the one behind it on its
+ * last line.
+ */
 export type Item = {
   readonly leading: Comments;
   readonly trailing: string | undefined;
@@ -17,7 +20,7 @@ export type Item = {
 
 export type GateTree = {
   readonly schema: SchemaStatement | undefined;
-  /** `built-in`: there are no namespaces, so that the built-in model is in force. */
+  /** `built-in`: there are no namespaces, so that the built-in model applies. */
   readonly builtIn: Item | undefined;
   /** `conditions none`: the document has an empty member `conditions`. */
   readonly noConditions: Item | undefined;
@@ -52,13 +55,16 @@ export type NamespaceStatement = Item & {
 
 export type RelationStatement = Item & {
   readonly name: string;
-  /** Subjects in front of the colon: they stand there when no stored part of the rule can hold them. */
+  /** Subjects in front of the colon, for a rule without a stored part that could hold them. */
   readonly subjects: SubjectEntryList | undefined;
   /** Undefined: `relation name`, a document without a member. */
   readonly rule: Rule | undefined;
 };
 
-/** The rule of a relation: operands of its outermost operator, each on a line of its own if need be. */
+/**
+ * The rule of a relation: the operands of its outermost operator, each on a separate line if
+ * necessary.
+ */
 export type Rule = { readonly op: RuleOperator; readonly operands: readonly Operand[] };
 export type RuleOperator = 'single' | CompositeOperator;
 export type CompositeOperator = 'union' | 'intersection' | 'exclusion';
@@ -92,7 +98,7 @@ export type SubjectEntryList = {
 export type SubjectEntry = Item & {
   /** `user`, `user:*`, `group`, `group#member`. */
   readonly type: string;
-  /** The document's entry is an object although nothing is demanded. */
+  /** True if the document's entry is an object although it demands nothing. */
   readonly isObject: boolean;
   readonly condition: string | undefined;
   readonly expires: boolean | undefined;

@@ -1,4 +1,4 @@
-/** Words of the language: a relation, namespace or condition of that name stands in quotes. */
+/** Reserved words: a relation, namespace or condition with such a name is quoted. */
 export const RESERVED: ReadonlySet<string> = new Set([
   'and',
   'but',
@@ -17,7 +17,7 @@ export const RESERVED: ReadonlySet<string> = new Set([
   'without',
 ]);
 
-/** Words of other languages, and the form that `.gate` has for them. */
+/** Words of other languages, with a hint at the form to use here. */
 const HINTS: ReadonlyMap<string, string> = new Map([
   ['type', 'a type is a namespace here: namespace document { … }'],
   ['definition', 'a definition is a namespace here: namespace document { … }'],
@@ -41,7 +41,7 @@ const HINTS: ReadonlyMap<string, string> = new Map([
   ["'", 'quotes are double'],
 ]);
 
-/** A hint for what stands where nothing like it may. */
+/** A hint for a token that is not allowed at its place. */
 export function hintFor(found: string, otherwise = ''): string {
   return HINTS.get(found) ?? otherwise;
 }

@@ -7,20 +7,21 @@ import { readGateTree } from './read-gate-tree.ts';
 export type ParsedGate = {
   /** The JSON form, member for member as `printGate` takes it. */
   readonly document: ModelDocument;
-  /** `document` as JSON text: what is stored, and what `parseModel` takes. */
+  /** `document` as JSON text: the stored form, which `parseModel` takes. */
   readonly json: string;
   /**
-   * Position in the text of the part that a JSON path names, as in paths of MODEL_INVALID and of warnings.
-   * A path deeper than the text's parts gets the part around it.
+   * Position in the text of the part of the document at a JSON path, such as those of MODEL_INVALID
+   * and of warnings. A path that goes deeper than the parts of the text has the position of the
+   * enclosing part.
    */
   readonly locate: (path: string) => { readonly line: number; readonly column: number };
 };
 
 /**
- * Reads a model in its readable form (`.gate`; docs/models.md has the grammar). Only its form is looked
- * at: what it says is for `checkModelDocument(json)`, whose paths `locate` finds in the text.
- * Errors: MODEL_INVALID, whose message and metadata (`line`, `column`, `hint`) say where the first
- * problem is and what was likely meant. O(length).
+ * Reads a model in its readable form (`.gate`; docs/models.md has the grammar). Checks the form
+ * only. `checkModelDocument(json)` checks the content, and `locate` finds its paths in the text.
+ * Errors: MODEL_INVALID, whose message and metadata (`line`, `column`, `hint`) give the place of
+ * the first problem and the likely intent. O(length).
  */
 export function parseGate(text: string): ParsedGate {
   const { tree, problems, lines } = readGateTree(text);
@@ -38,7 +39,7 @@ export function parseGate(text: string): ParsedGate {
 }
 
 /**
- * All problems of a text's form in order, at most 100; none if `parseGate` reads it.
+ * All problems of a text's form in order, at most 100; empty if `parseGate` reads it.
  * Errors: MODEL_INVALID for a text longer than GATE_LENGTH_MAX. O(length).
  */
 export function gateProblems(text: string): readonly GateProblem[] {

@@ -2,10 +2,11 @@ import { type Comments, type Item, BARE } from './gate-tree.ts';
 import type { Operand, RelationStatement, Rule, SubjectEntryList, Term } from './gate-tree.ts';
 
 /**
- * The relation in the one form that its document has: the outermost operator's operands are the
- * rule's, and its subjects stand where the first `this` below an operator was, alone if they are all
- * that there is, and in front of the colon otherwise. Keeps every comment, in its order where it stays
- * on its item. O(size).
+ * The relation in the one form that its document has. The operands of the outermost operator are
+ * those of the rule. Subjects without any other part are the whole rule. Otherwise they replace the
+ * first `this` below an operator, or precede the colon if there is none.
+ *
+ * Keeps every comment, in its order if it stays on its item. O(size).
  */
 export function placeSubjects(relation: RelationStatement): RelationStatement {
   const found = findList(relation);
@@ -13,7 +14,7 @@ export function placeSubjects(relation: RelationStatement): RelationStatement {
   if (list === undefined) {
     return relation.rule === undefined ? relation : { ...relation, rule: flat(relation.rule) };
   }
-  // Subjects alone are all of the rule: they are its only member.
+  // Subjects alone are the whole rule: they are its only member.
   const isAlone = relation.rule?.operands[0]?.term.kind === 'subjects' && isSingle(relation.rule);
   if (isAlone || relation.rule === undefined) return relation;
   const rule = flat(withoutList(relation.rule));
@@ -28,7 +29,7 @@ function isSingle(rule: Rule): boolean {
   return rule.op === 'single';
 }
 
-/** `(a or b)` alone is `a or b`. */
+/** Turns `(a or b)` alone into `a or b`. */
 function flat(rule: Rule): Rule {
   const [operand] = rule.operands;
   if (rule.op !== 'single' || operand?.term.kind !== 'composite') return rule;
@@ -76,7 +77,9 @@ function placeIn(operand: Operand, place: SubjectPlace): Operand {
   return { ...operand, term: placed, leading: [...operand.leading, ...commentsOf(place.list)] };
 }
 
-/** Deeper than an operand the list has no lines of its own for comments. */
+/**
+ * Places the list in a term. Below an operand, the entries of a list have no lines for comments.
+ */
 function placeInTerm(term: Term, place: SubjectPlace): Term {
   if (!place.isFree) return term;
   if (term.kind === 'this') {

@@ -20,7 +20,7 @@ import { placeSubjects } from './place-subjects.ts';
 import { readGateTree } from './read-gate-tree.ts';
 import { treeOfDocument } from './tree-of-document.ts';
 
-/** Characters of a line beyond which its parts stand on lines of their own. */
+/** Longest line, in characters. The parts of a longer one get separate lines. */
 const WIDTH_MAX = 100;
 const NAME = /^[A-Za-z_](?:[A-Za-z0-9_]|-(?!>))*$/;
 const TYPE = /^[a-z_]+(?:<[a-z_]+){0,8}>*$/;
@@ -32,8 +32,9 @@ const WORDS: Readonly<Record<CompositeOperator, string>> = {
 };
 
 /**
- * The one text of a tree: a blank line between statements, none between relations but next to a
- * comment, a rule on one line if it fits and no comment is in the way. Ends with a line break. O(size).
+ * The one text of a tree. Statements are separated by blank lines, relations only next to a
+ * comment. A rule is on one line if it fits and no comment is in the way. Ends with a line break.
+ * O(size).
  */
 export function printGateTree(tree: GateTree): string {
   const blocks: string[] = [];
@@ -47,7 +48,7 @@ export function printGateTree(tree: GateTree): string {
   return `${blocks.join('\n\n')}\n`;
 }
 
-/** A statement with its comments; blank lines before it are the printer's. */
+/** A statement with its comments. The printer sets the blank lines before it. */
 function statement(item: Item, text: string): string {
   return [...spaced(item.leading, true), text + behind(item)].join('\n');
 }
@@ -97,7 +98,7 @@ function printRelation(relation: RelationStatement, isFirst: boolean): string {
   return [...leading, `${head}:`, ...rule.operands.flatMap(operandLines(rule))].join('\n');
 }
 
-/** Each operand on a line of its own, all but the first behind the operator. */
+/** Puts each operand on a separate line, behind the operator except for the first one. */
 function operandLines(rule: Rule) {
   return (operand: Rule['operands'][number], index: number): string[] => {
     const indent = STEP.repeat(2);
@@ -119,7 +120,7 @@ function operandLines(rule: Rule) {
   };
 }
 
-/** No comment stands anywhere but behind the whole. */
+/** True if the rule has no comment except behind its end. */
 function fitsOneLine(rule: Rule): boolean {
   return rule.operands.every((operand, index) => {
     if (unspaced(operand.leading).length > 0) return false;
@@ -209,7 +210,7 @@ function unspaced(comments: Comments): readonly string[] {
   return comments.filter((comment) => comment !== '');
 }
 
-/** Blank lines are kept next to comments, one at a time; none at the start of a block. */
+/** Keeps blank lines next to comments, one at a time; none at the start of a block. */
 function spaced(comments: Comments, isAtStart: boolean): readonly string[] {
   if (unspaced(comments).length === 0) return [];
   const kept = comments.filter((comment, at) => comment !== '' || comments[at - 1] !== '');
@@ -221,18 +222,18 @@ function trimmedEnd(comments: readonly string[]): readonly string[] {
 }
 
 /**
- * The readable form of a model's JSON form, as `formatGate` lays it out. `parseGate` gives the same
- * document back, member for member, whether or not its names and references are right.
- * Errors: MODEL_INVALID naming the JSON path, for what is no model document. O(size).
+ * The readable form of a model's JSON form, in the layout of `formatGate`. `parseGate` returns the
+ * same document, member for member, even if its names and references are wrong.
+ * Errors: MODEL_INVALID naming the JSON path, if the value is not a model document. O(size).
  */
 export function printGate(document: unknown): string {
   return printGateTree(treeOfDocument(document));
 }
 
 /**
- * The text in its one layout: comments stay where they are, blank lines next to comments stay. A text
- * without comments comes out as `printGate` writes its document.
- * Errors: MODEL_INVALID, as `parseGate`. O(length).
+ * The text in its one layout. Comments keep their places, and blank lines next to comments stay. A
+ * text without comments becomes what `printGate` writes for its document.
+ * Errors: MODEL_INVALID, like `parseGate`. O(length).
  */
 export function formatGate(text: string): string {
   const { tree, problems } = readGateTree(text);

@@ -17,13 +17,13 @@ import type {
   Term,
 } from './gate-tree.ts';
 
-/** Characters (UTF-16 units) at most of a text. */
+/** Longest text, in characters (UTF-16 units). */
 export const GATE_LENGTH_MAX = 8 * 1024 * 1024;
 
 const STATEMENTS = ['schema', 'built-in', 'condition', 'namespace', 'open', 'closed'];
 const NESTED = 'one operator at a level: put the others into parentheses';
 
-/** Result of reading a text: the tree counts only if there are no problems. */
+/** Result of reading a text: the tree is complete if there are no problems. */
 export type GateReading = {
   readonly tree: GateTree;
   readonly problems: readonly GateProblem[];
@@ -31,8 +31,9 @@ export type GateReading = {
 };
 
 /**
- * Reads `.gate` text. Goes on at the next statement after a problem, so that several are reported at once,
- * at most 100. Errors: MODEL_INVALID for a text that is too long. O(length).
+ * Reads `.gate` text. After a problem it continues at the next statement, so that up to 100
+ * problems are reported at once.
+ * Errors: MODEL_INVALID for a text that is too long. O(length).
  */
 export function readGateTree(text: string): GateReading {
   if (text.length > GATE_LENGTH_MAX) {
@@ -44,7 +45,7 @@ export function readGateTree(text: string): GateReading {
   return { ...reader.file(), lines };
 }
 
-/** The grammar of docs/models.md, one method a rule. */
+/** The grammar of docs/models.md, with one method for each rule. */
 class GateReader {
   readonly #parser: GateParser;
   #schema: SchemaStatement | undefined;
@@ -129,7 +130,7 @@ class GateReader {
         if (parser.problems.length === 0) {
           throw parser.expected('a namespace', 'a relation stands in the braces of its namespace');
         }
-        // The head of its namespace was not understood, which was reported already.
+        // Its namespace has a head that was not understood, which is reported once.
         this.#relation(`at ${parser.token.at}`);
         return;
       default:
@@ -186,7 +187,7 @@ class GateReader {
         }
         relations.push(this.#relation(name));
       });
-      // After a problem the next statement may well be of another namespace.
+      // After a problem the next statement may well belong to another namespace.
       if (!goesOn || !(parser.isWord('relation') || parser.isMark('}'))) {
         if (parser.problems.length > 0) break;
       }
@@ -237,7 +238,7 @@ class GateReader {
     return { op, operands };
   }
 
-  /** `a or b or c`, `a and b`, `a but not b`, `or a` (a union of one), or just `a`. */
+  /** Reads `a or b or c`, `a and b`, `a but not b`, `or a` (a union of one), or just `a`. */
   #operands(operand: () => void): CompositeOperator | 'single' {
     const parser = this.#parser;
     const prefix = this.#tryOperator();
@@ -306,7 +307,7 @@ class GateReader {
     return { kind: 'computed', at, name };
   }
 
-  /** A name that nothing of its kind has in `scope` yet. */
+  /** Reads a name that no other item of its kind has in `scope` yet. */
   #newName(kind: string, scope: string): string {
     const parser = this.#parser;
     const { at } = parser.token;

@@ -17,9 +17,9 @@ import { placeSubjects } from './place-subjects.ts';
 type DocumentObject = { readonly [member: string]: unknown };
 
 /**
- * The tree of a model's JSON form. What it cannot hold is refused, so that nothing is lost: unknown
- * members, values of another type, ill-formed text. Names and references are not looked at. `$schema`, which
- * is for editors of JSON, is left out.
+ * The tree of a model's JSON form. Refuses what the tree cannot hold, so that nothing is lost:
+ * unknown members, values of another type, ill-formed text. Does not check names and references.
+ * Drops `$schema`, which is for editors of JSON.
  * Errors: MODEL_INVALID naming the JSON path. O(size).
  */
 export function treeOfDocument(document: unknown): GateTree {

@@ -18,7 +18,9 @@ import type {
 } from '../peers/peer-model.ts';
 import { OpenFgaPlaces } from './openfga-places.ts';
 
-/** Versions with type restrictions, without which a relation does not say what may be written. */
+/**
+ * Versions with type restrictions. Without these a relation does not define what may be written.
+ */
 const SCHEMA_VERSIONS = ['1.1', '1.2'];
 const SCALARS: ReadonlyMap<string, string> = new Map(
   [
@@ -37,8 +39,8 @@ const SCALARS: ReadonlyMap<string, string> = new Map(
 );
 
 /**
- * A model of OpenFGA from its JSON form, as its API and `fga model transform` have it.
- * Errors: FIELD_INVALID naming the place of what is no such model. O(size).
+ * Reads a model of OpenFGA from the JSON form of its API and of `fga model transform`.
+ * Errors: FIELD_INVALID naming the place that is not part of such a model. O(size).
  */
 export function peerModelOfJson(value: unknown, places: OpenFgaPlaces): PeerModel {
   const root = membersOf(value, 'the model');
@@ -55,7 +57,10 @@ export function peerModelOfJson(value: unknown, places: OpenFgaPlaces): PeerMode
   return { types, conditions, problems: [], notes: [] };
 }
 
-/** The same of a text, without the library that reads their language; what is no such model is a problem. */
+/**
+ * Reads the same form from a text, without the library for the language of OpenFGA. A text that is
+ * not such a model yields a problem.
+ */
 export function peerModelOfText(text: string): PeerModel {
   try {
     return peerModelOfJson(JSON.parse(text), new OpenFgaPlaces([]));

@@ -3,11 +3,14 @@ import type { Place } from '../peers/peer-model.ts';
 /** A file of the language of OpenFGA. */
 export type DslFile = { readonly name: string; readonly text: string };
 
-/** Places of types, relations and conditions, in words; the library's result does not have them. */
+/**
+ * Places of the declarations of types, relations and conditions, in words. The library's result
+ * does not have them.
+ */
 export class OpenFgaPlaces {
   readonly #lines = new Map<string, string>();
 
-  /** Without files the places have no lines, as for JSON. */
+  /** Without files, places have no lines; JSON has none. */
   constructor(files: readonly DslFile[]) {
     for (const { name, text } of files) {
       let type = '';
@@ -23,7 +26,10 @@ export class OpenFgaPlaces {
     }
   }
 
-  /** Compares relations of a type by where they are declared: the library sorts them by name. */
+  /**
+   * Compares relations of a type by the order of their declarations: the library sorts them by
+   * name.
+   */
   compareRelations(type: string, one: string, other: string): number {
     const order = (name: string): number =>
       [...this.#lines.keys()].indexOf(`define ${type} ${name}`);

@@ -3,18 +3,19 @@ import { type JsonMembers, membersOf, shapeError } from '../peers/json-shape.ts'
 import type { PeerTuple } from '../peers/peer-model.ts';
 import { tupleOf } from './read-store-file.ts';
 
-/** Columns of a CSV of OpenFGA; those behind `?` may be missing. */
+/** Columns of a CSV of OpenFGA. The optional ones may be missing. */
 const CSV_REQUIRED = ['user_type', 'user_id', 'relation', 'object_type', 'object_id'] as const;
 const CSV_OPTIONAL = ['user_relation', 'condition_name', 'condition_context'] as const;
 
 /**
- * A tuple as OpenFGA prints it: `{user,relation,object,condition}`, or one with a `key` around that. A member that is not
- * known is refused: what it says would be lost. Errors: FIELD_INVALID, naming the field.
+ * Reads a tuple as OpenFGA prints it: `{user,relation,object,condition}`, or that within a `key`.
+ * Refuses unknown members, whose meaning would be lost.
+ * Errors: FIELD_INVALID, naming the field.
  */
 export function openFgaTuple(value: unknown): PeerTuple {
   const outer = membersOf(value, 'the tuple');
   const isKeyed = outer['key'] !== undefined;
-  // When it was written says nothing of what it grants.
+  // The time of the write does not affect what the tuple grants.
   if (isKeyed) refuseOthers(outer, ['key', 'timestamp'], '');
   const tuple = isKeyed ? membersOf(outer['key'], 'key') : outer;
   refuseOthers(tuple, ['user', 'relation', 'object', 'condition'], isKeyed ? 'key.' : '');
@@ -29,7 +30,10 @@ export function openFgaTuple(value: unknown): PeerTuple {
   return tupleOf(tuple, 'the tuple');
 }
 
-/** Reads rows of a CSV by its header. Errors: FIELD_INVALID for a column that is missing, twice there or not known. */
+/**
+ * Reads rows of a CSV by its header. Errors: FIELD_INVALID for a missing, duplicate or unknown
+ * column.
+ */
 export function csvTupleReader(header: readonly string[]): (row: readonly string[]) => PeerTuple {
   const columns = new Map(header.map((name, at) => [name.trim(), at]));
   if (columns.size < header.length) throw shapeError('the header', 'names a column twice');

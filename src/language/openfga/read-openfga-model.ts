@@ -4,16 +4,16 @@ import type { PeerModel, PeerRemark } from '../peers/peer-model.ts';
 import { peerModelOfJson } from './openfga-json.ts';
 import { type DslFile, OpenFgaPlaces } from './openfga-places.ts';
 
-/** Characters at most of all files of a model. */
+/** Most characters of all files of a model. */
 const LENGTH_MAX = 1024 * 1024;
-/** Parentheses inside of each other, at most: the library's parser calls itself for each. */
+/** Most nested parentheses: the library's parser recurses for each. */
 const NESTING_MAX = 100;
 const MODULES_VERSION = '1.2';
 
 /**
- * A model in the language of OpenFGA (schema 1.1 and 1.2), read by OpenFGA's own parser and its rules. What
- * cannot be read is in `problems`; throws nothing. Cost: the library's, which is above linear in odd texts;
- * a text has at most 1 MiB.
+ * Reads a model in the language of OpenFGA (schema 1.1 and 1.2) by OpenFGA's own parser and its
+ * rules. Unreadable parts are in `problems`; throws nothing.
+ * Cost: the library's, which is above linear for odd texts; a text has at most 1 MiB.
  */
 export function readOpenFgaDsl(text: string): PeerModel {
   const file = { name: '', text };
@@ -25,7 +25,7 @@ export function readOpenFgaDsl(text: string): PeerModel {
 }
 
 /**
- * A modular model: files that begin with `module`, some of which extend types of others. As
+ * Reads a modular model: files that begin with `module`, some of which extend types of others. Like
  * `readOpenFgaDsl`.
  */
 export function readOpenFgaModules(files: readonly DslFile[]): PeerModel {
@@ -35,7 +35,7 @@ export function readOpenFgaModules(files: readonly DslFile[]): PeerModel {
   });
 }
 
-/** A model in the JSON of OpenFGA's API. As `readOpenFgaDsl`. */
+/** Reads a model in the JSON of OpenFGA's API. Like `readOpenFgaDsl`. */
 export function readOpenFgaJson(text: string): PeerModel {
   if (text.length > LENGTH_MAX) return unread([{ place: 'the model', text: TOO_LONG }]);
   return guarded([], () => JSON.parse(text) as unknown);
@@ -43,7 +43,7 @@ export function readOpenFgaJson(text: string): PeerModel {
 
 const TOO_LONG = `it is longer than ${LENGTH_MAX} characters`;
 
-/** The files that an `fga.mod` lists, or what is wrong with it. Throws nothing. */
+/** The files that an `fga.mod` lists, or its problems. Throws nothing. */
 export function readOpenFgaMod(text: string): {
   readonly files: readonly string[];
   readonly problems: readonly PeerRemark[];
@@ -59,8 +59,8 @@ export function readOpenFgaMod(text: string): {
 }
 
 /**
- * Applies the library's rules, whose findings are errors. They throw on some correct models (walks over a
- * tupleset with a condition): then only the importer's own rules apply, which suffice for it.
+ * Runs the library's rules and passes their errors on. They crash on some valid models (walks over
+ * a tupleset with a condition). Then only the importer's own rules apply, which are sufficient.
  */
 function withRules(validateModel: () => void): void {
   try {
@@ -98,7 +98,9 @@ function unread(problems: readonly PeerRemark[]): PeerModel {
   return { types: [], conditions: [], problems, notes: [] };
 }
 
-/** Whatever the library throws: errors with lines from 0, or anything else about a text that it does not take. */
+/**
+ * Remarks for an error of the library: errors with lines from 0, or any other error about a text.
+ */
 function remarksOf(error: unknown, place: string): readonly PeerRemark[] {
   if (error instanceof AppError) return [{ place, text: error.message }];
   const { errors } = error as { readonly errors?: readonly LibraryError[] };

@@ -19,19 +19,20 @@ import type {
 } from '../peers/peer-model.ts';
 import { readYaml } from '../peers/read-yaml.ts';
 
-/** The model in a store file (`.fga.yaml`): its text, or the path of its file. */
+/** The model of a store file (`.fga.yaml`): its text, or the path of its file. */
 export type StoreModel =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'file'; readonly path: string };
 
 export type StoreFile = { readonly model: StoreModel; readonly suite: PeerSuite };
 
-/** Reads a file that another one names. Errors: whatever the caller's file system says. */
+/** Reads a file that another one names. Errors: those of the caller's file system. */
 export type ReadOther = (path: string) => string;
 
 /**
- * Reads a store file of OpenFGA: its model's place, its tuples (`tuples`, `tuple_file`, `tuple_files`), and the
- * tests with `check` and `list_objects`; `list_users` cannot be asked here and is reported in `unsupported`.
+ * Reads a store file of OpenFGA: the place of its model, its tuples (`tuples`, `tuple_file`,
+ * `tuple_files`), and tests with `check` and `list_objects`. `list_users` has no counterpart here
+ * and is reported in `unsupported`.
  * Errors: FIELD_INVALID naming the place; those of `readOther`. O(size).
  */
 export function readStoreFile(text: string, readOther: ReadOther): StoreFile {
@@ -118,7 +119,7 @@ class StoreReader {
   }
 }
 
-/** A tuple as OpenFGA's files have it. Errors: FIELD_INVALID naming `place`. */
+/** A tuple in the form of OpenFGA's files. Errors: FIELD_INVALID naming `place`. */
 export function tupleOf(value: unknown, place: string): PeerTuple {
   const tuple = membersOf(value, place);
   const condition = optionalMembers(tuple['condition'], place);

@@ -4,7 +4,7 @@ import type { PeerRemark, PeerSuite, PeerTest, PeerTuple } from '../peers/peer-m
 import { readYaml } from '../peers/read-yaml.ts';
 import { referenceOf, tupleOf } from './read-store-file.ts';
 
-/** One stage of a test of OpenFGA's own suite: a model over what all stages so far have written. */
+/** One stage of a test of OpenFGA's own suite: a model over the tuples of all stages so far. */
 export type SuiteStage = {
   readonly name: string;
   readonly model: string;
@@ -12,9 +12,10 @@ export type SuiteStage = {
 };
 
 /**
- * Reads a file of OpenFGA's own suite (`assets/tests/*.yaml` of its repository): tests in stages, each with a
- * model, tuples, and assertions with contextual tuples. What expects an error, and lists of users, are
- * reported in `unsupported`. Errors: FIELD_INVALID naming the place. O(size).
+ * Reads a file of OpenFGA's own suite (`assets/tests/*.yaml` of its repository): tests in stages,
+ * each with a model, tuples, and assertions with contextual tuples. Assertions that expect an error
+ * or list users are reported in `unsupported`.
+ * Errors: FIELD_INVALID naming the place. O(size).
  */
 export function readSuiteFile(text: string): readonly SuiteStage[] {
   const root = membersOf(readYaml(text, 'the suite'), 'the suite');

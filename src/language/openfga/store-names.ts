@@ -4,21 +4,26 @@ import { SEAT_NAMESPACE } from '../../model/names.ts';
 import type { PeerModel, PeerRule } from '../peers/peer-model.ts';
 
 const NAME = /^[a-z][a-z0-9_-]{0,63}$/;
-/** No name that stays as it is begins with it. */
+/** Prefix of escaped names; no other name begins with it. */
 const ESCAPE = 'x-';
 /** Begins an escape whose rest is a hash: `h` is no hexadecimal digit. */
 const HASHED = 'x-h';
 const NAME_CHARACTERS_MAX = 64;
 /** 240 bits of SHA-256. */
 const HASH_CHARACTERS = 60;
-/** The service writes tuples of these by itself, or reads them otherwise. */
+/**
+ * Names that the service uses itself: it writes tuples of these namespaces, or gives them another
+ * meaning.
+ */
 const TAKEN: ReadonlySet<string> = new Set(['user', 'group', 'workspace', SEAT_NAMESPACE]);
 
 /**
- * The name here of a type, relation or condition of an OpenFGA store. It depends on that name alone: two
- * names never become one (but for a collision of 240 bits of SHA-256), and a name keeps its own, whatever
- * models say. A valid name stays. Any other becomes `x-` and its UTF-8 in hexadecimal digits, or, if that
- * is too long, `x-h` and a hash. The name must be well-formed Unicode.
+ * The name here of a type, relation or condition of a store of OpenFGA. It depends on the name
+ * alone, whatever models contain. Two names never become one, except for a collision of 240 bits of
+ * SHA-256.
+ *
+ * A name that is valid here stays. Any other becomes `x-` and the hexadecimal digits of its UTF-8,
+ * or, if that is too long, `x-h` and a hash. The name must be well-formed Unicode.
  */
 export function ownNameOf(name: string): string {
   const isPlain = NAME.test(name) && !name.startsWith(ESCAPE);
@@ -28,7 +33,7 @@ export function ownNameOf(name: string): string {
   return HASHED + createHash('sha256').update(name).digest('hex').slice(0, HASH_CHARACTERS);
 }
 
-/** The name that became `own`; undefined where a hash stands in its place. */
+/** The name that became `own`; undefined if `own` holds a hash. */
 export function storeNameOf(own: string): string | undefined {
   if (!own.startsWith(ESCAPE)) return own;
   if (own.startsWith(HASHED)) return undefined;

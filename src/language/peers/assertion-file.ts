@@ -3,8 +3,9 @@ import { type RelationTuple, subjectText } from '../../model/relation-tuple.ts';
 import type { ImportedCheck, ImportedList, ImportedSuite } from './import-suite.ts';
 
 /**
- * A suite as a file of assertions, in the form of docs/models.md; `modelFile` is the model's path beside
- * it. Tests without an assertion are left out; undefined if that is all of them. O(size).
+ * A suite as a file of assertions, in the form of docs/models.md. `modelFile` is the path of the
+ * model, relative to the file. Leaves out tests without an assertion; undefined if that leaves
+ * none. O(size).
  */
 export function assertionFileOf(suite: ImportedSuite, modelFile: string): string | undefined {
   const tests = suite.tests

@@ -13,16 +13,18 @@ const PARAMETER = /^[a-z_][A-Za-z0-9_]*$/;
 const TYPE = /^(?:bool|int|double|string|timestamp|duration|ipaddress|any)$|^(?:list|map)<(.*)>$/;
 const TYPE_NESTING_MAX = 8;
 
-/** Differences between a peer's model there and here. */
+/** Findings that keep a peer's model from having the same meaning here. */
 export type PeerCheckup = {
   readonly problems: readonly PeerRemark[];
-  /** Relations by type that walks look for and the type does not have: there nobody holds them. */
+  /** Relations by type that walks look for and the type does not have; no subject holds them. */
   readonly missing: ReadonlyMap<string, ReadonlySet<string>>;
 };
 
 /**
- * Looks at a peer's model for what refers to nothing and for what is decided otherwise here: walks through users,
- * walks over what is not stored, exclusions that the wildcard of users would make wider. `userType` is the type whose objects are users. Cost: that of `PeerKinds`.
+ * Checks a peer's model for dangling references and for parts that are decided differently here.
+ * The latter are walks through users, walks over relations that are not stored, and exclusions that
+ * the wildcard of users would widen. `userType` is the type whose objects are users. Cost: that of
+ * `PeerKinds`.
  */
 export function checkPeerModel(model: PeerModel, userType: string | undefined): PeerCheckup {
   const checkup = new Checkup(model, userType);
@@ -175,7 +177,10 @@ class Checkup {
     }
   }
 
-  /** On an exclude side the wildcard of users stands for everything here, for users only there; others stand for their own. */
+  /**
+   * Reports exclusions that the wildcard of users widens. On an exclude side it means every subject
+   * here, and only users in the peer. Other wildcards mean the objects of their own type.
+   */
   #checkExclusion(
     type: PeerType,
     relation: PeerRelation,

@@ -20,13 +20,16 @@ import type {
 } from './peer-model.ts';
 import { namesOfPeer, type PeerNames } from './peer-names.ts';
 
-/** A peer's model as it is here, or why it cannot be. */
+/** A peer's model in the form that it has here, or the reasons why it has none. */
 export type ImportedModel = {
   /** Undefined if there are problems. */
   readonly document: ModelDocument | undefined;
   /** Parts that cannot be expressed, with the place and the reason. */
   readonly problems: readonly PeerRemark[];
-  /** Parts that are named or written otherwise, or that the service's own rules require. No answer differs. */
+  /**
+   * Parts with another name or form here, and additions that the service's own rules require. No
+   * answer differs.
+   */
   readonly notes: readonly PeerRemark[];
   readonly names: PeerNames;
   /** The peer's type whose objects are users here. */
@@ -35,11 +38,11 @@ export type ImportedModel = {
 };
 
 export type ImportOptions = {
-  /** The peer's type whose objects are users; 'none' for no type; undefined = found out. */
+  /** The peer's type whose objects are users; 'none' for no type; undefined: detected. */
   readonly userType: string | undefined;
 };
 
-/** Whom the service itself makes a member of a group. */
+/** The subjects that the service itself makes members of a group. */
 const GROUP_MEMBER: PeerSubjectType = {
   type: 'group',
   relation: 'member',
@@ -49,10 +52,10 @@ const GROUP_MEMBER: PeerSubjectType = {
 const WORKSPACE_ROLES = ['owner', 'admin', 'member', 'guest'];
 
 /**
- * Brings a peer's model into ours. A model is taken only if every query has the same answer here; what
- * stands in the way is a problem, and what merely reads otherwise is a note. The document of a model that
- * is taken passes `checkModelDocument`. Throws nothing. Cost: that of `checkModelDocument`, and of
- * comparing types, O(relations²) at worst.
+ * Converts a peer's model into ours. A model is accepted only if every query has the same answer
+ * here. Anything else is a problem; a mere difference of form is a note. The document of an
+ * accepted model passes `checkModelDocument`. Throws nothing.
+ * Cost: that of `checkModelDocument`, and of comparing types, O(relations²) at worst.
  */
 export function importPeerModel(peer: PeerModel, options: ImportOptions): ImportedModel {
   const userType = userTypeOf(peer, options.userType);
@@ -80,7 +83,7 @@ export function importPeerModel(peer: PeerModel, options: ImportOptions): Import
   return { ...base, document, problems: [], notes };
 }
 
-/** Namespaces that the service writes tuples of, and that the peer's types of that name do not fit. */
+/** Namespaces that the service writes tuples of, if the peer's types of these names do not fit. */
 function takenBy(peer: PeerModel, userType: string | undefined): ReadonlySet<string> {
   const taken = new Set<string>();
   const admitsUsers = (type: PeerType | undefined, relation: string): boolean =>
@@ -105,7 +108,7 @@ class DocumentWriter {
   readonly #userType: string | undefined;
   /** Relations by type that walks look for, and that the type does not have. */
   readonly #missing: ReadonlyMap<string, ReadonlySet<string>>;
-  /** Expressions that decide here what they decide there, by the peer's name of the condition. */
+  /** Expressions with the same meaning here, by the peer's name of the condition. */
   readonly #expressions: ReadonlyMap<string, string>;
   readonly #notes: PeerRemark[];
   readonly #places = new Map<string, string>();
@@ -138,7 +141,7 @@ class DocumentWriter {
     };
   }
 
-  /** The peer's place of the part at a path of the document. */
+  /** Place in the peer's model of the part at a path of the document. */
   placeOf(path: string): string {
     const [, , first = '', , second = ''] = path.split(/[.[]/);
     return this.#places.get(`${first}#${second}`) ?? this.#places.get(first) ?? 'the model';
@@ -246,7 +249,10 @@ function never(): RelationDocument {
   return { exclusion: { include: { this: {} }, exclude: { this: {} } }, subjects: ['user'] };
 }
 
-/** The rule without parts that are nobody, and without operators of one part; nil if nothing is left. */
+/**
+ * The rule without parts that no subject holds, and without operators of one part; nil if nothing
+ * is left.
+ */
 export function withoutNil(rule: PeerRule): PeerRule {
   if (rule.op === 'exclusion') {
     const include = withoutNil(rule.include);
@@ -264,9 +270,10 @@ export function withoutNil(rule: PeerRule): PeerRule {
 }
 
 /**
- * The peer's type whose objects are users here: the one that is asked for ('none': none is), or else the
- * one called `user` (as `org/user` is, too, if there is one such), the only one with a wildcard, or the
- * only one without relations that is a subject. Undefined: every subject is an object.
+ * The peer's type whose objects are users here: `asked`, or no type if that is 'none'. Without
+ * `asked` these are tried in order: a type called `user`, one that ends in `/user`, one with a
+ * wildcard, one without relations that is a subject. The first that matches exactly one type
+ * decides. Undefined: every subject is an object.
  */
 export function userTypeOf(model: PeerModel, asked: string | undefined): string | undefined {
   if (asked !== undefined) return asked === 'none' ? undefined : asked;

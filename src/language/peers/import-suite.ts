@@ -17,7 +17,7 @@ import type {
   PeerTuple,
 } from './peer-model.ts';
 
-/** A query of a peer's test as it is asked here. */
+/** A check of a peer's test in our terms. */
 export type ImportedCheck = {
   readonly namespace: string;
   readonly objectId: string;
@@ -33,7 +33,7 @@ export type ImportedList = {
   readonly namespace: string;
   readonly relation: string;
   readonly userId: string;
-  /** Sorted by their UTF-8 bytes, each once. */
+  /** Sorted by their UTF-8 bytes, without duplicates. */
   readonly ids: readonly string[];
   readonly place: string;
 };
@@ -49,15 +49,18 @@ export type ImportedTest = {
 export type ImportedSuite = {
   readonly tuples: readonly RelationTuple[];
   readonly tests: readonly ImportedTest[];
-  /** Tuples that cannot be written, and are left out: tests that rest on them would say nothing. */
+  /**
+   * Tuples that cannot be written and are left out. Tests that depend on them would be meaningless.
+   */
   readonly problems: readonly PeerRemark[];
-  /** Assertions that cannot be asked, each with the reason. */
+  /** Assertions that cannot be made here, each with the reason. */
   readonly unsupported: readonly PeerRemark[];
 };
 
 /**
- * Brings the tests of a model that was imported into our terms. Asking for a userset is answered yes here if
- * any of its members holds the relation, too: that it is denied cannot be asserted. Throws nothing. O(size).
+ * Converts the tests of an imported model into our terms. A check of a userset allows here if any
+ * of its members holds the relation. A denial of it therefore cannot be asserted. Throws nothing.
+ * O(size).
  */
 export function importSuite(model: ImportedModel, suite: PeerSuite): ImportedSuite {
   const importer = new SuiteImporter(model);
@@ -77,7 +80,10 @@ class SuiteImporter {
   readonly unsupported: PeerRemark[] = [];
   readonly #model: ImportedModel;
   readonly #checker: NamespaceModel;
-  /** Without a context no condition is decided here; there a tuple's own values are enough. */
+  /**
+   * Context of checks without one. No condition is decided here without a context; in the peer, a
+   * tuple's own values suffice.
+   */
   readonly #emptyContext: string;
 
   constructor(model: ImportedModel) {

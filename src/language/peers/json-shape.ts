@@ -3,12 +3,12 @@ import { AppError } from '../../shared/app-error.ts';
 
 export type JsonMembers = { readonly [member: string]: unknown };
 
-/** The error that a peer's file has another form than its format says. */
+/** The error for a peer's file whose form differs from its format. */
 export function shapeError(place: string, problem: string): AppError<AuthzReason> {
   return new AppError<AuthzReason>('FIELD_INVALID', `${place}: ${problem}`);
 }
 
-/** An object. Errors: FIELD_INVALID naming `place`, as all of these. */
+/** An object. Errors: FIELD_INVALID naming `place`, as for all of these functions. */
 export function membersOf(value: unknown, place: string): JsonMembers {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw shapeError(place, 'must be an object');
@@ -16,12 +16,12 @@ export function membersOf(value: unknown, place: string): JsonMembers {
   return value as JsonMembers;
 }
 
-/** An object, or the empty one where there is none. */
+/** An object; an empty one if the value is absent. */
 export function optionalMembers(value: unknown, place: string): JsonMembers {
   return value === undefined || value === null ? {} : membersOf(value, place);
 }
 
-/** A list, or the empty one where there is none. */
+/** A list; an empty one if the value is absent. */
 export function optionalList(value: unknown, place: string): readonly unknown[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value)) throw shapeError(place, 'must be a list');
@@ -34,7 +34,7 @@ export function stringOf(value: unknown, place: string): string {
   return value;
 }
 
-/** A string, or undefined where there is none or an empty one. */
+/** A string; undefined if it is absent or empty. */
 export function optionalString(value: unknown, place: string): string | undefined {
   return value === undefined || value === null || value === '' ? undefined : stringOf(value, place);
 }

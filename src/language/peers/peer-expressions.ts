@@ -7,19 +7,22 @@ import {
 } from '../../model/conditions/model-conditions.ts';
 import type { PeerCondition, PeerModel, PeerRemark } from './peer-model.ts';
 
-/** The expressions of a peer's conditions as they decide here what they decide there. */
+/** The expressions of a peer's conditions, rewritten to decide here as they do in the peer. */
 export type PeerExpressions = {
-  /** Expressions by the peer's name of the condition; those that are as they were are left out. */
+  /** Rewritten expressions by the peer's name of the condition; unchanged ones are left out. */
   readonly texts: ReadonlyMap<string, string>;
-  /** Calls without a form here that means the same, with line and column. */
+  /** Calls without an equivalent form here, with line and column. */
   readonly problems: readonly PeerRemark[];
   readonly notes: readonly PeerRemark[];
 };
 
 /**
- * Rewrites what cel-go, which both peers evaluate conditions with, reads otherwise than CEL's own suite.
- * Expressions that are not valid stay as they are, and so do all that are more or longer than a model may have, which would
- * take a caller's text as long as it likes: the model checker refuses them. O(expressions).
+ * Rewrites calls that cel-go, with which both peers evaluate conditions, reads differently from
+ * CEL's own suite.
+ *
+ * Invalid expressions stay as they are. So do all expressions if they are more or longer than a
+ * model allows, because a caller's text could be of any length. The model checker refuses both.
+ * O(expressions).
  */
 export function expressionsOf({ conditions }: PeerModel): PeerExpressions {
   const texts = new Map<string, string>();

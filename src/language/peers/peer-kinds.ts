@@ -1,12 +1,13 @@
 import type { PeerModel, PeerRule } from './peer-model.ts';
 
-/** Types of which a relation can hold objects by themselves, `type:*` for the wildcard of a type. */
+/** Types whose objects a relation can hold directly; `type:*` for the wildcard of a type. */
 type TypeNames = ReadonlySet<string>;
 
 const NONE: TypeNames = new Set();
 
 /**
- * Types that can hold each relation of a peer's model: the least solution. Usersets count as their members.
+ * Subjects that can hold each relation by the types of a peer's model: the least solution. Usersets
+ * count as the subjects that they hold.
  * Cost: O(relations × rules) a round, at most as many rounds as there are relations.
  */
 export class PeerKinds {
@@ -28,7 +29,7 @@ export class PeerKinds {
     while (this.#grow());
   }
 
-  /** Whom a rule of a type's relation can hold. */
+  /** Subjects that a rule of a type's relation can hold. */
   ofRule(type: string, relation: string, rule: PeerRule): TypeNames {
     switch (rule.op) {
       case 'nil':
@@ -42,7 +43,7 @@ export class PeerKinds {
         return union(types.map((one) => this.#kinds.get(keyOf(one.type, rule.computed)) ?? NONE));
       }
       case 'union':
-      // Which of them an intersection can hold is not distinguished: too many is safe here.
+      // Intersections are not computed exactly: including too many subjects is safe here.
       case 'intersection':
         return union(rule.children.map((child) => this.ofRule(type, relation, child)));
       case 'exclusion':

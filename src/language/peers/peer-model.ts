@@ -1,12 +1,12 @@
 /**
- * The common form of models of OpenFGA and SpiceDB, from their readers to the one importer. Names are the
- * peer's own.
+ * The common form of the models of OpenFGA and SpiceDB, which their readers pass to the one
+ * importer. Names are the peer's own.
  */
 
-/** Place of a part in the import, in words that follow "in". */
+/** Place of something in the imported files, in words that follow "in". */
 export type Place = string;
 
-/** A remark about something, by its place. */
+/** A remark about something, with its place. */
 export type PeerRemark = { readonly place: Place; readonly text: string };
 
 export type PeerModel = {
@@ -14,7 +14,7 @@ export type PeerModel = {
   readonly conditions: readonly PeerCondition[];
   /** Parts that the reader could not express: the model is refused. */
   readonly problems: readonly PeerRemark[];
-  /** Parts that are written otherwise here, with the same meaning. */
+  /** Parts whose form differs here, with the same meaning. */
   readonly notes: readonly PeerRemark[];
 };
 
@@ -28,12 +28,12 @@ export type PeerRelation = {
   readonly name: string;
   readonly place: Place;
   readonly rule: PeerRule;
-  /** Subjects that may be stored on it; empty if it stores none. */
+  /** Subjects that may be stored on it; empty for a relation that stores nothing. */
   readonly subjects: readonly PeerSubjectType[];
 };
 
 export type PeerRule =
-  /** Nobody. */
+  /** No subject. */
   | { readonly op: 'nil' }
   | { readonly op: 'this' }
   | { readonly op: 'computed'; readonly relation: string }
@@ -52,12 +52,15 @@ export type PeerSubjectType = {
 export type PeerCondition = {
   readonly name: string;
   readonly place: Place;
-  /** Types as both peers write them: `list<string>`. */
+  /** Types in the notation of both peers: `list<string>`. */
   readonly parameters: readonly (readonly [name: string, type: string])[];
   readonly expression: string;
 };
 
-/** An object or a subject: `relation` is '' for the object itself; `id` '*' with it is the wildcard. */
+/**
+ * An object or a subject. `relation` is '' for the object itself; with that, the `id` '*' is the
+ * wildcard.
+ */
 export type PeerReference = {
   readonly type: string;
   readonly id: string;
@@ -76,7 +79,7 @@ export type PeerTuple = {
   readonly place: Place;
 };
 
-/** A query with its answer. */
+/** A check with its expected answer. */
 export type PeerCheck = {
   readonly object: PeerReference;
   readonly relation: string;
@@ -86,7 +89,7 @@ export type PeerCheck = {
   readonly place: Place;
 };
 
-/** A list of objects with what must be in it: all ids, in any order. */
+/** A list of objects with its expected content: all ids, in any order. */
 export type PeerList = {
   readonly type: string;
   readonly relation: string;
@@ -103,10 +106,10 @@ export type PeerTest = {
   readonly lists: readonly PeerList[];
 };
 
-/** A model's tuples and tests as a peer's file has them. */
+/** Tuples and tests of a model, from a peer's file. */
 export type PeerSuite = {
   readonly tuples: readonly PeerTuple[];
   readonly tests: readonly PeerTest[];
-  /** Assertions that cannot be asked here, each with the reason. */
+  /** Assertions that cannot be made here, each with the reason. */
   readonly unsupported: readonly PeerRemark[];
 };

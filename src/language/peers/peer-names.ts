@@ -6,7 +6,7 @@ const NAME_LENGTH_MAX = 64;
 const NAME = /^[a-z][a-z0-9_-]{0,63}$/;
 const USER = 'user';
 
-/** Names here of the peer's names. */
+/** The names here of the peer's names. */
 export type PeerNames = {
   readonly namespaces: ReadonlyMap<string, string>;
   readonly relations: ReadonlyMap<string, string>;
@@ -16,9 +16,10 @@ export type PeerNames = {
 };
 
 /**
- * Gives every name of a peer one that may stand in a model: lower case, `_` for what may not, `_` behind
- * what is taken by the service. The same name always becomes the same; two names that would become one
- * are a problem. `taken` are namespaces that the model cannot define as it wants to. O(names).
+ * Gives every name of a peer a valid name of a model. It becomes lower case, with `_` for invalid
+ * characters and appended to names that the service uses. The same name always becomes the same.
+ * Two names that would become one are a problem. `taken` are namespaces that the model cannot
+ * define freely. O(names).
  */
 export function namesOfPeer(
   model: PeerModel,
@@ -51,7 +52,7 @@ export function namesOfPeer(
     }
     return renamed;
   };
-  // Users without relations have no namespace; `user:x` is always a user, and no object.
+  // Users without relations have no namespace; `user:x` is always a user, never an object.
   const types = model.types
     .filter(({ name, relations }) => name !== userType || relations.length > 0)
     .map(({ name, place }) => [name, place] as const);

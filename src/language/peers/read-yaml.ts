@@ -6,14 +6,18 @@ const LENGTH_MAX = 8 * 1024 * 1024;
 const ALIASES_MAX = 100;
 
 /**
- * The value of a YAML text, as JSON has it. Errors: FIELD_INVALID naming the line of the first problem, and for
- * a text over 8 MiB. Aliases are bounded, so that a short text cannot become a large value. An integer beyond 2^53 is a bigint.
+ * The value of a YAML text, in terms of JSON. Aliases are bounded, so that a short text cannot
+ * become a large value. An integer beyond 2^53 is a bigint.
+ * Errors: FIELD_INVALID naming the line of the first problem, and for a text over 8 MiB.
  */
 export function readYaml(text: string, place: string): unknown {
   return yamlDocument(text, place, new LineCounter()).value;
 }
 
-/** Same as `readYaml`, with the nodes, whose places `lineCounter` knows. Errors: those of `readYaml`. */
+/**
+ * Reads like `readYaml`, and returns the nodes too; `lineCounter` has their places. Errors: as
+ * there.
+ */
 export function yamlDocument(
   text: string,
   place: string,
@@ -41,7 +45,7 @@ export function yamlDocument(
   }
 }
 
-/** Makes numbers of the integers that a number holds exactly. */
+/** Converts integers that a number holds exactly into numbers. */
 function keepUnsafeOnly(document: Document): void {
   visit(document, {
     Scalar: (_key, node) => {

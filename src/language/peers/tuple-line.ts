@@ -13,11 +13,11 @@ import { shapeError } from './json-shape.ts';
 import type { PeerReference, PeerTuple } from './peer-model.ts';
 import type { PeerNames } from './peer-names.ts';
 
-/** How tuples of a peer are called here. */
+/** Names here for the tuples of a peer. */
 export type TupleNaming = {
   /** Names from the import of the peer's model; absent: names stay as they are. */
   readonly names?: Pick<PeerNames, 'namespaces' | 'relations' | 'conditions'> | undefined;
-  /** The peer's type whose objects are users; undefined: none is. */
+  /** The peer's type whose objects are users; undefined for no type. */
   readonly userType: string | undefined;
 };
 
@@ -25,8 +25,9 @@ const USER = 'user';
 const NAME = /^[a-z][a-z0-9_-]{0,63}$/;
 
 /**
- * A tuple of a peer as a line of JSON that `POST /v1/tuples:import` takes, without the newline. Errors: FIELD_INVALID and
- * FIELD_REQUIRED, naming the peer's field. O(tuple).
+ * Writes a tuple of a peer as a line of JSON that `POST /v1/tuples:import` takes, without the
+ * newline. O(tuple).
+ * Errors: FIELD_INVALID and FIELD_REQUIRED, naming the peer's field.
  */
 export function tupleLine(tuple: PeerTuple, naming: TupleNaming): string {
   const { object, relation, condition, context, expiresAt } = tuple;
@@ -102,7 +103,10 @@ function conditionOf(condition: string, { names }: TupleNaming): string {
   return name;
 }
 
-/** A name that the import of the model would have changed needs the model: two may become one. */
+/**
+ * Refuses a name that the import of the model would have changed. It needs the model, because two
+ * names may become one.
+ */
 function checkPlain(name: string, what: string): void {
   if (NAME.test(name)) return;
   throw shapeError(what, `${shown(name)} is no name here: --model says what the import called it`);

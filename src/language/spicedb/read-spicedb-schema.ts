@@ -10,10 +10,10 @@ import type {
 } from '../peers/peer-model.ts';
 import { SchemaLexer } from './schema-lexer.ts';
 
-/** Characters at most of a schema. */
+/** Most characters of a schema. */
 const LENGTH_MAX = 1024 * 1024;
 const NESTING_MAX = 100;
-/** Members at most of all definitions, partials written out. */
+/** Most members of all definitions, with partials expanded. */
 const MEMBERS_MAX = 65_536;
 const FLAGS = ['expiration', 'typechecking', 'self', 'partial', 'import'];
 const NESTED = 'the expression';
@@ -22,9 +22,9 @@ const NESTED = 'the expression';
 type Member = PeerRelation | { readonly partial: string; readonly place: string };
 
 /**
- * A schema of SpiceDB: definitions, caveats, partials, wildcards, expirations, arrows. What has no
- * counterpart here (`.all()`, `self`, arrows over arrows, imports) is in `problems`, by its place, as is the
- * first thing that cannot be read. Throws nothing. O(length).
+ * Reads a schema of SpiceDB: definitions, caveats, partials, wildcards, expirations, arrows. Parts
+ * without a counterpart here (`.all()`, `self`, arrows over arrows, imports) are in `problems`, by
+ * their places. So is the first syntax error, which ends the reading. Throws nothing. O(length).
  */
 export function readSpiceDbSchema(text: string): PeerModel {
   const unread = (problem: string, place = 'the schema'): PeerModel => {
@@ -187,7 +187,7 @@ class SchemaReader {
     return { name, place, rule: this.#expression(1), subjects: [] };
   }
 
-  /** `-` binds least, then `&`, then `+`; all from left to right. */
+  /** Reads an expression. `-` binds least, then `&`, then `+`; all are left-associative. */
   #expression(nesting: number): PeerRule {
     let rule = this.#operands('&', nesting);
     let depth = nesting;
@@ -251,7 +251,7 @@ class SchemaReader {
     throw this.#lexer.problem(`${NESTED} is nested more than ${NESTING_MAX} deep`);
   }
 
-  /** Members with those of partials in their places. */
+  /** Members, with partials replaced by their members. */
   #writtenOut(members: readonly Member[], within: readonly string[]): readonly PeerRelation[] {
     return members.flatMap((member) => {
       if (++this.#members > MEMBERS_MAX) {

@@ -10,7 +10,7 @@ import type { PeerCheck, PeerRemark, PeerSuite, PeerTuple } from '../peers/peer-
 import { readYaml } from '../peers/read-yaml.ts';
 import { assertionOf, relationshipOf } from './relationship-text.ts';
 
-/** Reads a file that a validation file names. Errors: whatever the caller's file system says. */
+/** Reads a file that a validation file names. Errors: those of the caller's file system. */
 export type ReadNamed = (path: string) => string;
 
 export type ValidationFile = {
@@ -20,16 +20,18 @@ export type ValidationFile = {
   readonly suite: PeerSuite;
 };
 
-/** A text that is one word without a relation is the name of a file. */
+/** Matches the name of a file: a single word without a relation. */
 const PATH = /^[^\s#@]+$/;
-/** `[user:tom] is <doc:1#viewer>`; of what is in the brackets only the subject is kept. */
+/** Matches `[user:tom] is <doc:1#viewer>`; only the subject in the brackets is kept. */
 const EXPECTED = /^\s*\[([^[\s\]]+)(\[\.\.\.\])?(\s*-\s*\{.*\})?\]\s+is\s+/;
 
 /**
- * Reads a validation file of SpiceDB: its schema's place, its relationships, its assertions, and the subjects of
- * `validation`, each of which is asked about. What SpiceDB leaves to a caveat without its values is denied
- * here, and so expected. Relationships that another file has (`relationshipsFile`, or its name as `relationships`) come behind its own.
- * Errors: FIELD_INVALID naming the place; those of `readNamed`. O(size).
+ * Reads a validation file of SpiceDB: the place of its schema, its relationships, its assertions,
+ * and the subjects of `validation`. Each of these subjects becomes a check. A check that SpiceDB
+ * leaves to a caveat without its values is denied here, so a denial is expected.
+ *
+ * Relationships of another file (`relationshipsFile`, or its name as `relationships`) follow the
+ * file's own. Errors: FIELD_INVALID naming the place; those of `readNamed`. O(size).
  */
 export function readValidationFile(text: string, readNamed: ReadNamed): ValidationFile {
   const root = membersOf(readYaml(text, 'the validation file'), 'the validation file');
@@ -66,7 +68,8 @@ export function readValidationFile(text: string, readNamed: ReadNamed): Validati
 }
 
 function relationshipsOf(text: string, place: string): readonly PeerTuple[] {
-  // A folded text has a space where a line ended; ids have none, and a context is all on one line.
+  // A folded text of YAML has spaces for line ends. Ids have none, and a context is all on one
+  // line.
   return text.split('\n').flatMap((line, index) => {
     const relationship = line.trim();
     if (relationship === '' || relationship.startsWith('//')) return [];

@@ -10,7 +10,8 @@ const TRAITS = new RegExp(
 );
 
 /**
- * A relationship as SpiceDB writes it, `doc:1#viewer@user:tom[caveat:{"a":1}][expiration:2030-01-01T00:00:00Z]`.
+ * A relationship as SpiceDB writes it,
+ * `doc:1#viewer@user:tom[caveat:{"a":1}][expiration:2030-01-01T00:00:00Z]`.
  * Errors: FIELD_INVALID naming `place`.
  */
 export function relationshipOf(text: string, place: string): PeerTuple {
@@ -31,7 +32,7 @@ export function relationshipOf(text: string, place: string): PeerTuple {
   return { object, relation, subject, condition, context, expiresAt, place };
 }
 
-/** A query with its answer: `doc:1#view@user:tom with {"a":1}`. Errors as above. */
+/** A check with its expected answer: `doc:1#view@user:tom with {"a":1}`. Errors as above. */
 export function assertionOf(text: string, isAllowed: boolean, place: string): PeerCheck {
   const [relationship = '', contextJson] = text.trim().split(/\s+with\s+(.*)/s);
   const { object, relation, subject, condition } = relationshipOf(relationship, place);

@@ -14,8 +14,9 @@ const SKIPPED = /(?:[\s;]|\/\/[^\n]*|\/\*(?:[^*]|\*(?!\/))*\*\/)*/y;
 const TOKEN = /([A-Za-z_][A-Za-z0-9_]*)|(\.\.\.|->|[{}()|:*#=+&<>,./-])|("[^"\n]*"|'[^'\n]*')/y;
 
 /**
- * Reads a schema token by token, one ahead. Line breaks are white space: SpiceDB ends statements with
- * them, but no text means one thing with and another without. Errors: FIELD_INVALID naming line and column.
+ * Reads a schema token by token, with one token of look-ahead. Line breaks are white space. SpiceDB
+ * ends statements with them, but no text has one meaning with them and another without.
+ * Errors: FIELD_INVALID naming line and column.
  */
 export class SchemaLexer {
   readonly #lines: TextLines;
@@ -56,7 +57,7 @@ export class SchemaLexer {
     return this.advance().text;
   }
 
-  /** `org/user`. */
+  /** Reads `org/user`. */
   path(what: string): string {
     const names = [this.name(what)];
     while (this.try('/')) names.push(this.name(what));
@@ -64,8 +65,9 @@ export class SchemaLexer {
   }
 
   /**
-   * The expression between the brace ahead and its own, without the indentation of its lines; that stays
-   * where a string goes over several lines, since it may be part of it.
+   * Reads the expression between the brace ahead and its closing brace, without the indentation of
+   * its lines. A text with a multi-line string keeps the indentation, which may be part of the
+   * string.
    */
   block(): string {
     if (!this.is('{')) throw this.expected('"{"');
@@ -77,7 +79,7 @@ export class SchemaLexer {
     return /"""|'''/.test(text) ? text.trim() : expressionOfBlock(text).trim();
   }
 
-  /** `line 3`. */
+  /** The line of an offset, as `line 3`. */
   line(at: number): string {
     return `line ${this.#lines.position(at).line}`;
   }

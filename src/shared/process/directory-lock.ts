@@ -10,7 +10,10 @@ export interface DirectoryLock {
 
 const LOCK_EXCLUSIVE = 2;
 const LOCK_NON_BLOCKING = 4;
-/** A process that was killed while it started another shares its lock with that one until it executes its program. */
+/**
+ * Longest wait, in ms, for a child of a killed process. A child that was just forked shares the
+ * lock until it executes its program.
+ */
 const LEFT_BEHIND_MS = 2_000;
 const RETRY_MS = 5;
 
@@ -36,12 +39,14 @@ function loadFlock(what: string): Flock {
 }
 
 /**
- * Takes flock(2) on `lockPath` (created 0600 when absent). The kernel drops the lock with its
- * process, also after kill -9, so neither a stale file nor a reused process id can confuse it; the
- * process id inside the file serves the message, and shows whether its holder has gone: then this
- * waits for the processes that the holder left behind, at most two seconds. Child processes do not
- * inherit it. Errors: STORE_UNAVAILABLE when another process holds it, or koffi does not load.
- * Cost: a few system calls.
+ * Takes flock(2) on `lockPath` (created 0600 if absent). The kernel drops the lock with its
+ * process, also after kill -9. A stale file or a reused process id therefore cannot confuse it.
+ * Child processes do not inherit the lock.
+ *
+ * The process id inside the file is for the message, and shows if the holder is gone. In that case
+ * this waits at most two seconds for the processes that the holder left behind. Errors:
+ * STORE_UNAVAILABLE if another process holds the lock, or koffi does not load. Cost: a few system
+ * calls.
  */
 export function lockDirectory(
   lockPath: string,
@@ -72,7 +77,7 @@ export function lockDirectory(
   };
 }
 
-/** Tries to take the lock. Returns who has it, by process id, or null where it was taken. */
+/** Tries to take the lock. Returns the process id of its holder, or null if the lock was taken. */
 function holderOf(descriptor: number, lockPath: string, lock: Flock): string | null {
   const pause = new Int32Array(new SharedArrayBuffer(4));
   const untilMs = performance.now() + LEFT_BEHIND_MS;

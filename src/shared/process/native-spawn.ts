@@ -4,17 +4,17 @@ import { constants as system } from 'node:os';
 import { delimiter, isAbsolute, join, resolve } from 'node:path';
 
 /**
- * posix_spawn(3) of glibc. Node starts a program by fork(2), which copies the page tables of the
- * whole process and stops the event loop meanwhile: 3 ms with 45 MB in memory, 80 ms with 300 MB on
- * the machine it was measured on. This takes 0.2 ms whatever the size, since the child shares the
- * memory until it runs its program.
+ * Request to start a program by posix_spawn(3) of glibc. Node starts a program by fork(2), which
+ * copies the page tables of the whole process and stops the event loop meanwhile. That took 3 ms
+ * with 45 MB in memory and 80 ms with 300 MB on the machine it was measured on. This takes 0.2 ms
+ * at any size, since the child shares the memory until it runs its program.
  */
 export type NativeRequest = {
   /** Absolute, or found on the PATH of `env`. */
   readonly file: string;
   readonly args: readonly string[];
   readonly cwd: string;
-  /** All of the child's environment. */
+  /** The child's whole environment. */
   readonly env: Readonly<Record<string, string>>;
   /** Default /dev/null. The caller still owns and closes these. */
   readonly stdinFd?: number | undefined;
@@ -22,21 +22,24 @@ export type NativeRequest = {
   readonly stderrFd: number;
 };
 
-/** A program that was started, or the name of the system's error: ENOENT, EACCES, E2BIG… */
+/** A started program, or the name of the system's error: ENOENT, EACCES, E2BIG… */
 export type NativeStart = { readonly pid: number } | { readonly error: string };
 
-/** How a process ended. */
+/** Outcome of a process. */
 export type NativeEnd = {
   readonly pid: number;
-  /** Null when a signal ended it. */
+  /** Null if a signal ended it. */
   readonly code: number | null;
   readonly signal: string | null;
 };
 
 export interface NativeChild {
-  /** Leader of a session and process group of its own. */
+  /** Leader of a separate session and process group. */
   readonly pid: number;
-  /** Called once, when it has ended and its number may be another's. Never before this function returned. */
+  /**
+   * Adds a listener, called once when the process has ended and its number may be reused. Never
+   * called before this function returns.
+   */
   onExit(listener: (code: number | null, signal: string | null) => void): void;
 }
 
@@ -65,13 +68,13 @@ const STRUCTURE_BYTES = 1_024;
 const SIGNAL_SET_BYTES = 128;
 /** spawn.h: SETSIGDEF, SETSIGMASK, SETSID. */
 const SPAWN_FLAGS = 0x04 | 0x08 | 0x80;
-/** After stdin, stdout and stderr. */
+/** The first descriptor after stdin, stdout and stderr. */
 const FIRST_OTHER_FD = 3;
 const WNOHANG = 1;
 const SIGNAL_BITS = 0x7f;
 const EXIT_SHIFT = 8;
 const EXIT_BITS = 0xff;
-/** Poll interval of children where no SIGCHLD reports them, as in a worker thread. */
+/** Poll interval of children in ms, for threads without SIGCHLD, such as a worker thread. */
 const REAP_MS = 100;
 
 const SIGNAL_NAMES: ReadonlyMap<number, string> = new Map(
@@ -81,8 +84,9 @@ const SIGNAL_NAMES: ReadonlyMap<number, string> = new Map(
 let calls: NativeCalls | null | undefined;
 
 /**
- * Starts a program. Undefined where that cannot be done so (no glibc, the file is not there or no
- * program, too long arguments): use node:child_process then, which also explains why.
+ * Starts a program. Undefined if that is impossible in this way: no glibc, the file is missing or
+ * not a program, or the arguments are too long. Use node:child_process then, which also explains
+ * the reason.
  */
 export function spawnNative(request: NativeRequest): NativeChild | undefined {
   const start = startUnwatched(request);
@@ -90,8 +94,8 @@ export function spawnNative(request: NativeRequest): NativeChild | undefined {
 }
 
 /**
- * Starts a program that the caller waits for itself, by `takeEnded`. Undefined where that cannot be done
- * at all (no glibc).
+ * Starts a program that the caller waits for itself, by `takeEnded`. Undefined if the platform does
+ * not support it (no glibc).
  */
 export function startUnwatched(request: NativeRequest): NativeStart | undefined {
   const bound = loadCalls();
@@ -117,8 +121,8 @@ export function startUnwatched(request: NativeRequest): NativeStart | undefined 
       bound.addDup2(actions, request.stdoutFd, 1) === 0 &&
       bound.addDup2(actions, request.stderrFd, 2) === 0 &&
       bound.addChdir(actions, request.cwd) === 0 &&
-      // The sockets of the HTTP server are not closed by themselves: a child could write to its callers,
-      // and would keep their connections open when this process is gone.
+      // The HTTP server's sockets are not closed automatically. A child could write to its
+      // callers, and would keep their connections open after the end of this process.
       bound.addCloseFrom(actions, FIRST_OTHER_FD) === 0;
     if (!isPrepared) return { error: 'ENOMEM' };
     const argv = [request.file, ...request.args, null];
@@ -134,7 +138,7 @@ export function startUnwatched(request: NativeRequest): NativeStart | undefined 
   }
 }
 
-/** An anonymous pipe, both ends blocking and closed in children; undefined where it cannot be had. */
+/** An anonymous pipe, both ends blocking and closed in children; undefined if that fails. */
 export function nativePipe(): { readonly readFd: number; readonly writeFd: number } | undefined {
   const bound = loadCalls();
   const fds = [0, 0];
@@ -144,7 +148,7 @@ export function nativePipe(): { readonly readFd: number; readonly writeFd: numbe
   return { readFd, writeFd };
 }
 
-/** Makes a named pipe of this user alone; false where that cannot be done. */
+/** Makes a named pipe of this user alone; false if that fails. */
 export function makeNamedPipe(path: string): boolean {
   const bound = loadCalls();
   return bound !== null && bound.mkfifo(path, 0o600) === 0;
@@ -214,7 +218,7 @@ function isProgram(path: string): boolean {
   }
 }
 
-/** C ends a text there; Node refuses it. */
+/** True if a text has a zero byte, where C would end the text. Node refuses it. */
 function hasZero({ file, args, cwd, env }: NativeRequest): boolean {
   const has = (text: string): boolean => text.includes('\0');
   return has(file) || has(cwd) || args.some(has) || Object.entries(env).flat().some(has);
@@ -226,9 +230,9 @@ function errorName(code: number): string {
 }
 
 /**
- * The next child of this process that has ended, whoever started it, adopted ones too; undefined while
- * all of them run, `none` when there is no child at all. Only for a program all of whose children are
- * started by `startUnwatched`: it would take Node's own children away from Node.
+ * The next ended child of this process, started by any code, including adopted ones. Undefined
+ * while all of them run; `none` if there is no child. Only for a program that starts all of its
+ * children by `startUnwatched`: it would take Node's own children away from Node.
  */
 export function takeEnded(): NativeEnd | 'none' | undefined {
   const status = [0];
@@ -249,10 +253,10 @@ function watch(pid: number): NativeChild {
   if (!isListening) {
     isListening = true;
     process.on('SIGCHLD', reap);
-    // Reaps a child that ended before the listener was added.
+    // Finds a child that ended before the listener was added.
     setImmediate(reap);
   }
-  // Keeps the process alive while it has children, as Node's own do.
+  // Keeps the process alive while it has children, like Node's own children do.
   timer ??= setInterval(reap, REAP_MS);
   return {
     pid,
@@ -260,7 +264,7 @@ function watch(pid: number): NativeChild {
   };
 }
 
-/** Asks after each of our children and no other: Node waits for its own. */
+/** Polls each of our children and no other: Node waits for its own. */
 function reap(): void {
   const bound = loadCalls();
   if (bound === null) return;
@@ -269,7 +273,7 @@ function reap(): void {
     const ended = bound.waitpid(pid, status, WNOHANG);
     if (ended === 0) continue;
     children.delete(pid);
-    // -1: somebody else waited for it, and how it ended is lost.
+    // -1: other code waited for it, and its outcome is lost.
     const { code, signal } =
       ended === pid ? outcomeOf(status[0] ?? 0) : { code: null, signal: 'SIGKILL' };
     for (const listener of listeners) listener(code, signal);

@@ -9,17 +9,18 @@ type PrctlLibrary = { load(library: string | null): { func(signature: string): C
 
 /**
  * Keeps other processes of this user from reading the environment, the memory and the open files of
- * this one (prctl(2), PR_SET_DUMPABLE); root is not kept from it. Core dumps go off, and /proc/self
- * belongs to root from then on: this process can no longer change its own oom_score_adj. Programs that
- * it starts are not affected. False where there is no such thing.
+ * this one (prctl(2), PR_SET_DUMPABLE). Root can still read them.
+ *
+ * Core dumps go off, and /proc/self belongs to root from then on: this process can no longer change
+ * its own oom_score_adj. Programs that it starts are not affected. False if the system lacks it.
  */
 export function hideFromOtherProcesses(): boolean {
   return control(PR_SET_DUMPABLE, 0);
 }
 
 /**
- * Makes this process the parent of its descendants that lose their own, instead of the first
- * process of the system (PR_SET_CHILD_SUBREAPER). False where the system lacks it.
+ * Makes this process the parent of its orphaned descendants, instead of the first process of the
+ * system (PR_SET_CHILD_SUBREAPER). False if the system lacks it.
  */
 export function adoptOrphans(): boolean {
   return control(PR_SET_CHILD_SUBREAPER, 1);

@@ -2,15 +2,21 @@ import type { EventEmitter } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 
-/** Poll interval of the parent process. Only an orderly stop depends on it, which takes longer. */
+/**
+ * Poll interval of the parent process, in ms. Only an orderly stop depends on it, which takes
+ * longer.
+ */
 const POLL_MS = 250;
 const PACKAGE_MANAGER = /^(npm|pnpm|yarn)\b/;
 
 /**
- * Calls `gone` once, with a text for the log, when the process that runs this one for somebody has ended: an npm that
- * started it as a script, or the program of this project that has a channel to it. An npm that is killed, or ends by a signal that it does not pass on
- * (SIGHUP), leaves nobody to whom an operator could send one. Any other parent may end as it likes: a shell whose
- * background job this is, or a daemon that detaches. Cost: one system call each `POLL_MS`.
+ * Calls `gone` once, with a text for the log, after the end of the process that runs this one. That
+ * is an npm that started it as a script, or the program of this project that has a channel to it.
+ * An npm may be killed, or end by a signal that it does not pass on (SIGHUP). An operator then has
+ * no process left to signal.
+ *
+ * Any other parent may end at any time, such as a shell whose background job this is, or a daemon
+ * that detaches. Cost: one system call each `POLL_MS`.
  */
 export function onParentGone(gone: (what: string) => void): void {
   if (process.connected) {
@@ -28,8 +34,8 @@ export function onParentGone(gone: (what: string) => void): void {
 }
 
 /**
- * Whether process `pid` is the npm that runs this process as a script. Its variables alone prove
- * little: every process below a script has them, at any depth. Without /proc they must do.
+ * True if process `pid` is the npm that runs this process as a script. Its variables alone prove
+ * little: every process below a script has them, at any depth. Without /proc they have to suffice.
  */
 function isPackageManager(pid: number, env: NodeJS.ProcessEnv): boolean {
   if (pid <= 1 || (env['npm_lifecycle_event'] ?? '') === '') return false;
@@ -40,22 +46,29 @@ function isPackageManager(pid: number, env: NodeJS.ProcessEnv): boolean {
     // No such file system, or it has just ended.
     return process.platform !== 'linux';
   }
-  // npm calls itself `npm run start:runner /a/project`; others are seen as their program's file.
+  // npm calls itself `npm run start:runner /a/project`; others appear as the file of their
+  // program.
   const [first = '', second = ''] = words;
   return [first, basename(first), basename(second)].some((word) => PACKAGE_MANAGER.test(word));
 }
 
-/** Nobody who insists does so sooner, and a busy npm may take this long to pass a signal on. */
+/**
+ * Window in ms for copies of a signal. A busy npm may take this long to pass a signal on; a second
+ * deliberate signal comes later.
+ */
 const ECHO_MS = 1_000;
 
 export type StopHandlers = {
-  /** Ends what runs, in order. `cause` is the signal, or who has ended: for the log. */
+  /**
+   * Ends the running work, in order. `cause` is for the log: the signal, or the process that has
+   * ended.
+   */
   readonly stop: (cause: string) => void;
-  /** Somebody insists: ends at once. */
+  /** Ends at once, at a repeated signal. */
   readonly force: (signal: NodeJS.Signals) => void;
 };
 
-/** Sources of the orders to stop; others than this process's in tests. */
+/** Sources of stop requests; tests use others than this process's. */
 export type StopSources = {
   readonly signals: Pick<EventEmitter, 'on'>;
   /** The monotonic clock. */
@@ -68,13 +81,13 @@ const OF_THIS_PROCESS: StopSources = {
   nowMs: () => performance.now(),
   onParentGone,
 };
-/** SIGHUP is a terminal that was closed. */
+/** SIGHUP comes from a closed terminal. */
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 /**
- * A function to be called at each signal that returns whether it is the copy of one before: npm
- * passes on signals that the terminal has already sent to everybody. A copy comes within `windowMs`
- * of the last signal that was none.
+ * Makes a function to call at each signal. It returns true for a copy of an earlier one: npm passes
+ * on signals that the terminal has already sent to every process. A copy comes within `windowMs` of
+ * the last signal that was no copy.
  */
 export function createEchoFilter(
   windowMs = ECHO_MS,
@@ -89,8 +102,8 @@ export function createEchoFilter(
 }
 
 /**
- * From now on the first of `signals`, or the end of the npm that runs this process, calls `stop`, and every later signal that is
- * no copy `force`.
+ * Registers the handlers. The first of `signals`, or the end of the npm that runs this process,
+ * calls `stop`. Every later signal that is not a copy calls `force`.
  */
 export function onStopSignals(
   { stop, force }: StopHandlers,
@@ -107,7 +120,7 @@ export function onStopSignals(
   };
   for (const signal of signals) sources.signals.on(signal, onSignal);
   sources.onParentGone((what) => {
-    // Nobody insists by ending.
+    // The end of the parent is no repeated request to stop.
     if (isStopping) return;
     isStopping = true;
     stop(what);

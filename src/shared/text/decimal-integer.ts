@@ -1,9 +1,9 @@
 import { withoutTrailing } from './without-trailing.ts';
 
-/** Digits of an integer of 64 bits, at most. */
+/** Most digits of an integer of 64 bits. */
 const DIGITS_MAX = 20;
 
-/** A decimal number in parts, as a regular expression finds them. */
+/** Parts of a decimal number, as a regular expression finds them. */
 export type DecimalParts = {
   readonly sign: string;
   /** Digits before the point and behind it. */
@@ -14,8 +14,8 @@ export type DecimalParts = {
 };
 
 /**
- * The integer that a decimal number is, as 1000 of `1e3` and `1000.0`; undefined where it is none, or has more than 20 digits. Exact.
- * O(digits), however large the exponent.
+ * The integer value of a decimal number, such as 1000 for `1e3` and `1000.0`. Undefined if it has a
+ * fraction or more than 20 digits. Exact. O(digits), whatever the exponent.
  */
 export function decimalInteger(parts: DecimalParts): bigint | undefined {
   const { sign, whole, fraction, exponent } = parts;

@@ -1,6 +1,6 @@
 /**
- * The bytes that structure JSON. A scanner copies those that it needs into constants of its own
- * module, which its hot loops read without access to another one.
+ * The bytes that structure JSON. A scanner copies those that it needs into constants of its module,
+ * which its hot loops read without access to another module.
  */
 export const JSON_BYTES = {
   QUOTE: 0x22,

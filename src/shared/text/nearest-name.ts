@@ -1,19 +1,20 @@
-/** Edits beyond which two names are strangers, whatever their length. */
+/** Most edits between two similar names, whatever their length. */
 const EDITS_MAX = 6;
-/** A slip leaves most of a name as it was: at most one edit for so many characters. */
+/** Characters of a name for each edit. A typo leaves most of a name unchanged. */
 const CHARACTERS_PER_EDIT = 3;
 
 /**
- * The candidate with the fewest slips from `name` (a character changed, put in, left out, or two next to each other
- * exchanged), the first of several, or undefined when none is within a third of the name's length: `team` is no slip of
- * `seat`. Cost: O(|name| · |candidate|) for each whose length is near; for messages only.
+ * The candidate with the fewest typos from `name`, the first of several. A typo is a character
+ * changed, inserted, left out, or exchanged with the next one. Undefined if no candidate is within
+ * a third of the name's length: `team` is no typo of `seat`.
+ * Cost: O(|name| · |candidate|) for each of similar length; for messages only.
  */
 export function nearestName(name: string, candidates: Iterable<string>): string | undefined {
   let nearest: string | undefined;
   const editsMax = Math.max(1, Math.floor(name.length / CHARACTERS_PER_EDIT));
   let fewest = Math.min(EDITS_MAX, editsMax) + 1;
   for (const candidate of candidates) {
-    // A lower bound of the edits.
+    // The distance is at least the difference of lengths.
     if (Math.abs(candidate.length - name.length) >= fewest) continue;
     const edits = editDistance(name, candidate, fewest);
     if (edits < fewest) {
@@ -25,8 +26,8 @@ export function nearestName(name: string, candidates: Iterable<string>): string 
 }
 
 /**
- * Optimal string alignment with three rows (Wagner and Fischer, 1974; transpositions as Damerau, 1964); `max` or more where
- * it is not below that.
+ * Optimal string alignment with three rows (Wagner and Fischer, 1974; transpositions as Damerau,
+ * 1964). Returns `max` or more if the distance is not below `max`.
  */
 function editDistance(from: string, to: string, max: number): number {
   let before: number[] = [];
@@ -40,7 +41,7 @@ function editDistance(from: string, to: string, max: number): number {
       if (isExchanged) edits = Math.min(edits, (before[j - 2] as number) + 1);
       next.push(edits);
     }
-    // No row after these two has less.
+    // No later row has a lower minimum.
     if (Math.min(...next) >= max && Math.min(...row) >= max) return max;
     before = row;
     row = next;
@@ -48,7 +49,9 @@ function editDistance(from: string, to: string, max: number): number {
   return row[to.length] as number;
 }
 
-/** `; did you mean x?` for the known name that is near enough to what was written, else ''. Leading dashes do not count. */
+/**
+ * `; did you mean x?` for the known name nearest to `written`, or ''. Leading dashes do not count.
+ */
 export function meant(written: string, known: Iterable<string>): string {
   const near = nearestName(written, known);
   return near === undefined ? '' : `; did you mean ${near}?`;

@@ -1,7 +1,7 @@
-/** Bytes of one buffer, of which parts are read as text; Buffer is one. */
+/** A view of a buffer for reading parts of it as text, such as Buffer. */
 export interface Utf8View {
   readonly buffer: ArrayBufferLike;
-  /** The text of the bytes from `start` to `end`. What is no UTF-8 reads as U+FFFD. */
+  /** The text of the bytes from `start` to `end`. Invalid UTF-8 reads as U+FFFD. */
   toString(encoding: 'utf8', start: number, end: number): string;
 }
 
@@ -10,7 +10,9 @@ type BufferOfNode = {
   byteLength(text: string): number;
 };
 
-/** Node's, which is several times as fast as TextDecoder with short texts; a browser has none. */
+/**
+ * Node's Buffer, which is several times as fast as TextDecoder for short texts; a browser has none.
+ */
 const { Buffer: nodes } = globalThis as unknown as { readonly Buffer?: BufferOfNode };
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 const encoder = new TextEncoder();
@@ -29,13 +31,13 @@ class DecodedView implements Utf8View {
   }
 }
 
-/** Looks at `length` bytes of a buffer from `offset` on; nothing is copied. */
+/** Views `length` bytes of a buffer from `offset` on, without a copy. */
 export const utf8View: (buffer: ArrayBufferLike, offset: number, length: number) => Utf8View =
   nodes === undefined
     ? (buffer, offset, length) => new DecodedView(buffer, offset, length)
     : (buffer, offset, length) => nodes.from(buffer, offset, length);
 
-/** Reads the text of the bytes from `start` to `end`. What is no UTF-8 reads as U+FFFD. O(length). */
+/** Reads the text of the bytes from `start` to `end`. Invalid UTF-8 reads as U+FFFD. O(length). */
 export function utf8Text(bytes: Uint8Array, start: number, end: number): string {
   const length = end - start;
   return utf8View(bytes.buffer, bytes.byteOffset + start, length).toString('utf8', 0, length);

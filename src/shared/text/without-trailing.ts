@@ -1,7 +1,6 @@
 /**
- * A text without the characters `last` (one unit) at its end. O(their count), where `replace(/x+$/,
- * '')` searches anew from each x that is followed by others: a body full of them would take
- * minutes.
+ * A text without the characters `last` (one unit) at its end. O(their count). `replace(/x+$/, '')`
+ * searches anew from each x before other characters: a body full of them would take minutes.
  */
 export function withoutTrailing(text: string, last: string): string {
   let end = text.length;

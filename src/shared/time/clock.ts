@@ -1,4 +1,4 @@
-/** Time as it is injected everywhere, so that tests can move it. */
+/** Source of time. It is injected everywhere, so that tests can move it. */
 export interface Clock {
   /** Wall clock, milliseconds since the epoch. Decides expiry. */
   nowMs(): number;

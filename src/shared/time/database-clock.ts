@@ -2,23 +2,26 @@ import { assert } from '../assert.ts';
 import { type Clock, systemClock } from './clock.ts';
 
 /*
- * SPEC of the time that decides expiry. It is the database's, since rows are given their expiry with
- * it in mind wherever they are written; a machine's own wall clock takes no part in it.
+ * SPEC of the time that decides expiry. It is the database's: rows get their expiry in terms of it,
+ * wherever they are written. A machine's own wall clock takes no part in it.
  *
  * I1  Time is the monotonic clock of the machine, which all threads share, plus an offset that one
- *     thread estimates: a wall clock that is wrong, or is set, changes nothing.
+ *     thread estimates. A wall clock that is wrong, or is set, changes nothing.
  *     [database-clock.test.ts]
- * I2  The offset is within an interval that every sample confirmed: a sample states that the
+ * I2  The offset is within an interval that every sample confirmed. A sample states that the
  *     database's clock showed `databaseMs` at some moment between `sentMs` and `receivedMs`.
- *     Between samples the interval grows by what clocks drift; samples are cut with it (M.
- *     Marzullo, 1984). [database-clock.test.ts]
- * I3  A sample that the interval contradicts means that the database's clock was set, or is
- *     another's since a failover: it is believed alone. [database-clock.test.ts]
- * I4  Time never goes back, on any thread: it pauses until the database's has come as far.
+ *     Between samples the interval grows by the drift of clocks; each sample is intersected with
+ *     it (M. Marzullo, 1984). [database-clock.test.ts]
+ * I3  A sample that contradicts the interval means that the database's clock was set, or belongs
+ *     to another server since a failover: it alone counts then. [database-clock.test.ts]
+ * I4  Time never goes back, on any thread: it pauses until the database's time has caught up.
  *     [database-clock.test.ts]
  */
 
-/** Drift between two clocks: twice the 500 ppm by which NTP slews (RFC 5905), the most of a sound clock. */
+/**
+ * Drift between two clocks: twice the 500 ppm by which NTP slews (RFC 5905), the most of a sound
+ * clock.
+ */
 const DRIFT = 0.001;
 
 /** Slots of the shared memory, 8 bytes each; the first holds the version as its lower half. */
@@ -27,32 +30,38 @@ const OFFSET = 1;
 const MIN = 2;
 const SLOTS = 3;
 
-/** Wait between two polls of values that are being replaced, by a thread that has no earlier ones. */
+/**
+ * Wait in ms between two polls of values that are being replaced, for a thread without earlier
+ * ones.
+ */
 const REPLACING_MS = 1;
 
-/** Milliseconds of this thread's `performance.now()` to the monotonic clock of the machine. */
+/** Milliseconds from this thread's `performance.now()` to the monotonic clock of the machine. */
 const THREAD_ORIGIN_MS = Number(process.hrtime.bigint()) / 1e6 - performance.now();
 
-/** Memory by which the threads of a process share one estimate: given to workers as it is. */
+/** Memory by which the threads of a process share one estimate; passed to workers as it is. */
 export function createClockMemory(): SharedArrayBuffer {
   return new SharedArrayBuffer(SLOTS * Float64Array.BYTES_PER_ELEMENT);
 }
 
 /**
- * The database's time on this thread. Until there is a sample it is the machine's own, by which nothing
- * is answered, since an instance is not ready before.
+ * The database's time on this thread. Before the first sample it is the machine's own, by which
+ * nothing is answered: an instance is not ready until then.
  */
 export class DatabaseClock implements Clock {
   readonly #base: Clock;
   readonly #originMs: number;
   readonly #versions: Int32Array;
   readonly #values: Float64Array;
-  /** Version of the values that were read last: 0 is none yet. */
+  /** Version of the values that were read last; 0: none yet. */
   #version = 0;
   #offsetMs = 0;
   #minMs = -Infinity;
 
-  /** `base` and `originMs`, which makes its monotonic clock that of the machine, are given in tests. */
+  /**
+   * Tests pass `base` and `originMs`, which turns the monotonic clock of `base` into that of the
+   * machine.
+   */
   constructor(memory: SharedArrayBuffer, base: Clock = systemClock, originMs = THREAD_ORIGIN_MS) {
     this.#base = base;
     this.#originMs = originMs;
@@ -60,7 +69,7 @@ export class DatabaseClock implements Clock {
     this.#values = new Float64Array(memory);
   }
 
-  /** Hot: an atomic load and a reading of the clock. */
+  /** Hot: an atomic load and a read of the clock. */
   nowMs(): number {
     const version = Atomics.load(this.#versions, VERSION);
     if (version !== this.#version) this.#read(version);
@@ -70,7 +79,10 @@ export class DatabaseClock implements Clock {
     return nowMs;
   }
 
-  /** While the two values are being replaced (the version is odd, or changes) those from before will do; without such it is waited for. */
+  /**
+   * Reads the two values. While they are being replaced (the version is odd, or changes) earlier
+   * ones suffice. Without earlier ones it waits.
+   */
   #read(seen: number): void {
     let version = seen;
     while (!this.#readVersion(version) && this.#version === 0) {
@@ -80,7 +92,7 @@ export class DatabaseClock implements Clock {
     }
   }
 
-  /** Whether the values were those of `version` for as long as it took. */
+  /** True if the values belonged to `version` during the whole read. */
   #readVersion(version: number): boolean {
     const offsetMs = this.#values[OFFSET] as number;
     const minMs = this.#values[MIN] as number;
@@ -96,7 +108,7 @@ export class DatabaseClock implements Clock {
   }
 }
 
-/** Estimates the database's time for all threads; one of a process. */
+/** Estimates the database's time for all threads; one for each process. */
 export class DatabaseTime {
   readonly memory = createClockMemory();
   /** Clock of this thread. */
@@ -107,7 +119,7 @@ export class DatabaseTime {
   readonly #values = new Float64Array(this.memory);
   #lowMs = -Infinity;
   #highMs = Infinity;
-  /** When the interval was that, on the monotonic clock. */
+  /** Time of the interval, on the monotonic clock. */
   #atMs = 0;
   #steps = 0;
 
@@ -118,9 +130,9 @@ export class DatabaseTime {
   }
 
   /**
-   * A sample: between these two moments of `performance.now()`, from before a query was sent until
-   * after its answer came, the database's clock showed `databaseMs` (milliseconds since 1970). A
-   * query that takes long proves little, and does no harm.
+   * Adds a sample. At some moment between these two of `performance.now()` the database's clock
+   * showed `databaseMs` (milliseconds since 1970). They enclose a query, from before it was sent
+   * until after its answer came. A slow query proves little, and does no harm.
    */
   observe(sentMs: number, receivedMs: number, databaseMs: number): void {
     assert(sentMs <= receivedMs, 'an answer comes after its question');
@@ -138,17 +150,19 @@ export class DatabaseTime {
     this.#publish((this.#lowMs + this.#highMs) / 2);
   }
 
-  /** How far from the database's the time may be, either way. Infinity before the first sample. */
+  /** Largest error of the time, either way, in ms. Infinity before the first sample. */
   get uncertaintyMs(): number {
     return (this.#highMs - this.#lowMs) / 2 + this.#driftMs(this.#base.monotonicMs());
   }
 
-  /** Lead of the database's clock over this machine's wall clock. 0 before the first sample. */
+  /**
+   * Lead of the database's clock over this machine's wall clock, in ms. 0 before the first sample.
+   */
   get wallOffsetMs(): number {
     return this.#isSet ? this.#estimateMs() - this.#base.nowMs() : 0;
   }
 
-  /** How long time pauses, since it must not go back to the database's time. */
+  /** Remaining pause of time in ms, since it must not go back to the database's time. */
   get heldMs(): number {
     return this.#isSet ? Math.max(0, (this.#values[MIN] as number) - this.#estimateMs()) : 0;
   }
@@ -172,8 +186,8 @@ export class DatabaseTime {
   }
 
   #publish(offsetMs: number): void {
-    // Every time that any thread was given until now is at or below it, except for one given during
-    // these lines, which that thread remembers itself.
+    // Bounds all times that threads have read so far. A thread that reads one during these lines
+    // remembers it itself.
     const minMs = this.#isSet ? this.clock.nowMs() : -Infinity;
     Atomics.add(this.#versions, VERSION, 1);
     this.#values[OFFSET] = offsetMs;

@@ -1,15 +1,19 @@
 import { withoutTrailing } from '../text/without-trailing.ts';
 
-/** An instant of any precision: whole seconds since the epoch, and fraction digits without trailing zeros. */
+/**
+ * An instant of any precision: whole seconds since the epoch, and fraction digits without trailing
+ * zeros.
+ */
 export type Instant = { readonly seconds: number; readonly fraction: string };
 
 const RFC3339 =
   /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d+))?(?:([Zz])|([+-])(\d{2}):(\d{2}))$/;
 
 /**
- * Parses an RFC 3339 date-time strictly: all fields in range, the day exists in its month, the
- * zone is present. Leap seconds (`:60`) are refused: they name no instant of the system clock.
- * Returns undefined for anything else. O(length): digits of a fraction may be as many as a body holds.
+ * Parses an RFC 3339 date-time strictly: all fields in range, the day exists in its month, the zone
+ * is present. Leap seconds (`:60`) are refused, because they name no instant of the system clock.
+ * Returns undefined for anything else. O(length): a fraction may have as many digits as a body
+ * holds.
  */
 export function parseInstant(text: string): Instant | undefined {
   const match = RFC3339.exec(text);
@@ -34,13 +38,19 @@ export function parseInstant(text: string): Instant | undefined {
 const TIMESTAMP_SECONDS_MIN = -62_135_596_800;
 const TIMESTAMP_SECONDS_MAX = 253_402_300_799;
 
-/** Parses as `parseInstant` does; undefined, too, beyond the years 0001 to 9999 (UTC), the range of google.protobuf.Timestamp. */
+/**
+ * Parses like `parseInstant`. Also undefined beyond the years 0001 to 9999 (UTC), the range of
+ * google.protobuf.Timestamp.
+ */
 export function parseTimestamp(text: string): Instant | undefined {
   const instant = parseInstant(text);
   return instant !== undefined && isTimestamp(BigInt(instant.seconds), 0) ? instant : undefined;
 }
 
-/** Whether these are the fields of a google.protobuf.Timestamp: the years 0001 to 9999, and less than a second of nanoseconds. */
+/**
+ * True if these are the fields of a google.protobuf.Timestamp: the years 0001 to 9999, and less
+ * than a second of nanoseconds.
+ */
 export function isTimestamp(seconds: bigint, nanos: number): boolean {
   return (
     seconds >= TIMESTAMP_SECONDS_MIN &&
@@ -51,21 +61,22 @@ export function isTimestamp(seconds: bigint, nanos: number): boolean {
   );
 }
 
-/** The nanoseconds of the second; undefined where the fraction has digits beyond them. */
+/** The nanoseconds of the second; undefined if the fraction has more than nine digits. */
 export function nanosOf({ fraction }: Instant): number | undefined {
   return fraction.length > 9 ? undefined : Number(fraction.padEnd(9, '0'));
 }
 
-/** Microseconds since the epoch; finer digits are cut off. */
+/** Microseconds since the epoch, truncated. */
 export function microsecondsOf({ seconds, fraction }: Instant): bigint {
   return BigInt(seconds) * 1_000_000n + BigInt(fraction.slice(0, 6).padEnd(6, '0'));
 }
 
-/** Negative, 0 or positive as `a` is before, at or after `b`. */
+/** Negative, 0 or positive if `a` is before, at or after `b`. */
 export function compareInstants(a: Instant, b: Instant): number {
   if (a.seconds !== b.seconds) return a.seconds - b.seconds;
   if (a.fraction === b.fraction) return 0;
-  // Digits after the point compare as text: '5' is after '49', and a prefix is before its extension.
+  // Digits after the point compare as text: '5' is after '49', and a prefix is before its
+  // extension.
   return a.fraction < b.fraction ? -1 : 1;
 }
 

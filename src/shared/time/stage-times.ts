@@ -1,8 +1,13 @@
-/** Stages of one call on the gateway's thread, in this order; `docs/performance.md` describes each. */
+/**
+ * Stages of one call on the gateway's thread, in this order; `docs/performance.md` describes each.
+ */
 export const CALL_STAGES = ['socket', 'headers', 'body', 'scan', 'write'] as const;
 export type CallStage = (typeof CALL_STAGES)[number];
 
-/** Stages of a batch of calls to a worker, and of a Check that the gateway's thread answers by itself. */
+/**
+ * Stages of a batch of calls to a worker, and of a Check that the gateway's thread answers by
+ * itself.
+ */
 export const BATCH_STAGES = ['waiting', 'packing', 'answering', 'instant'] as const;
 export type BatchStage = (typeof BATCH_STAGES)[number];
 
@@ -10,7 +15,7 @@ export type BatchStage = (typeof BATCH_STAGES)[number];
 export const CARRIERS = ['http1', 'http2'] as const;
 export type Carrier = (typeof CARRIERS)[number];
 
-/** Time spent in one stage, and in how many goes. */
+/** Time spent in one stage, and the number of times. */
 export class StageSum {
   ms = 0;
   count = 0;
@@ -21,14 +26,17 @@ export class StageSum {
   }
 }
 
-/** When code of ours was left in this turn of the loop, and how long was written or answered at once: what all carriers share. */
+/**
+ * State of one turn of the loop that all carriers share: the time at which our code last returned,
+ * and the time of nested stages.
+ */
 class Turn {
   /**
-   * Time of `performance.now()`; 0 where it was left in an earlier turn, since when the thread may
-   * have slept.
+   * Time of `performance.now()`; 0 if our code returned in an earlier turn, since when the thread
+   * may have slept.
    */
   leftMs = 0;
-  /** Within other stages. */
+  /** Time of writes and immediate answers, which happen within other stages. */
   withinMs = 0;
   #isEndAwaited = false;
 
@@ -44,8 +52,8 @@ class Turn {
 }
 
 /**
- * The stages of calls that come by one carrier. Each method is called from one point of the hot
- * path, and costs a reading of the clock.
+ * The stages of calls of one carrier. Each method is called from one point of the hot path, and
+ * costs a read of the clock.
  */
 export class CallStages {
   readonly sums: Readonly<Record<CallStage, StageSum>> = {
@@ -63,30 +71,35 @@ export class CallStages {
     this.#turn = turn;
   }
 
-  /** A request is handed to us: what passed since we were last left in this turn went into receiving it. */
+  /**
+   * Begins a request. The time since our code last returned in this turn went into receiving it.
+   */
   arrived(): void {
     this.#sinceMs = this.#entered(this.sums.socket);
   }
 
-  /** Its headers were read. */
+  /** Ends the headers of a request. */
   headersRead(): void {
     this.#leave(this.sums.headers);
   }
 
-  /** Its whole body is handed to us. */
+  /** Begins the handling of the whole body. */
   bodyArrived(): void {
     this.#sinceMs = this.#entered(this.sums.body);
     this.#withinMs = this.#turn.withinMs;
   }
 
-  /** It is in the line before its worker, was answered at once, or went another way. */
+  /**
+   * Ends the scan. The call is now in the queue of its worker, was answered at once, or took
+   * another way.
+   */
   scanned(): void {
-    // The rest of what happened within has stages of its own.
+    // Nested stages have their own sums.
     this.#sinceMs += this.#turn.withinMs - this.#withinMs;
     this.#leave(this.sums.scan);
   }
 
-  /** Counts an answer whose making began at `sinceMs`, of `performance.now()`. */
+  /** Counts an answer that was begun at `sinceMs`, of `performance.now()`. */
   written(sinceMs: number): void {
     const ms = performance.now() - sinceMs;
     this.sums.write.add(ms);
@@ -121,13 +134,19 @@ export class BatchStages {
     this.#turn = turn;
   }
 
-  /** Counts a batch of `calls` that was waited for since `firstMs`, 0 for not at all, and packed from `sinceMs` until now. */
+  /**
+   * Counts a sent batch of `calls`. It waited since `firstMs` (0: not at all) and was packed from
+   * `sinceMs` until now.
+   */
   sent(firstMs: number, sinceMs: number, calls: number): void {
     this.sums.waiting.add(firstMs === 0 ? 0 : sinceMs - firstMs);
     this.sums.packing.add(performance.now() - sinceMs, calls);
   }
 
-  /** Counts what went since `sinceMs`, of `performance.now()`, into answering a Check on this thread, or finding that a worker must. */
+  /**
+   * Counts the time since `sinceMs`, of `performance.now()`. It went into an answer to a Check on
+   * this thread, or into finding that a worker must answer.
+   */
   tried(sinceMs: number): void {
     const ms = performance.now() - sinceMs;
     this.sums.instant.add(ms);
@@ -146,8 +165,8 @@ export class BatchStages {
 }
 
 /**
- * Times of decision calls on the gateway's thread, added up by stage. An instance exists only where
- * the stages are measured: elsewhere nothing is read and nothing is counted.
+ * Times of decision calls on the gateway's thread, added up by stage. An instance exists only if
+ * the stages are measured: otherwise nothing is read and nothing is counted.
  */
 export class StageTimes {
   readonly calls: Readonly<Record<Carrier, CallStages>>;

@@ -1,23 +1,26 @@
-/** A test of a file, as JUnit shows it. */
+/** A test of a file, as a JUnit test case. */
 export type JunitCase = {
   readonly name: string;
-  /** Assertions that were looked at. */
+  /** Assertions that were evaluated. */
   readonly assertions: number;
   /** Failed assertions, one line each. */
   readonly failures: readonly string[];
 };
 
-/** A file of tests, as JUnit shows it. */
+/** A file of tests, as a JUnit test suite. */
 export type JunitSuite = {
   readonly file: string;
   readonly cases: readonly JunitCase[];
-  /** Why its tests could not be run; undefined where they were. */
+  /** The reason why its tests could not run; undefined if they ran. */
   readonly error: string | undefined;
 };
 
 type JunitCounts = { readonly tests: number; readonly failures: number; readonly errors: number };
 
-/** Characters that XML 1.0 forbids, even as a reference: most controls, lone surrogates and two more. */
+/**
+ * Characters that XML 1.0 forbids, even as references: most controls, unpaired surrogates and two
+ * more.
+ */
 const FORBIDDEN = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu;
 const ESCAPES: Readonly<Record<string, string>> = {
   '&': '&amp;',
@@ -31,8 +34,9 @@ const ESCAPES: Readonly<Record<string, string>> = {
 const INSTEAD = '\uFFFD';
 
 /**
- * A document of JUnit XML, as the Ant task writes it and services of continuous integration read it: a suite for each file, a
- * case for each test. What XML cannot hold is U+FFFD. O(size).
+ * A document of JUnit XML, in the form of the Ant task, which services of continuous integration
+ * read. It has a suite for each file and a case for each test. Characters that XML cannot hold
+ * become U+FFFD. O(size).
  */
 export function junitXml(suites: readonly JunitSuite[]): string {
   const counts = suites.map(countsOf);
@@ -87,7 +91,7 @@ function attribute(value: string): string {
   return allowed(value).replaceAll(/[&<>"\t\n\r]/g, (found) => ESCAPES[found] ?? found);
 }
 
-/** Line breaks and tabs stay in text; a return would be read as a line break. */
+/** Escapes text. Line breaks and tabs stay; a carriage return would be read as a line break. */
 function text(value: string): string {
   return allowed(value).replaceAll(/[&<>\r]/g, (found) => ESCAPES[found] ?? found);
 }

@@ -3,18 +3,18 @@ import { AppError } from '../../../shared/app-error.ts';
 import type { CliLine } from '../../core/command.ts';
 import type { CliReason } from '../../core/exit-codes.ts';
 
-/** Whether a text is JSON, by its name or else by its first character. */
+/** True if a text is JSON, by its name or else by its first character. */
 export function isJson(path: string, text: string): boolean {
   if (path.endsWith('.json')) return true;
   return !path.endsWith('.gate') && text.trimStart().startsWith('{');
 }
 
-/** Says something beside the results, which may have several lines and may come from a file. */
+/** Prints a note next to the results, which may have several lines and may come from a file. */
 export function say({ screens }: CliLine, text: string): void {
   for (const one of text.split('\n')) screens.notes.line(screens.notes.foreign(one));
 }
 
-/** The files that a command names. Errors: INVALID_REQUEST where it names none. */
+/** The files that a command names. Errors: INVALID_REQUEST if it names none. */
 export function filesOf({ words }: CliLine): readonly string[] {
   if (words.length === 0) throw usage('which files?');
   return words;
@@ -27,7 +27,7 @@ export function fileOf({ words }: CliLine): string {
   return path;
 }
 
-/** Whether an error is about what a file says of a model or its tuples, and not about the file or the command. */
+/** True if an error is about the model or tuples in a file, not about the file or the command. */
 export function isOfContent(error: unknown): error is AppError {
   return error instanceof AppError && !ITS_OWN.includes(error.reason);
 }

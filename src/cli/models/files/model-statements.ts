@@ -7,22 +7,26 @@ import type {
 import { canonicalJson } from '../../../model/canonical-json.ts';
 import type { JsonValue } from '../../../shared/json.ts';
 
-/** One part of a model: a namespace without its relations, a relation, a condition, or what stands once. */
+/**
+ * One part of a model: a namespace without its relations, a relation, a condition, or a statement
+ * that occurs once.
+ */
 export type ModelStatement = {
   /** `namespace doc`, `doc#viewer`, `condition slow`. */
   readonly name: string;
   /** The statement in the readable form, on one line. */
   readonly text: string;
-  /** Equal where two statements mean the same. */
+  /** Canonical form, equal for statements with the same meaning. */
   readonly meaning: string;
 };
 
 /**
- * The statements of a model by name, conditions before namespaces and each namespace before its relations, by their names.
- * Errors: MODEL_INVALID for what is no model document. O(size).
+ * The statements of a model by name: conditions before namespaces, each namespace before its
+ * relations, sorted by name. Errors: MODEL_INVALID for a value that is not a model document.
+ * O(size).
  */
 export function modelStatements(document: ModelDocument): ReadonlyMap<string, ModelStatement> {
-  // All of it, so that what is wrong is named by its place.
+  // Prints the whole document, so that an error names its place.
   printGate(document);
   const { conditions, namespaces } = document;
   const statements: ModelStatement[] = [];
@@ -52,7 +56,9 @@ export function modelStatements(document: ModelDocument): ReadonlyMap<string, Mo
   return new Map(statements.map((one) => [one.name, one]));
 }
 
-/** The printed text of a document on one line, without `besides`, which the print ends with. */
+/**
+ * A printed document on one line, without `besides`, which follows the part in the printed text.
+ */
 function printedLine(document: ModelDocument, besides = ''): string {
   const text = printGate(document).trimEnd();
   const lines = text
@@ -78,7 +84,10 @@ function canonicalSubject(subject: NonNullable<RelationDocument['subjects']>[num
   return canonicalJson(isPlain ? subject.type : subject);
 }
 
-/** Operands of unions and intersections in any order, and a union of one as that one. */
+/**
+ * Canonical form of a rewrite: sorted operands of unions and intersections, and the operand alone
+ * if there is only one.
+ */
 function meaningOfRewrite(rewrite: RewriteDocument): unknown {
   const { exclusion } = rewrite;
   if (exclusion !== undefined) {

@@ -19,9 +19,10 @@ const NO_TESTS: PeerSuite = { tuples: [], tests: [], unsupported: [] };
 export type PeerFile = { readonly peer: PeerModel; readonly suite: PeerSuite };
 
 /**
- * Reads a file of OpenFGA (`.fga`, `.mod`, `.json`, `.fga.yaml`) or SpiceDB (`.zed`, `.yaml`) with the files
- * that it names, which lie in its folder or below. Which one it is `kind` says, or its name and what is in
- * it. Errors: FILE_INVALID for files; FIELD_INVALID for what they say.
+ * Reads a file of OpenFGA (`.fga`, `.mod`, `.json`, `.fga.yaml`) or SpiceDB (`.zed`, `.yaml`).
+ * Files that it names must be in its folder or below. `kind` selects the system; without it the
+ * name and the content do.
+ * Errors: FILE_INVALID for files; FIELD_INVALID for their content.
  */
 export function readPeerFile(file: string, kind: string | undefined): PeerFile {
   const text = readText(file);
@@ -47,7 +48,8 @@ export function readPeerFile(file: string, kind: string | undefined): PeerFile {
 }
 
 /**
- * The model of such a file alone: tuples and tests, and the files that have them, are not read. Errors: as of readPeerFile.
+ * The model of such a file alone, without its tuples, tests and their files. Errors: those of
+ * `readPeerFile`.
  */
 export function readPeerModel(file: string, kind: string | undefined): PeerModel {
   if (!/\.(?:ya?ml|zaml)$/.test(file)) return readPeerFile(file, kind).peer;
@@ -77,7 +79,7 @@ function isStoreFile(file: string, text: string): boolean {
   return members['model'] !== undefined || members['model_file'] !== undefined;
 }
 
-/** A file that another one names: it lies in the same folder or below. */
+/** Reads a file that another one names, in the same folder or below. */
 function readBeside(file: string, other: string): string {
   const found = pathBeside(file, other);
   try {

@@ -12,13 +12,13 @@ const CACHE_BYTES_MAX = 1024 * 1024;
 const INDEX_BYTES_MAX = 256 * 1024 * 1024;
 
 export type SuiteResult = {
-  /** Checks and lists that were asked. */
+  /** Checks and lists that were evaluated. */
   readonly assertions: number;
-  /** Assertions whose answer differs, each in one line. */
+  /** Assertions whose answer differs, one line each. */
   readonly differences: readonly string[];
 };
 
-/** Asks what a suite asserts of a model, by the engine of the service over an index in memory. */
+/** Evaluates the assertions of a suite by the engine of the service over an index in memory. */
 export function runSuite(modelJson: string, suite: ImportedSuite): SuiteResult {
   const { model } = checkModelDocument(modelJson);
   const differences: string[] = [];

@@ -1,23 +1,29 @@
 import { shapeError } from '../../../language/peers/json-shape.ts';
 
-/** Characters of one row at most. */
+/** Most characters of one row. */
 const ROW_MAX = 1 << 20;
 
 /** The fields of a row and the line where it begins. */
 export type CsvRow = { readonly fields: readonly string[]; readonly line: number };
 
-/** Finds the rows of a CSV (RFC 4180) that comes in pieces: fields in quotes may hold commas, newlines and doubled quotes. Memory: one row. */
+/**
+ * Splits a chunked CSV (RFC 4180) into rows. Quoted fields may hold commas, newlines and doubled
+ * quotes. Memory: one row.
+ */
 export class CsvRows {
   #line = 1;
   #rowLine = 1;
   #fields: string[] = [];
   #field = '';
   #length = 0;
-  /** plain: outside of quotes; quoted: within; closed: behind the closing quote, which may be the first of two. */
+  /**
+   * plain: outside of quotes; quoted: inside; closed: behind the closing quote, which may be the
+   * first of two.
+   */
   #state: 'plain' | 'quoted' | 'closed' = 'plain';
   #isBegun = false;
 
-  /** The rows that end in `chunk`; empty lines are passed over. Errors: FIELD_INVALID naming the line. */
+  /** The rows that end in `chunk`; skips empty lines. Errors: FIELD_INVALID naming the line. */
   *feed(chunk: string): Generator<CsvRow> {
     for (const c of chunk) {
       if (c === '\n') this.#line += 1;
@@ -46,7 +52,7 @@ export class CsvRows {
     }
   }
 
-  /** The last row, where no newline ended it. Errors: FIELD_INVALID for an open quote. */
+  /** The last row, if no newline ended it. Errors: FIELD_INVALID for an open quote. */
   *finish(): Generator<CsvRow> {
     if (this.#state === 'quoted')
       throw shapeError(`line ${this.#rowLine}`, 'a quote is not closed');

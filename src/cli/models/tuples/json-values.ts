@@ -1,26 +1,30 @@
 import { shapeError } from '../../../language/peers/json-shape.ts';
 
-/** Characters of one object, and of what stands around a list of them, at most. */
+/** Most characters of one object, or of the text around a list of objects. */
 const OBJECT_MAX = 1 << 20;
 const [LIST_OPEN, LIST_CLOSE, OPEN, CLOSE, QUOTE, ESCAPE, COMMA, NEWLINE] = Buffer.from(
   '[]{}"\\,\n',
 ) as unknown as readonly number[];
-/** Names of a list of tuples in an object. */
+/** Name of a list of tuples in an object. */
 const LIST_NAME = /"(?:tuples|tuple_keys)"\s*:\s*$/;
 
-/** The text of one object and the line where it begins. `isAround`: it is what stood around a list, whose objects came before. */
+/**
+ * The text of one object and the line where it begins. `isAround`: it is the text around a list,
+ * whose objects came before.
+ */
 export type JsonText = { readonly text: string; readonly line: number; readonly isAround: boolean };
 
 type ScanState = 'top' | 'list' | 'object' | 'around';
 
 /**
- * Finds the objects of a JSON text that comes in pieces: those of a list, of lists called `tuples` or `tuple_keys` in an object,
- * and objects one after the other. Only brackets and strings are looked at: each object is parsed by who gets it. Memory: one object.
+ * Splits a chunked JSON text into objects: those of a list, of lists called `tuples` or
+ * `tuple_keys` in an object, and consecutive objects. Reads only brackets and strings; the caller
+ * parses each object. Memory: one object.
  */
 export class JsonValues {
   line = 1;
   #state: ScanState = 'top';
-  /** Text of the object, or of what stands around a list. */
+  /** Text of the object, or around a list. */
   #text = '';
   #textLine = 1;
   #around = '';
@@ -32,7 +36,10 @@ export class JsonValues {
   #needsComma = false;
   #needsObject = false;
 
-  /** The objects that end in `chunk`. Errors: FIELD_INVALID naming the line, behind the objects before it. */
+  /**
+   * The objects that end in `chunk`. Errors: FIELD_INVALID naming the line, after the objects
+   * before it.
+   */
   *feed(chunk: string): Generator<JsonText> {
     let start = 0;
     for (let i = 0; i < chunk.length; i++) {
@@ -62,7 +69,7 @@ export class JsonValues {
     if (this.#state === 'object' || this.#state === 'around') this.#append(chunk.slice(start));
   }
 
-  /** There is no more. Errors: FIELD_INVALID where something is not ended. */
+  /** Ends the text. Errors: FIELD_INVALID if a list or an object is not closed. */
   finish(): void {
     if (this.#state !== 'top') throw this.#error('the text ends within a list or an object');
   }
@@ -78,7 +85,10 @@ export class JsonValues {
     return true;
   }
 
-  /** A character between objects. True: a list has ended within an object, which goes on behind it. */
+  /**
+   * Handles a character between objects. True: a list within an object has ended, and the object
+   * continues behind it.
+   */
   #between(c: number, shown: string): boolean {
     const isList = this.#state === 'list';
     if (c === OPEN && !(isList && this.#needsComma)) {

@@ -8,13 +8,19 @@ import { findDuplicateKey } from '../../../model/namespace/duplicate-key.ts';
 import { CsvRows } from './csv-rows.ts';
 import { JsonValues } from './json-values.ts';
 
-/** Place of a tuple, and its reader, which refuses tuples that cannot be carried over. Errors of `read`: FIELD_*. */
+/**
+ * Place of a tuple, and its parser, which refuses a tuple that cannot be converted. Errors of
+ * `read`: FIELD_*.
+ */
 export type TupleSource = { readonly place: string; readonly read: () => PeerTuple };
 
 const LINE_MAX = 1 << 20;
 const DEPTH_MAX = 100;
 
-/** Text of a file, or of the standard input for `-`, in pieces. Errors: FIELD_INVALID for what is no UTF-8; those of the file. */
+/**
+ * Text of a file, or of the standard input for `-`, in chunks. Errors: FIELD_INVALID for invalid
+ * UTF-8; those of the file.
+ */
 async function* textOf(file: string): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const stream = file === '-' ? process.stdin : createReadStream(file);
@@ -27,7 +33,10 @@ async function* textOf(file: string): AsyncGenerator<string> {
   }
 }
 
-/** Tuples of OpenFGA as JSON: a list, one in an object, or objects one after the other. Errors: FIELD_INVALID naming the line. */
+/**
+ * Tuples of OpenFGA as JSON: a list, a list in an object, or consecutive objects. Errors:
+ * FIELD_INVALID naming the line.
+ */
 export async function* jsonTuples(file: string): AsyncGenerator<TupleSource> {
   const values = new JsonValues();
   for await (const chunk of textOf(file)) {
@@ -53,7 +62,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** A page that names the next one is not all that there is. */
+/** Refuses a page with a token for the next page, because tuples are missing. */
 function checkAround(value: unknown, place: string): void {
   const token = optionalString(membersOf(value, place)['continuation_token'], place);
   if (token === undefined) return;
@@ -80,7 +89,10 @@ async function* rowsOf(file: string, rows: CsvRows) {
   yield* rows.finish();
 }
 
-/** Relationships of SpiceDB, one a line; empty lines and those that begin with `//` are passed over. Errors: FIELD_INVALID. */
+/**
+ * Relationships of SpiceDB, one a line; skips empty lines and those that begin with `//`. Errors:
+ * FIELD_INVALID.
+ */
 export async function* textTuples(file: string): AsyncGenerator<TupleSource> {
   let rest = '';
   let line = 0;

@@ -20,17 +20,18 @@ const VALIDATION = [
   'validation',
 ];
 
-/** Tuples of a YAML file: its own, then the files that it names, in this order. */
+/** Tuples of a YAML file: its own, and the files that it names, in this order. */
 export type YamlTuples = {
   readonly own: Iterable<TupleSource>;
   readonly files: readonly string[];
-  /** Whether it names a model, so that its names are known. */
+  /** True if the file names a model, which defines its names. */
   readonly hasModel: boolean;
 };
 
 /**
- * Tuples of a YAML file: a list of OpenFGA's, a store file, or a validation file of SpiceDB. Aliases, depth and size are
- * bounded (read-yaml.ts). Errors: FIELD_INVALID naming the line; FILE_INVALID for files.
+ * Tuples of a YAML file: a list of OpenFGA's, a store file, or a validation file of SpiceDB.
+ * Aliases, depth and size are bounded (read-yaml.ts). Errors: FIELD_INVALID naming the line;
+ * FILE_INVALID for files.
  */
 export function yamlTuples(file: string): YamlTuples {
   const lines = new LineCounter();
@@ -58,7 +59,7 @@ export function yamlTuples(file: string): YamlTuples {
     const named = root['relationshipsFile'];
     const text = root['relationships'] ?? '';
     if (typeof text !== 'string') throw shapeError(`${file}: relationships`, 'must be a text');
-    // A text that is one word without a relation is the name of a file.
+    // A text that is a single word without a relation is the name of a file.
     const isPath = /^[^\s#@]+$/.test(text.trim());
     const files = [...(named === undefined ? [] : [named]), ...(isPath ? [text.trim()] : [])];
     return {
@@ -75,7 +76,7 @@ export function yamlTuples(file: string): YamlTuples {
   };
 }
 
-/** Relationships of a block of text, by the lines of the file. */
+/** Relationships of a block of text, with the lines of the file. */
 function relationshipsOf(
   text: string,
   file: string,

@@ -1,4 +1,7 @@
-/** JSON of gatehouse.v1.BudgetService, as far as the command shows it; int64 are strings. */
+/**
+ * JSON of gatehouse.v1.BudgetService, limited to the fields that the command shows; int64 are
+ * strings.
+ */
 export type UsageJson = {
   readonly since?: string;
   readonly answered: string;

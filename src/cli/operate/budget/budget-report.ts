@@ -7,7 +7,7 @@ import type {
 } from './budget-json.ts';
 import { suggestBudget, type Suggestion } from './suggest-budget.ts';
 
-/** Reports of several instances about one project. */
+/** Answers of several instances about one project. */
 export type ProjectReport = {
   readonly budgets: readonly BudgetJson[];
   readonly measured: readonly MeasuredJson[];
@@ -23,7 +23,7 @@ type Merged = {
   readonly buckets: readonly (readonly [readsMax: number, count: number])[];
 };
 
-/** The usages of all instances as one. */
+/** The combined usages of all instances. */
 export function mergeUsages(usages: readonly UsageJson[]): Merged {
   const buckets = new Map<number, number>();
   for (const { reads_max: readsMax, count } of usages.flatMap((usage) => usage.buckets)) {
@@ -41,7 +41,10 @@ export function mergeUsages(usages: readonly UsageJson[]): Merged {
   };
 }
 
-/** Reads within which the share `part` of the answered evaluations stayed, and never more than the largest took. */
+/**
+ * Reads within which the share `part` of the answered evaluations stayed, at most those of the
+ * largest one.
+ */
 export function quantile({ buckets, answered, readsMax }: Merged, part: number): number {
   let seen = 0;
   for (const [bound, count] of buckets) {

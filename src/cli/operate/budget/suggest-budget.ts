@@ -1,31 +1,31 @@
-/** Known reads of a project's queries. */
+/** Known reads of a project's evaluations. */
 export type ReadsSeen = {
   /** The budget in force. */
   readonly effective: number;
-  /** The lowest that a project may have. */
+  /** The lowest budget that a project may have. */
   readonly lowest: number;
   readonly answered: number;
-  /** Reads of answered evaluations. */
+  /** Most reads of an answered evaluation. */
   readonly readsMax: number;
   readonly refused: number;
-  /** Refused questions, evaluated again with nothing remembered and under a higher ceiling. */
+  /** Refused queries, evaluated again with cold caches and under a higher ceiling. */
   readonly measured: readonly { readonly reads: number; readonly exceeded: boolean }[];
 };
 
 export type Suggestion = {
   readonly verdict: 'keep' | 'raise' | 'flatten' | 'unknown';
-  /** The budget to set; undefined where none can be named, or the one in force fits. */
+  /** The budget to set; undefined if none can be named, or the one in force fits. */
   readonly budget?: number | undefined;
   readonly why: string;
 };
 
-/** Factor by which a legitimate query may exceed the largest one seen: data grows, and not all queries were seen. */
+/** Factor over the largest query seen. Data grows, and some legitimate queries were not seen. */
 const HEADROOM = 2;
 const BUDGET_MAX = 1_000_000_000;
 
 /**
- * Suggests the budget that fits the reads seen. Figures of answered evaluations alone would be too low:
- * refused ones are missing from them, and caches may have helped those that were answered.
+ * The budget that fits the observations. Figures of answered evaluations alone would be too low:
+ * refused ones are missing, and caches may have helped answered ones.
  */
 export function suggestBudget(seen: ReadsSeen): Suggestion {
   const { effective, answered, readsMax, refused, measured } = seen;
@@ -66,7 +66,7 @@ export function suggestBudget(seen: ReadsSeen): Suggestion {
   };
 }
 
-/** Rounded up with headroom, in two digits, within what may be set. */
+/** The reads with headroom, rounded up to two digits, within the allowed budgets. */
 function budgetFor(reads: number, { lowest }: ReadsSeen): number {
   const wanted = reads * HEADROOM;
   const step = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(wanted, 1))) - 1);

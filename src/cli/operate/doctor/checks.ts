@@ -12,7 +12,10 @@ import { checkRights } from './rights-checks.ts';
 import { checkCallers, checkNode, checkSecretFiles, checkSettings } from './settings-checks.ts';
 import { checkHttp1, checkMemory, checkOpenFiles, checkProcessors } from './system-checks.ts';
 
-/** The checks for what `environment` sets. With settings that are wrong only those that need none. */
+/**
+ * The checks for the settings in `environment`. With wrong settings, only the checks that need
+ * none.
+ */
 export function checksOf(environment: Environment): readonly DoctorCheck[] {
   const machine = thisMachine();
   let config: Config | undefined;

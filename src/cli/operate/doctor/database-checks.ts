@@ -10,12 +10,15 @@ import { messageOf } from '../../core/files.ts';
 import type { DoctorDatabase } from './database-session.ts';
 import { failure, fine, type Observation, warning } from './observation.ts';
 
-/** The schema has `unique nulls not distinct`. */
+/** PostgreSQL 15: the schema uses `unique nulls not distinct`. */
 const SERVER_VERSION_MIN = 150_000;
 const CLOCK_MS_MAX = 1_000;
 const MIGRATIONS_TABLE = 'schema_migration';
 
-/** Whether the server can be reached, is new enough and the primary, and what stands before it. */
+/**
+ * Checks that the server can be reached, is new enough and is the primary. Reports a pooler in
+ * front of it.
+ */
 export async function checkServer(database: DoctorDatabase): Promise<readonly Observation[]> {
   const seen = await database.reach(async (client) => {
     const { rows } = await client.query<{ version: string; number: number; standby: boolean }>(
@@ -46,7 +49,7 @@ async function poolerSeen(url: string): Promise<Observation> {
   }
 }
 
-/** Whether the connections of all instances fit into what the server grants. */
+/** Checks that the connections of all instances fit into the server's limit. */
 export async function checkConnections(
   client: Client,
   config: Config,
@@ -77,7 +80,7 @@ export async function checkConnections(
   return [isShort ? warning(`${seen}: one more instance does not fit`, advice) : fine(seen)];
 }
 
-/** Whether the schema is older than this release, or newer than it can run on. */
+/** Checks the schema against this release: pending migrations, or a schema too new to run on. */
 export async function checkMigrations(client: Client): Promise<readonly Observation[]> {
   const files = readMigrationFiles(MIGRATIONS_DIRECTORY);
   const known = files.map(({ name }) => name);
@@ -104,7 +107,7 @@ export async function checkMigrations(client: Client): Promise<readonly Observat
   ];
 }
 
-/** How far this machine's clock is from that of the database. */
+/** Checks the difference between this machine's clock and that of the database. */
 export async function checkClock(client: Client): Promise<readonly Observation[]> {
   const sentMs = Date.now();
   const { rows } = await client.query<{ ms: number }>(

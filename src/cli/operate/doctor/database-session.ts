@@ -2,18 +2,21 @@ import { Client } from 'pg';
 import { messageOf } from '../../core/files.ts';
 import { CALL_MS_MAX, failure, type Observation } from './observation.ts';
 
-/** The database of DATABASE_URL, to which each check has a connection of its own. */
+/** The database of DATABASE_URL. Each check has its own connection. */
 export type DoctorDatabase = {
   readonly url: string;
-  /** Observations of `check`; none without a connection, which `checkServer` reports. Errors: those of `check`. */
+  /**
+   * Observations of `check`; none without a connection, which `checkServer` reports. Errors: those
+   * of `check`.
+   */
   readonly use: (
     check: (client: Client) => Promise<readonly Observation[]>,
   ) => Promise<readonly Observation[]>;
-  /** The same as `use`, and a failure where no connection is made. */
+  /** Same as `use`, but reports a failure without a connection. */
   readonly reach: DoctorDatabase['use'];
 };
 
-/** The database at a URL. Connections are made as they are asked for. */
+/** The database at a URL. Connects on demand. */
 export function databaseOf(url: string): DoctorDatabase {
   return {
     url,
@@ -27,7 +30,7 @@ async function withClient(
   check: (client: Client) => Promise<readonly Observation[]>,
   onUnreached: (error: unknown) => readonly Observation[],
 ): Promise<readonly Observation[]> {
-  // No time-outs of the server: poolers refuse them with the connect.
+  // No server time-outs: poolers refuse the startup packet with them.
   const client = new Client({
     connectionString: url,
     application_name: 'gatehouse-doctor',
@@ -50,7 +53,7 @@ async function withClient(
 }
 
 function ignoreLost(): void {
-  // The statement under way fails with it.
+  // The running statement fails with it.
 }
 
 const ADVICE: Readonly<Record<string, string>> = {

@@ -3,14 +3,14 @@ import { hostOfUrl } from '../../core/connection.ts';
 import { CALL_MS_MAX, fine, type Observation, warning } from './observation.ts';
 import type { PortQuery } from './port-checks.ts';
 
-/** `Date` has whole seconds. */
+/** Largest difference in ms; the header `Date` has whole seconds. */
 const CLOCK_MS_MAX = 2_000;
-/** Between a service's clock and that of its database. */
+/** Largest difference between a service's clock and that of its database. */
 const OFFSET_SECONDS_MAX = 1;
 const BUILD = /^gatehouse_build_info\{([^}]*)\} 1$/m;
 const OFFSET = /^gatehouse_clock_offset_seconds (\S+)$/m;
 
-/** The version and the clock of a service that runs, against those of this command. */
+/** Checks the version and the clock of a running service against those of this command. */
 export async function checkInstance(
   host: string,
   metricsPort: number,

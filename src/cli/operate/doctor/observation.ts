@@ -1,36 +1,39 @@
-/** Finding of a check, and advice. */
+/** The finding of a check, with advice. */
 export type Observation = {
   readonly state: 'ok' | 'warn' | 'fail';
-  /** One line. */
+  /** The finding, on one line. */
   readonly seen: string;
-  /** One line; undefined where there is nothing to do. */
+  /** Advice on one line; undefined if there is nothing to do. */
   readonly advice?: string | undefined;
 };
 
-/** A check of doctor by its name. It reads, and changes nothing. */
+/** A check of doctor with its name. It reads, and changes nothing. */
 export type DoctorCheck = {
   readonly name: string;
-  /** Ends by itself in less than `CHECK_MS_MAX`; what it throws is a failure of the check. */
+  /** Ends in less than `CHECK_MS_MAX` without help; a thrown error is a failure of the check. */
   readonly run: () => Promise<readonly Observation[]>;
 };
 
-/** Finding of a check, under its name. */
+/** The finding of a check, with the check's name. */
 export type NamedObservation = Observation & { readonly check: string };
 
-/** Time of one call within a check, in milliseconds: a check that fails says more than one that is given up. */
+/**
+ * Timeout of one call within a check, in ms. A check that fails reports more than one that is
+ * abandoned.
+ */
 export const CALL_MS_MAX = 3_000;
 
-/** All is well. */
+/** No problem. */
 export function fine(seen: string): Observation {
   return { state: 'ok', seen };
 }
 
-/** It runs, and should be looked at. */
+/** It runs, with a problem to look into. */
 export function warning(seen: string, advice: string): Observation {
   return { state: 'warn', seen, advice };
 }
 
-/** A start fails, or what is there cannot be used. */
+/** A start fails, or the thing cannot be used. */
 export function failure(seen: string, advice?: string): Observation {
   return { state: 'fail', seen, advice };
 }

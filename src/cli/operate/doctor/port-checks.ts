@@ -7,17 +7,20 @@ export type RunningService = {
   readonly isReady: boolean;
   /** Answer of /readyz. */
   readonly readiness: string;
-  /** Its clock less this one's, milliseconds, to a second; undefined: it did not say. */
+  /** Its clock minus this one's, in ms, to a second; undefined if it sent no time. */
   readonly clockAheadMs: number | undefined;
 };
 
-/** Asks when it is first called, and answers the same afterwards; undefined: no service is there. */
+/**
+ * Queries the port at the first call, and returns the same result afterwards; undefined: no service
+ * is there.
+ */
 export type PortQuery = () => Promise<RunningService | undefined>;
 
 const ALIVE = '{"status":"ok"}';
 const READINESS_LENGTH_MAX = 200;
 
-/** The service on a port of `host`, asked once. Never rejects. */
+/** The service on a port of `host`, queried once. Never rejects. */
 export function instanceAt(host: string, port: number): PortQuery {
   let asked: Promise<RunningService | undefined> | undefined;
   return () => (asked ??= port === 0 ? Promise.resolve(undefined) : ask(host, port));
@@ -34,17 +37,20 @@ async function ask(host: string, port: number): Promise<RunningService | undefin
     const readiness = (await ready.text()).slice(0, READINESS_LENGTH_MAX);
     return { isReady: ready.ok, readiness, clockAheadMs };
   } catch {
-    // Nobody, or somebody who is no service: whether the port can be had says which.
+    // Nothing answers, or another program does: binding the port distinguishes the two.
     return undefined;
   }
 }
 
 function init(): RequestInit {
-  // Two of them are within the time of a check.
+  // Two requests fit into the time of a check.
   return { signal: AbortSignal.timeout(CALL_MS_MAX / 2), redirect: 'manual' };
 }
 
-/** Whether a port is free, or a service's, or somebody else's. `variable` sets it. */
+/**
+ * Checks if a port is free, or in use by a service or by another program. `variable` is its
+ * setting.
+ */
 export async function checkPort(
   host: string,
   port: number,
@@ -75,7 +81,7 @@ function unusable(place: string, code: string, variable: string): Observation {
   return failure(`${place} cannot be listened on: ${code}`, advice[code] ?? `set ${variable}`);
 }
 
-/** Listens for a moment, and answers the code of the error; undefined where it could. */
+/** Binds the port for a moment. Returns the code of the error; undefined if it succeeded. */
 async function bindingError(host: string, port: number): Promise<string | undefined> {
   const server = createServer();
   return await new Promise((resolve) => {

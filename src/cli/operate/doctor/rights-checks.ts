@@ -7,14 +7,14 @@ type Rights = {
   readonly database: string;
   readonly makesTables: boolean;
   readonly readOnly: boolean;
-  /** One table of the schema public that is another role's; null: none. */
+  /** One table of the schema public that another role owns; null: none. */
   readonly foreignTable: string | null;
   readonly foreignOwner: string | null;
 };
 
 /**
- * Checks the rights of the role that docs/operations.md, "A PostgreSQL of your own", requires: its own
- * tables in schema public, and LISTEN.
+ * Checks the rights that docs/operations.md, "A PostgreSQL of your own" requires of the role: its
+ * own tables in schema public, and LISTEN.
  */
 export async function checkRights(client: Client): Promise<readonly Observation[]> {
   const { rows } = await client.query<Rights>(

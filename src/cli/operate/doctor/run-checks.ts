@@ -6,17 +6,20 @@ import {
   type Observation,
 } from './observation.ts';
 
-/** A check that takes longer is given up, and has failed; milliseconds. */
+/** Time in ms after which a check is abandoned and has failed. */
 const CHECK_MS_MAX = 5_000;
 
 export type Diagnosis = {
   /** In the order of the checks. */
   readonly observations: readonly NamedObservation[];
-  /** Whether something that a check began goes on. */
+  /** True if an abandoned check is still running. */
   readonly isHanging: boolean;
 };
 
-/** Runs checks beside each other, each for so long at most. `onDone` is called with how many have ended. Never rejects. */
+/**
+ * Runs checks concurrently, each with a timeout. Calls `onDone` with the number of finished checks.
+ * Never rejects.
+ */
 export async function runChecks(
   checks: readonly DoctorCheck[],
   onDone: (done: number) => void,

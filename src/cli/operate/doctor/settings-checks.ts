@@ -13,7 +13,7 @@ const NODE_MIN = { major: 22, minor: 18 } as const;
 const RIGHT_TO_READ_OF_OTHERS = 0o004;
 const RIGHT_TO_READ_OF_GROUP = 0o040;
 
-/** The Node.js of this process, which is that of a service that is started in the same way. */
+/** Checks the Node.js of this process, which a service started in the same way would use. */
 export function checkNode(): Promise<readonly Observation[]> {
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
   const isOld = major < NODE_MIN.major || (major === NODE_MIN.major && minor < NODE_MIN.minor);
@@ -26,13 +26,16 @@ export function checkNode(): Promise<readonly Observation[]> {
 
 /** Result of `loadConfig` for the environment. */
 export type LoadedSettings = {
-  /** Undefined where there are problems. */
+  /** Undefined if there are problems. */
   readonly config: Config | undefined;
   readonly machine: Machine;
   readonly problems: readonly string[];
 };
 
-/** Every problem of the settings; else those that are not as by default, without secrets. */
+/**
+ * Reports every problem of the settings, or the settings that differ from their defaults, without
+ * secrets.
+ */
 export function checkSettings(
   environment: Environment,
   { config, machine, problems }: LoadedSettings,
@@ -54,7 +57,7 @@ export function checkSettings(
   return Promise.resolve([fine(changed.length === 0 ? 'all by default' : changed.join(' '))]);
 }
 
-/** Whether others can read the files that hold secrets. */
+/** Checks that others cannot read the files that hold secrets. */
 export async function checkSecretFiles(environment: Environment): Promise<readonly Observation[]> {
   const variables = Object.values(OPTIONS)
     .filter(({ secret }) => secret)
@@ -80,7 +83,7 @@ async function checkSecretFile(variable: string, path: string): Promise<Observat
   }
 }
 
-/** Whether the callers can be read, and whether anybody is asked for a credential. */
+/** Checks that the callers can be parsed, and that callers need a credential. */
 export function checkCallers(config: Config): Promise<readonly Observation[]> {
   const { callers, serviceAuthTokens: tokens } = config;
   if (callers === undefined) {

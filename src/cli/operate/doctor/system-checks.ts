@@ -8,20 +8,20 @@ import { failure, fine, type Observation, warning } from './observation.ts';
 const MIB = 1024 * 1024;
 /** docs/operations.md, "Many connections at once". */
 const OPEN_FILES_ENOUGH = 20_000;
-/** Fewer do not hold the service's own files, its database's sockets and some callers. */
+/** A lower limit does not hold the service's own files, its database's sockets and some callers. */
 const OPEN_FILES_MIN = 1_024;
 /** docs/operations.md, "Sizing". */
 const PROCESS_BYTES = 200 * MIB;
 const WORKER_BYTES = 60 * MIB;
 const QUOTA_FILE = '/sys/fs/cgroup/cpu.max';
 
-/** How many descriptors a process may have. Node.js raises the soft limit to the hard one as it starts. */
+/** Checks the limit of descriptors. Node.js raises the soft limit to the hard one as it starts. */
 export async function checkOpenFiles(): Promise<readonly Observation[]> {
   let limits: string;
   try {
     limits = await readFile('/proc/self/limits', 'utf8');
   } catch {
-    // No Linux: what the shell says is the same.
+    // Not Linux: `ulimit -n` of the shell shows the limit.
     return [fine('not known here; see ulimit -n')];
   }
   const text = /^Max open files\s+(\S+)/m.exec(limits)?.[1] ?? 'unlimited';
@@ -31,7 +31,7 @@ export async function checkOpenFiles(): Promise<readonly Observation[]> {
   return [count < OPEN_FILES_ENOUGH ? warning(`${text} at most`, advice) : fine(`${text} at most`)];
 }
 
-/** Checks which parser reads HTTP/1.1, and why if it is not uWebSockets.js. */
+/** Reports the parser of HTTP/1.1, and the reason if it is not uWebSockets.js. */
 export async function checkHttp1({ http1Parser }: Config): Promise<readonly Observation[]> {
   if (http1Parser === 'node') return [fine('node:http, as GATEWAY_HTTP1 says')];
   let problem = '';
@@ -45,7 +45,9 @@ export async function checkHttp1({ http1Parser }: Config): Promise<readonly Obse
   return [warning(`node:http: ${problem}`, advice)];
 }
 
-/** Whether indexes and what is beside them fit into the memory of the machine or container. */
+/**
+ * Checks that indexes and the rest of the process fit into the memory of the machine or container.
+ */
 export function checkMemory(config: Config, machine: Machine): Promise<readonly Observation[]> {
   const { indexBytes, workers } = config;
   const needed = indexBytes + PROCESS_BYTES + workers * WORKER_BYTES;
@@ -61,7 +63,10 @@ function mib(bytes: number): string {
   return `${Math.trunc(bytes / MIB)} MiB`;
 }
 
-/** Whether the workers and the gateway's thread have processors, and what the container grants of them. */
+/**
+ * Checks that the workers and the gateway's thread have processors, within the quota of the
+ * container.
+ */
 export async function checkProcessors(
   { workers }: Config,
   machine: Machine,
@@ -70,20 +75,20 @@ export async function checkProcessors(
   const granted = Math.min(machine.cpuCount, quota ?? Infinity);
   const limit = quota === undefined ? '' : `, a quota of ${Number(quota.toFixed(2))}`;
   const seen = `${workers} workers and the gateway on ${cpus().length} processors${limit}`;
-  // One processor still needs one worker.
+  // One worker is the minimum, even on one processor.
   if (workers + 1 <= Math.max(2, granted)) return [fine(seen)];
   return [
     warning(seen, `set GATEWAY_WORKERS to ${Math.max(1, Math.trunc(granted) - 1)}, or grant more`),
   ];
 }
 
-/** Processors that cgroup v2 grants; undefined: there is no limit, or no such file. */
+/** Processors that cgroup v2 grants; undefined if there is no limit, or no such file. */
 async function quotaOf(): Promise<number | undefined> {
   try {
     const [quota = 'max', period = '1'] = (await readFile(QUOTA_FILE, 'utf8')).trim().split(' ');
     return quota === 'max' ? undefined : Number(quota) / Number(period);
   } catch {
-    // No cgroup v2, so no limit that could be named.
+    // Without cgroup v2 no limit is known.
     return undefined;
   }
 }

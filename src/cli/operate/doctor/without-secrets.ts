@@ -5,10 +5,10 @@ import { fileVariableOf } from '../../../config/secret-file.ts';
 import type { NamedObservation } from './observation.ts';
 
 const SHOWN = '…';
-/** Shorter texts are in words that say nothing of them. */
+/** Shorter texts occur in words by chance. */
 const LENGTH_MIN = 4;
 
-/** The observations, in which no secret of the environment, or of a file that it names, can be read. */
+/** The observations with all secrets of the environment, and of files that it names, replaced. */
 export function withoutSecrets(
   observations: readonly NamedObservation[],
   environment: Environment,
@@ -23,7 +23,7 @@ export function withoutSecrets(
   }));
 }
 
-/** Longest first: one may be a part of another. */
+/** Secrets, longest first: one may be a part of another. */
 function secretsOf(environment: Environment): readonly string[] {
   return (
     Object.values(OPTIONS)
@@ -40,7 +40,7 @@ function secretsOf(environment: Environment): readonly string[] {
   );
 }
 
-/** The text as a URL has it, and as a server is given it. */
+/** Passwords of a URL, escaped as in the text and decoded as a server gets them. */
 function passwordsOf(text: string): readonly string[] {
   if (!URL.canParse(text)) return [];
   const { password, searchParams } = new URL(text);
@@ -51,7 +51,7 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    // No escapes then.
+    // The text has no escapes.
     return text;
   }
 }
@@ -60,7 +60,7 @@ function contentOf(path: string): string {
   try {
     return path === '' ? '' : readFileSync(path, 'utf8').trim();
   } catch {
-    // The check of the settings says so.
+    // The check of the settings reports this.
     return '';
   }
 }
