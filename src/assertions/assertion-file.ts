@@ -13,13 +13,13 @@ import { type Field, type Fields, type YamlProblem, isEmpty, YamlReader } from '
 /** A tuple of a file, and its line. */
 export type PlacedTuple = { readonly tuple: RelationTuple; readonly line: number };
 
-/** Expected answer to one query. */
+/** Expected result of one query. */
 export type Assertion =
   | {
       readonly kind: 'check';
       readonly line: number;
       readonly query: TupleKey;
-      /** JSON text; '' if none. */
+      /** JSON text; '' means no context. */
       readonly contextJson: string;
       readonly expected: boolean;
     }
@@ -33,19 +33,19 @@ export type Assertion =
       readonly expected: readonly string[];
     };
 
-/** One test: its own tuples, added to those of the file, and its assertions over both. */
+/** One test: its own tuples, added to those of the file, and the assertions that must hold over both. */
 export type AssertionTest = {
   readonly name: string;
   readonly line: number;
   readonly tuples: readonly PlacedTuple[];
-  /** By which expiry is decided, ms since the epoch; undefined is the present. */
+  /** Time by which expiry is decided, ms since the epoch; undefined is the present. */
   readonly nowMs: number | undefined;
   readonly assertions: readonly Assertion[];
 };
 
-/** A file of assertions as it reads. */
+/** Content of a file of assertions. */
 export type AssertionDocument = {
-  /** The model that the file brings along: its text (JSON or `.gate`), or the path of its file. */
+  /** Model that the file provides: its text (JSON or `.gate`), or the path of its file. */
   readonly model:
     | { readonly kind: 'text' | 'file'; readonly value: string; readonly line: number }
     | undefined;
@@ -53,7 +53,7 @@ export type AssertionDocument = {
   readonly tests: readonly AssertionTest[];
 };
 
-/** A document, or what is wrong with it. */
+/** A document, or its problems. */
 export type AssertionFileReading =
   | { readonly document: AssertionDocument; readonly problems?: undefined }
   | { readonly document?: undefined; readonly problems: readonly YamlProblem[] };
@@ -63,8 +63,8 @@ const TUPLES_MAX = 10_000;
 const ASSERTIONS_MAX = 10_000;
 
 /**
- * Reads a file of assertions; docs/models.md describes the form. Of a file with problems the first 20 are reported.
- * Cost: O(text).
+ * Reads a file of assertions; docs/models.md describes the form. Reports the first 20 problems of a faulty file. Cost:
+ * O(text).
  */
 export function readAssertionFile(text: string): AssertionFileReading {
   const tooLarge = sizeProblem(text);
@@ -220,7 +220,7 @@ class FileReader {
     return undefined;
   }
 
-  /** Refuses repeated tuples in a file, as a write does: the last of two would hide the first. */
+  /** Rejects repeated tuples, as one write would: the last of two would hide the first. */
   #refuseTwice(tuples: readonly PlacedTuple[]): void {
     const lines = new Map<string, number>();
     for (const { tuple, line } of tuples) {
@@ -248,7 +248,7 @@ class FileReader {
     });
   }
 
-  /** An entry of `check`: one subject and object, and what each relation answers. */
+  /** An entry of `check`: one subject and object, and the expected answer for each relation. */
   #checks(node: Node | null, defaults: Defaults): readonly Assertion[] {
     const yaml = this.#yaml;
     const fields = yaml.fields(node, 'a check', CHECK_KEYS);
@@ -267,7 +267,7 @@ class FileReader {
     );
   }
 
-  /** An entry of `list_objects`: one user and namespace, and the objects of each relation. */
+  /** An entry of `list_objects`: one user and namespace, and the expected objects for each relation. */
   #lists(node: Node | null): readonly Assertion[] {
     const yaml = this.#yaml;
     const fields = yaml.fields(node, 'an entry of list_objects', LIST_KEYS);
@@ -359,7 +359,7 @@ class FileReader {
     return undefined;
   }
 
-  /** An entry's own context, if it has the key, else that around it. An empty value means no context. */
+  /** Context of an entry, by default that of `outer`. A key without a value means no context, whatever `outer` has. */
   #context(field: Field | undefined, outer: Defaults): JsonObject | undefined {
     if (field === undefined) return outer.context;
     return isEmpty(field.value) ? undefined : this.#object(field, 'context');
@@ -402,7 +402,7 @@ class FileReader {
   }
 }
 
-/** An empty context is one: a query without any decides no condition. */
+/** JSON text of a context. An empty context counts as one: without any context, no condition is decided. */
 function contextText(context: JsonObject | undefined): string {
   return context === undefined ? '' : canonicalJson(context);
 }

@@ -4,15 +4,15 @@ import { AppError, type ErrorData, errorToData } from '../shared/app-error.ts';
 import type { AssertionLimits } from './run-assertions.ts';
 import { type FilesResult, modelOfText, type NamedText, testFiles } from './test-files.ts';
 
-/** Task of one call. */
+/** Input of one call: models, files and limits. */
 export type AssertionTask = {
-  /** The model of the call, JSON: it goes before what files bring along. */
+  /** JSON of the call's model, which takes precedence over models in files; null if the call has none. */
   readonly modelJson: string | null;
-  /** The model of files that bring none along, JSON; '' is the built-in one. */
+  /** JSON of the model for files without one; '' is the built-in model. */
   readonly fallbackJson: string;
   readonly files: readonly NamedText[];
   readonly limits: AssertionLimits;
-  /** Name of the field that holds the files in the request. */
+  /** Name of the list of files in the request. */
   readonly field: string;
 };
 
@@ -23,8 +23,7 @@ export type AssertionReply =
 const NO_FILES = 'model_file: the service reads no files; send the model with the call';
 
 /**
- * Runs tests on a thread of its own: work that files and models cause blocks no other call, and ends with
- * this one.
+ * Runs one call on a separate thread. The work that files and models cause blocks no decisions, and ends with the call.
  */
 export default function runTask(task: AssertionTask): AssertionReply {
   try {

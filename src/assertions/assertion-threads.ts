@@ -4,15 +4,15 @@ import { AppError, errorFromData } from '../shared/app-error.ts';
 import type { AssertionReply, AssertionTask } from './assertion-thread.ts';
 import type { FilesResult } from './test-files.ts';
 
-/** Calls that wait while the files of another are run. */
+/** Maximum number of calls that wait while the files of another call run. */
 const QUEUE_MAX = 8;
-/** An idle thread ends after this, with all the memory that it used. */
+/** Time in ms after which an idle thread ends, and frees all that it has read. */
 const IDLE_MS = 5_000;
 const HEAP_MB_MAX = 512;
 
 /**
- * Runs files of assertions on one thread beside the workers, one call at a time. The thread starts on
- * demand, and ends at once if a call is cancelled in the middle.
+ * Runs files of assertions on one thread, separate from those that decide, one call at a time. The thread starts on
+ * demand and ends when idle. It ends at once if a call is aborted while it runs.
  */
 export class AssertionThreads {
   readonly #pool = new Piscina<AssertionTask, AssertionReply>({
@@ -27,8 +27,8 @@ export class AssertionThreads {
   });
 
   /**
-   * Resolves with what came of the files. Errors: ASSERTIONS_INVALID, MODEL_INVALID, QUEUE_FULL, the reason of
-   * `signal`; DEADLINE_EXCEEDED after `timeoutMs`.
+   * Resolves with the result of the files. Errors: ASSERTIONS_INVALID, MODEL_INVALID, QUEUE_FULL; the reason of
+   * `signal`, or CANCELLED if that is no AppError; DEADLINE_EXCEEDED after `timeoutMs`.
    */
   async run(task: AssertionTask, timeoutMs: number, signal: AbortSignal): Promise<FilesResult> {
     if (this.#pool.queueSize >= QUEUE_MAX) throw queueFull();

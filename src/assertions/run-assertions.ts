@@ -14,35 +14,35 @@ import { textOfTuple } from './tuple-text.ts';
 /** An assertion that does not hold. */
 export type AssertionFailure = {
   readonly test: string;
-  /** The query, as text. */
+  /** Query as text. */
   readonly assertion: string;
   readonly expected: string;
   readonly actual: string;
-  /** In the file, from 1. */
+  /** Line in the file, from 1. */
   readonly line: number;
 };
 
 /** Result of the tests of one file. */
 export type AssertionResult = {
-  /** Assertions that were looked at. */
+  /** Number of assertions that were run. */
   readonly assertions: number;
-  /** In the order of the file. */
+  /** Failures of the file's own tuples, then those of each test in the order of the file. */
   readonly failures: readonly AssertionFailure[];
 };
 
-/** Bounds of each evaluation: those of the project, or of the service without a project. */
+/** Limits of each evaluation. The service passes its own limits, not those of a project. */
 export type AssertionLimits = { readonly depthMax: number; readonly readBudget: number };
 
 const CACHE_BYTES_MAX = 8 * 1024 * 1024;
 const INDEX_BYTES_MAX = 256 * 1024 * 1024;
-/** Ids of a list that a failure shows. */
+/** Maximum number of ids that a failure shows of a list. */
 const IDS_SHOWN_MAX = 20;
 const SLICE_MS = 100;
 
 /**
- * Runs the tests of a file against a model. Each test has its own tuples and those of the file, in an
- * in-memory index, evaluated by the engine that decides calls. The model or a tuple must name what a test
- * asks about: a typing error is denied, and a test that expects a deny would pass.
+ * Runs the tests of a file against a model, with the engine that decides calls. Each test has its own index in memory,
+ * with the tuples of the file and of the test. The model or one of these tuples must have each name in an assertion. A
+ * misspelt name is denied, so a test that expects a deny would pass.
  */
 export function runAssertions(
   model: NamespaceModel,
@@ -66,7 +66,9 @@ export function runAssertions(
   return { assertions, failures };
 }
 
-/** Tuples that could not be written under the model: whatever is tested over them says nothing of it. */
+/**
+ * Failures for tuples that could not be written under the model. Tests over such tuples prove nothing about the model.
+ */
 function refusedTuples(
   model: NamespaceModel,
   test: string,
@@ -106,7 +108,7 @@ class TestRun {
     this.#readBudget = readBudget;
   }
 
-  /** Text of the actual answer if it differs from the expected one; undefined if the assertion holds. */
+  /** Actual result as text if it differs from the expected one; undefined if the assertion holds. */
   failureOf(assertion: Assertion): string | undefined {
     try {
       return this.#unknownName(assertion) ?? this.#evaluate(assertion);
@@ -128,7 +130,10 @@ class TestRun {
     return actual === expected ? undefined : String(actual);
   }
 
-  /** The error of names of a query that neither the model nor a tuple has. */
+  /**
+   * Error text for a namespace or relation that neither the model nor a tuple has. Undefined for known names, and for
+   * any relation of an open namespace.
+   */
   #unknownName(assertion: Assertion): string | undefined {
     const { namespace, relation } = assertion.kind === 'check' ? assertion.query : assertion;
     const relations = this.#names.get(namespace);
@@ -143,7 +148,7 @@ class TestRun {
   }
 }
 
-/** Relations by namespace, of the model and of the tuples. */
+/** Relations by namespace, from the model and the tuples. */
 function namesOf(
   model: NamespaceModel,
   tuples: readonly PlacedTuple[],
@@ -165,7 +170,7 @@ function namesOf(
   return names;
 }
 
-/** Runs to the end: nothing else waits for this thread. The slices exist for the caller's clock alone. */
+/** Runs a task to its end, in slices. Nothing else runs between the slices: no other work waits for this thread. */
 function finished<T>(task: EvaluationTask<T>): T {
   while (task.run(performance.now() + SLICE_MS) === 'more') continue;
   return task.result();
@@ -185,7 +190,7 @@ function textOf(assertion: Assertion): string {
   return `${textOfTuple(query)}${contextJson === '' ? '' : ` with ${contextJson}`}`;
 }
 
-/** The list that is there, and how it differs; undefined where it does not. Both are sorted. */
+/** Text of the actual list and how it differs; undefined if the lists are equal. Both are sorted. */
 function listDifference(
   expected: readonly string[],
   actual: readonly string[],

@@ -6,7 +6,7 @@ import { type AssertionDocument, readAssertionFile } from './assertion-file.ts';
 import { type AssertionFailure, type AssertionLimits, runAssertions } from './run-assertions.ts';
 import type { YamlProblem } from './yaml-reader.ts';
 
-/** A file as it was given. */
+/** Name and text of a file, as received. */
 export type NamedText = { readonly name: string; readonly text: string };
 
 /** An assertion that does not hold, and in which file. */
@@ -14,17 +14,18 @@ export type FileFailure = AssertionFailure & { readonly file: string };
 
 /** Result of several files. */
 export type FilesResult = {
-  /** Assertions that were looked at. */
+  /** Number of assertions that were run. */
   readonly assertions: number;
   readonly failures: readonly FileFailure[];
 };
 
-/** Which model a file is tested with: called once a file. Errors: AppError. */
+/** Returns the model that a file is tested with; called once per file. Errors: AppError. */
 export type ModelOfFile = (document: AssertionDocument) => NamespaceModel;
 
 /**
  * Runs files of assertions, one after the other. `fieldOf` names a file in messages about its form. Errors:
- * ASSERTIONS_INVALID for the first invalid file, with the place of its first problem; those of `modelOf`.
+ * ASSERTIONS_INVALID for the first malformed file, with the place of its first problem, and for a file whose own model
+ * `modelOf` rejects; otherwise those of `modelOf`.
  */
 export function testFiles(
   files: readonly NamedText[],
@@ -48,13 +49,13 @@ export function testFiles(
   return { assertions, failures };
 }
 
-/** The model of a text in either form, by the rules of a write. Errors: MODEL_INVALID. */
+/** Parses a model from text, JSON or `.gate`, by the rules of a write. Errors: MODEL_INVALID. */
 export function modelOfText(text: string): NamespaceModel {
   const json = text.trimStart().startsWith('{') ? text : parseGate(text).json;
   return checkModelDocument(json).model;
 }
 
-/** ASSERTIONS_INVALID of the first problem, with the number of others. */
+/** The ASSERTIONS_INVALID error of the first problem, with the number of the others. */
 export function assertionsInvalid(field: string, problems: readonly YamlProblem[]): AppError {
   const [first] = problems;
   const { line, column, message } = first ?? { line: 1, column: 1, message: 'cannot be read' };

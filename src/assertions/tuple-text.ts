@@ -2,16 +2,16 @@ import { checkNamespace, checkObjectId, checkRelation, checkUserId } from '../mo
 import { type Subject, subjectText, type TupleKey } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
 
-/** A problem in the text of a tuple or a query. */
+/** Problem with the text of a tuple or query. */
 export type TextProblem = { readonly problem: string };
 
 const FORM = 'must read namespace:object#relation@subject';
 
 /**
- * A tuple from its text: `doc:readme#viewer@user:alice`. Subjects: `@user:*` is every user,
- * `@group:eng#member` a userset, `@folder:plans` the object itself, `@folder:*` every folder, and
- * `@folder:*#` the folder whose id is `*`. `user:` always begins a concrete user. Ids hold no `#`, and
- * names neither `:` nor `@`, so that a text has one meaning.
+ * Parses a tuple: `doc:readme#viewer@user:alice`. Other subjects are `@user:*` for every user, `@group:eng#member` for
+ * a userset, `@folder:plans` for the object itself and `@folder:*` for every folder. `@folder:*#` is the folder whose
+ * id is `*`. `user:` always begins a concrete user. Ids hold no `#`, and names neither `:` nor `@`, so each text has
+ * one meaning.
  */
 export function tupleFromText(text: string): TupleKey | TextProblem {
   const colon = text.indexOf(':');
@@ -34,7 +34,7 @@ export function tupleFromText(text: string): TupleKey | TextProblem {
   return problem === undefined ? key : { problem };
 }
 
-/** An object from its text: `doc:readme`. */
+/** Parses an object: `doc:readme`. */
 export function objectFromText(
   text: string,
 ): { readonly namespace: string; readonly objectId: string } | TextProblem {
@@ -48,7 +48,7 @@ export function objectFromText(
   return problem === undefined ? object : { problem };
 }
 
-/** A subject from its text, as in a tuple. */
+/** Parses a subject, in the form that it has in a tuple. */
 export function subjectFromText(text: string): Subject | TextProblem {
   if (text === 'user:*') return { kind: 'wildcard' };
   if (text.startsWith('user:')) {
@@ -75,7 +75,7 @@ export function subjectFromText(text: string): Subject | TextProblem {
   return problem === undefined ? { kind: 'set', ...object, relation } : { problem };
 }
 
-/** The text of a tuple or a query: inverse of `tupleFromText`. */
+/** Text of a tuple or query: inverse of `tupleFromText`. */
 export function textOfTuple({ namespace, objectId, relation, subject }: TupleKey): string {
   return `${namespace}:${objectId}#${relation}@${subjectText(subject)}`;
 }

@@ -11,14 +11,14 @@ import {
 import type { JsonValue } from '../shared/json.ts';
 import { nearestName } from '../shared/text/nearest-name.ts';
 
-/** Something wrong with a file, and where; both from 1. */
+/** Problem of a file, with its line and column, both from 1. */
 export type YamlProblem = {
   readonly line: number;
   readonly column: number;
   readonly message: string;
 };
 
-/** A mapping by its keys, with the place of each. */
+/** Members of a mapping by key, with the place of each. */
 export type Fields = ReadonlyMap<string, Field>;
 export type Field = { readonly key: string; readonly keyNode: Node; readonly value: Node | null };
 
@@ -27,9 +27,9 @@ const DEPTH_MAX = 64;
 const BRACKETS_MAX = 200;
 
 /**
- * Reads a YAML 1.2 text (core schema) by its nodes, so that every problem has its line. A key may not
- * repeat in a mapping; anchors, aliases and tags are refused. Problems are collected, at most 20; after
- * one, values are the reader's defaults and must not be used.
+ * Reads a YAML 1.2 text (core schema) by its nodes, so that every problem has its line. Keys must be unique in a
+ * mapping; anchors, aliases and tags are rejected. Collects at most 20 problems. A value that has a problem is replaced
+ * by a placeholder, which must not be used.
  */
 export class YamlReader {
   readonly problems: YamlProblem[] = [];
@@ -40,7 +40,7 @@ export class YamlReader {
     this.root = this.#parse(text);
   }
 
-  /** The line of a node, from 1; 0 of none. */
+  /** Line of a node, from 1; 0 if there is no node. */
   lineOf(node: Node | null | undefined): number {
     const start = node?.range?.[0];
     return start === undefined ? 0 : this.#lines.linePos(start).line;
@@ -55,7 +55,7 @@ export class YamlReader {
     this.#add(line, 1, message);
   }
 
-  /** The members of a mapping, all of which are `known`. */
+  /** Members of a mapping. Reports each key that is not `known`. */
   fields(node: Node | null, what: string, known: readonly string[], at?: Node): Fields {
     const fields = this.anyFields(node, what, at);
     for (const { key, keyNode } of fields.values()) {
@@ -68,7 +68,7 @@ export class YamlReader {
     return fields;
   }
 
-  /** The members of a mapping, whatever they are called. */
+  /** Members of a mapping, with any keys. */
   anyFields(node: Node | null, what: string, at?: Node): Fields {
     const fields = new Map<string, Field>();
     if (!isMap(node)) {
@@ -87,7 +87,7 @@ export class YamlReader {
     return fields;
   }
 
-  /** The entries of a list; none of an absent one. */
+  /** Entries of a list; empty if the field is absent. */
   list(field: Field | undefined, what: string): readonly (Node | null)[] {
     if (field === undefined) return [];
     const { value, keyNode } = field;
@@ -96,7 +96,7 @@ export class YamlReader {
     return [];
   }
 
-  /** A text; '' if absent. Numbers and truth values are read as they are written. */
+  /** Text of a scalar; '' if it has none, which is a problem. Numbers and booleans are read as written. */
   text(node: Node | null | undefined, what: string, at?: Node): string {
     if (!isScalar(node) || node.value === null || this.#isMarked(node)) {
       this.problem(node ?? at, `${what} must be a text`);
@@ -105,14 +105,14 @@ export class YamlReader {
     return typeof node.value === 'string' ? node.value : (node.source ?? '');
   }
 
-  /** `true` or `false`. */
+  /** Reads `true` or `false`. Anything else is a problem, and reads as false. */
   truth(node: Node | null | undefined, what: string, at?: Node): boolean {
     if (isScalar(node) && typeof node.value === 'boolean') return node.value;
     this.problem(node ?? at, `${what} must be true or false`);
     return false;
   }
 
-  /** Any value, as JSON has it. */
+  /** Converts any value to JSON. */
   json(node: Node | null, depth = 0): JsonValue {
     if (node === null) return null;
     if (depth > DEPTH_MAX) {
@@ -126,7 +126,7 @@ export class YamlReader {
     if (isSeq(node)) return node.items.map((item) => this.json(item as Node | null, depth + 1));
     if (isMap(node)) {
       const entries = [...this.anyFields(node, 'a value').values()];
-      // Own members whatever their names are.
+      // Creates own members, also for names such as `__proto__`.
       return Object.fromEntries(
         entries.map(({ key, value }) => [key, this.json(value, depth + 1)]),
       );
@@ -148,7 +148,7 @@ export class YamlReader {
         version: '1.2',
         schema: 'core',
         merge: false,
-        // Compares each key with all before it; see anyFields.
+        // It compares each key with all before it; see anyFields.
         uniqueKeys: false,
         lineCounter: this.#lines,
         prettyErrors: false,
@@ -161,7 +161,7 @@ export class YamlReader {
       }
       return this.problems.length > 0 ? null : document.contents;
     } catch (error) {
-      // The parser recurses as deep as the text nests.
+      // Thrown by the parser, which recurses as deep as the text is nested.
       if (!(error instanceof RangeError)) throw error;
       this.#add(1, 1, 'is nested too deeply');
       return null;
@@ -178,9 +178,9 @@ export class YamlReader {
 }
 
 /**
- * Whether brackets or the indicators at the start of a line nest deeper than a file needs: the parser's
- * time grows with the square of the depth. Brackets in texts count too if far more open than close.
- * O(text).
+ * Whether a text has more open brackets, or more block markers at the start of a line, than a sane file needs. The
+ * parser's time grows with the square of its depth. Brackets inside texts count, too, if far more of them open than
+ * close. O(text).
  */
 function isTooDeep(text: string): boolean {
   let open = 0;
@@ -201,7 +201,7 @@ function isTooDeep(text: string): boolean {
   return false;
 }
 
-/** Whether a key has no value behind it. */
+/** Whether a key has no value. */
 export function isEmpty(node: Node | null): boolean {
   return node === null || (isScalar(node) && node.value === null);
 }

@@ -1,7 +1,7 @@
 /** Column at which the texts begin. */
 const COLUMN = 29;
 
-/** The help of one command of `program`: summary, usage, words, options, notes and examples. */
+/** Formats the help of one command of `program`: summary, usage, words, options, notes and examples. */
 export function commandHelp(program: string, command: CliCommand): string {
   const { summary, usage, words, options, notes, examples = [] } = command;
   const lines = [
@@ -32,9 +32,9 @@ function optionLines(name: string, { short, value, help }: CliOption): readonly 
 export type CliOption = {
   /** One letter. The same name has the same letter, and the same kind, in every command. */
   readonly short?: string;
-  /** Placeholder of its value in the help; absent for a flag. */
+  /** Placeholder for the value in the help; absent for a flag. */
   readonly value?: string;
-  /** Whether it may be repeated; else the last one counts. */
+  /** Whether it may be given more than once. Otherwise the last one counts. */
   readonly isMultiple?: true;
   /** Lines of the help. */
   readonly help: readonly string[];
@@ -44,13 +44,13 @@ export type CliOption = {
 export type CliCommand = {
   /** One sentence. */
   readonly summary: string;
-  /** Behind the name of the program. */
+  /** Usage lines, without the name of the program. */
   readonly usage: readonly string[];
-  /** The words behind the command, for the help. */
+  /** Words that follow the command, for the help. */
   readonly words: Readonly<Record<string, string>>;
   readonly options: Readonly<Record<string, CliOption>>;
-  /** Below the options. */
+  /** Text below the options. */
   readonly notes?: string;
-  /** Whole lines for a shell, below the notes; a line of a comment says what the next one is for. */
+  /** Whole lines for a shell, below the notes. A comment line explains the line after it. */
   readonly examples?: readonly string[];
 };

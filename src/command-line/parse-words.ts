@@ -3,10 +3,10 @@ import { AppError } from '../shared/app-error.ts';
 import { meant } from '../shared/text/nearest-name.ts';
 import type { CliOption } from './command-help.ts';
 
-/** Error of a command line; the message names the word and says what is wrong with it. */
+/** Reason of the error for a wrong command line. The message says what is wrong with which word. */
 export type UsageReason = 'INVALID_REQUEST';
 
-/** Names of options to what was given for them: texts, or true for a flag, in the order given. */
+/** Values of the given options by name: texts, or true for a flag, in the order given. */
 export type GivenOptions = Readonly<Record<string, readonly (string | boolean)[] | undefined>>;
 
 export type ParsedWords = {
@@ -14,16 +14,16 @@ export type ParsedWords = {
   readonly positionals: readonly string[];
 };
 
-/** How the command line is used wrongly. */
+/** The INVALID_REQUEST error of a wrong command line. */
 export function usage(problem: string): AppError {
   return new AppError<UsageReason>('INVALID_REQUEST', problem);
 }
 
 /**
- * Parses the words of a command line with the options of all commands together; whether a command takes an
- * option is checked once the command is known. `optionsOf` returns the options of the command that the
- * words begin with, for suggestions; undefined if there is none. Errors: INVALID_REQUEST for an option that
- * no command has, a value too many or too few.
+ * Parses a command line against the options of all commands together. The caller checks which of them the command
+ * takes. `optionsOf` returns the options of the command that the words begin with, for suggestions in errors; undefined
+ * without such a command. Errors: INVALID_REQUEST for an option that no command has, an unexpected value or a missing
+ * value.
  */
 export function parseWords(
   args: readonly string[],
@@ -54,7 +54,7 @@ export function parseWords(
       const shown = optionsOf(positionals)?.[name]?.value ?? option.value;
       throw usage(`${rawName} needs a value: ${rawName} ${shown}`);
     }
-    // Rather a value that was forgotten. Standard input is `-`.
+    // More likely, the value was forgotten. A lone `-` is standard input.
     if (inlineValue === false && value !== undefined && /^-./.test(value)) {
       throw usage(`${rawName} needs a value; write --${name}=VALUE for one that begins with -`);
     }
@@ -63,7 +63,7 @@ export function parseWords(
   return { values, positionals };
 }
 
-/** Names a word such as `--nope`: the value behind it may be a secret, and is not repeated. */
+/** Problem text for an unknown option such as `--nope`. The value after it may be a secret, and is not repeated. */
 function unknownOption(rawName: string, known: Iterable<string>): string {
   const near = meant(
     rawName,

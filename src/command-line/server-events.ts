@@ -1,4 +1,4 @@
-/** One event of a stream, its fields as they came. */
+/** One event of a stream, with its fields as received. */
 export type ServerEvent = {
   readonly id: string;
   readonly event: string;
@@ -6,8 +6,8 @@ export type ServerEvent = {
 };
 
 /**
- * The events of an answer of type text/event-stream (WHATWG HTML §9.2.6), as far as the runner uses the
- * format: LF line ends, one line of data an event. Memory: one chunk and one event.
+ * Reads the events of a text/event-stream response (WHATWG HTML §9.2.6). Supports what the runner uses of the format:
+ * LF line ends and one line of data per event. Memory: one chunk and one event.
  */
 export async function* readServerEvents(response: Response): AsyncGenerator<ServerEvent> {
   if (response.body === null) return;

@@ -13,25 +13,25 @@ const CODES: Readonly<Record<Style, string>> = {
   cyan: '36',
 };
 const COLUMNS_DEFAULT = 80;
-/** Characters of lines that wait for the end of the turn. */
+/** Maximum number of characters buffered until the end of the turn. Longer output is written at once. */
 const WAITING_MAX = 65_536;
 const ESC = '\u001b';
 const CLEAR_LINE = `\r${ESC}[2K`;
 /**
- * All that is no plain text: colours and weights (ECMA-48 SGR), which logs may use, and every other
- * control: what moves the cursor, sets titles or answers into the keyboard.
+ * All that is not plain text: colours and weights (ECMA-48 SGR), which logs may use, and every other control. Other
+ * controls move the cursor, set titles or make the terminal type into the keyboard.
  */
 const CONTROLS =
   // oxlint-disable-next-line no-control-regex -- that is what it looks for
   /\u001b\[[0-9;:]*m|\u001b(?:\[[0-9;:?<=>]*[ -/]*[@-~]?|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[PX^_][^\u001b]*(?:\u001b\\)?|[^[\]PX^_])?|[\u0000-\u0008\u000b-\u001a\u001c-\u001f\u007f-\u009f]/g;
 
-/** Only digits may come between: `ESC [ > 4 m` sets what keys send, and `ESC [ SP m` is no colour either. */
+/** A colour or weight. Other bytes before `m` mean something else: `ESC [ > 4 m` sets what keys send, `ESC [ SP m` is no colour. */
 // oxlint-disable-next-line no-control-regex -- that is what it looks for
 const COLOR = /^\u001b\[[0-9;:]*m$/;
 
 /**
- * Destination of results for people: whole lines and, on a terminal, a status line below them that changes.
- * Text of runs is shown without control characters, and with its colours only if colours are wanted.
+ * Writes results for people: whole lines and, on a terminal, one status line below them that changes. Text of runs is
+ * shown without control characters. Its colours are kept only where colours are wanted.
  */
 export class Terminal {
   readonly #stream: NodeJS.WritableStream & Partial<Pick<WriteStream, 'isTTY' | 'columns'>>;
@@ -58,7 +58,7 @@ export class Terminal {
     return `${ESC}[${styles.map((style) => CODES[style]).join(';')}m${text}${ESC}[0m`;
   }
 
-  /** Text of a run or workflow, harmless: one line, colours only where they are wanted. */
+  /** Makes text of a run or workflow harmless: one line, with colours only where they are wanted. */
   foreign(text: string): string {
     const line = text
       .replaceAll(/[\r\n]+/g, ' ')
@@ -66,15 +66,15 @@ export class Terminal {
     return this.hasColors && line.includes(ESC) ? `${line}${ESC}[0m` : line;
   }
 
-  /** The same without colours, cut to `length` characters. */
+  /** Same as `foreign`, without colours and cut to `length` characters. */
   brief(text: string, length: number): string {
     const line = text.replaceAll(/[\r\n]+/g, ' ').replaceAll(CONTROLS, '');
     return line.length > length ? `${line.slice(0, length - 1)}…` : line;
   }
 
   /**
-   * Writes whole lines above the status line, at the end of this turn of the event loop: lines that come
-   * together cost one system call.
+   * Writes whole lines above the status line, at the end of this turn of the event loop. Lines written together cost
+   * one system call.
    */
   line(text = ''): void {
     if (this.#waiting === '') queueMicrotask(() => this.#flush());
@@ -90,7 +90,7 @@ export class Terminal {
     this.#stream.write(isShown ? `${CLEAR_LINE}${lines}${this.#status}` : lines);
   }
 
-  /** Replaces the status line, '' removes it. Nothing where there is no terminal. */
+  /** Replaces the status line; '' removes it. Does nothing without a terminal. */
   status(text: string): void {
     if (!this.isLive || text === this.#status) return;
     // Some terminals do not know their width and say 0.
@@ -105,5 +105,5 @@ export class Terminal {
   }
 }
 
-/** Destinations of a command: its results, and remarks about them. */
+/** Terminals of a command: one for its results, one for its remarks. */
 export type Screens = { readonly output: Terminal; readonly notes: Terminal };

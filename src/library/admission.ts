@@ -5,7 +5,7 @@ import { fieldError } from '../model/reasons.ts';
 import { type RelationTuple, tupleIdentity } from '../model/relation-tuple.ts';
 import { EngineError } from './engine-error.ts';
 
-/** Parts of a tuple, as callers name them. */
+/** Names of the parts of a tuple, as callers know them. */
 const FIELDS: Readonly<Record<TupleProblem['field'], string>> = {
   namespace: 'namespace',
   relation: 'relation',
@@ -15,7 +15,7 @@ const FIELDS: Readonly<Record<TupleProblem['field'], string>> = {
   expires_at: 'expiresAt',
 };
 
-/** Refuses tuples that the model does not admit. Errors: TUPLE_NOT_ADMITTED for the first one. O(tuples). */
+/** Rejects tuples that the model does not admit. Errors: TUPLE_NOT_ADMITTED for the first one. O(tuples). */
 export function checkAdmitted(
   model: NamespaceModel,
   field: string,
@@ -30,7 +30,7 @@ export function checkAdmitted(
 }
 
 /**
- * Refuses a list that repeats a tuple: its condition and expiry would be ambiguous. Errors: FIELD_INVALID.
+ * Rejects a list that has the same tuple twice: it would be unclear what the tuple carries. Errors: FIELD_INVALID.
  * O(tuples).
  */
 export function refuseRepeated(field: string, tuples: readonly RelationTuple[]): void {
@@ -46,8 +46,8 @@ export function refuseRepeated(field: string, tuples: readonly RelationTuple[]):
 }
 
 /**
- * Refuses names that a typed model does not have: such a query is mostly a slip, and would be denied. `relation`
- * undefined: only the namespace is looked at. Errors: RELATION_UNKNOWN. O(1) unless it is refused.
+ * Rejects names that a typed model does not have: such a query is usually a typo, and would be denied. Checks only the
+ * namespace if `relation` is undefined. Errors: RELATION_UNKNOWN. O(1) unless it is rejected.
  */
 export function checkNamed(
   model: NamespaceModel,

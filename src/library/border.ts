@@ -1,7 +1,7 @@
 import { AppError } from '../shared/app-error.ts';
 import { EngineError, type ErrorReason } from './engine-error.ts';
 
-/** Does something within the library, whose AppErrors leave it as EngineErrors. */
+/** Runs `work` inside the library. Rethrows its AppErrors as EngineErrors. */
 export function atBorder<T>(work: () => T): T {
   try {
     return work();
@@ -16,11 +16,11 @@ function engineError({ reason, message, metadata }: AppError): EngineError {
   const isPlaced = line !== undefined && column !== undefined;
   const place = isPlaced ? { line: Number(line), column: Number(column) } : {};
   const problems = isPlaced || path !== undefined ? [{ message, path, ...place }] : [];
-  // The engine's own words are about a project's settings.
+  // The engine's own message is about a project's settings.
   const text =
     reason === 'BUDGET_EXHAUSTED'
       ? 'the evaluation needs more reads than options.readsMax'
       : message;
-  // Only modules that raise these are reached.
+  // Only modules that throw these reasons can be reached.
   return new EngineError(reason as ErrorReason, text, { field, problems });
 }

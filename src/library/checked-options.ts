@@ -7,7 +7,7 @@ const MIB = 1024 * 1024;
 const LIMITS = ['depthMax', 'readsMax'];
 const OPTIONS = [...LIMITS, 'indexBytesMax', 'cacheBytesMax', 'now'];
 
-/** The limits with their defaults. Errors: FIELD_INVALID. */
+/** Checks limits, and adds the defaults. Errors: FIELD_INVALID. */
 export function limitsOf(limits: EngineLimits): Required<{ [N in keyof EngineLimits]: number }> {
   refuseUnknown('options', limits, LIMITS);
   const { depthMax = 256, readsMax = 10_000 } = limits;
@@ -16,7 +16,7 @@ export function limitsOf(limits: EngineLimits): Required<{ [N in keyof EngineLim
   return { depthMax, readsMax };
 }
 
-/** The options with their defaults. Errors: FIELD_INVALID. */
+/** Checks options, and adds the defaults. Errors: FIELD_INVALID. */
 export function engineOptionsOf(options: EngineOptions) {
   refuseUnknown('options', options, OPTIONS);
   const { depthMax, readsMax, now = Date.now } = options;
@@ -27,7 +27,7 @@ export function engineOptionsOf(options: EngineOptions) {
   return { ...limitsOf({ depthMax, readsMax }), indexBytesMax, cacheBytesMax, now };
 }
 
-/** Refuses members that nothing reads: a misspelt one would be left out in silence. Errors: FIELD_INVALID. */
+/** Rejects unknown members: a misspelt one would be silently ignored. Errors: FIELD_INVALID. */
 export function refuseUnknown(field: string, value: object, known: readonly string[]): void {
   if (typeof value !== 'object' || value === null) throw fieldError(field, 'must be an object');
   for (const name of Object.keys(value)) {
@@ -35,12 +35,12 @@ export function refuseUnknown(field: string, value: object, known: readonly stri
   }
 }
 
-/** Refuses what is no text. Errors: FIELD_INVALID. */
+/** Rejects anything but a string. Errors: FIELD_INVALID. */
 export function checkText(field: string, value: string): void {
   if (typeof value !== 'string') throw fieldError(field, 'must be a string');
 }
 
-/** Refuses what is no whole number from `min` to `max`. Errors: FIELD_INVALID. */
+/** Rejects anything but a whole number from `min` to `max`. Errors: FIELD_INVALID. */
 export function checkInteger(field: string, value: number, min: number, max: number): void {
   if (Number.isSafeInteger(value) && value >= min && value <= max) return;
   throw fieldError(field, `must be a whole number from ${min} to ${max}`);

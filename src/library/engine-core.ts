@@ -23,34 +23,34 @@ import type { EngineQuery, EngineDecision } from './types.ts';
 
 const ALLOWED: EngineDecision = Object.freeze({ allowed: true, undecided: false });
 const DENIED: EngineDecision = Object.freeze({ allowed: false, undecided: false });
-/** More names than any index has. */
+/** Upper bound of the number of names in any index. */
 const NAMES_MAX = 2 ** 22;
 
 const QUERY_MEMBERS = 4;
 
-/** Evaluators and time of one query. */
+/** Evaluators and time for one query. */
 export type Ground = {
-  /** Over the tuples of the query, too. */
+  /** Evaluator over the index and the contextual tuples of the query. */
   readonly evaluator: GeneralEvaluator;
-  /** The same; decides faster where the query has none. */
+  /** Evaluator over the same tuples, which decides faster if the query has no contextual ones. */
   readonly decider: Pick<GeneralEvaluator, 'startDecision'>;
   readonly nowMs: number;
 };
 
-/** The index, and the evaluator over it: what all methods of an engine share. */
+/** The index and the evaluator over it, shared by all methods of an engine. */
 export class EngineCore {
   readonly rules: NamespaceModel;
   readonly index: TupleIndex;
   readonly evaluator: Evaluator;
   readonly clock: Clock;
   readonly readsMax: number;
-  /** Relations that the model names, by the ids of namespace and relation; null where it takes any. */
+  /** Relations that the model declares, by the ids of namespace and relation; null if any relation may be queried. */
   readonly #named: ReadonlySet<number> | null;
 
   constructor(rules: NamespaceModel, options: ReturnType<typeof engineOptionsOf>) {
     const { depthMax, readsMax, indexBytesMax, cacheBytesMax, now } = options;
     this.rules = rules;
-    // No evaluation is cut into slices, so that the time that one takes is not looked at.
+    // Evaluations run in one slice, so the monotonic clock is never needed.
     this.clock = { nowMs: () => instantOf(now()), monotonicMs: () => 0 };
     this.readsMax = readsMax;
     this.index = new TupleIndex({ bytesMax: indexBytesMax });
@@ -60,8 +60,8 @@ export class EngineCore {
   }
 
   /**
-   * The decision of most checks: about a user, with names and ids that tuples have. Undefined if more must
-   * be checked. Hot: names in the index were validated when written, so they are not validated again.
+   * Decides the most common check: about a user, with names and ids that tuples have. Undefined if it needs the general
+   * evaluation. Hot: names and ids in the index were checked when they were written, and are not checked again.
    */
   decidePlain(query: EngineQuery): EngineDecision | undefined {
     if (typeof query !== 'object' || query === null) return undefined;
@@ -72,7 +72,7 @@ export class EngineCore {
       typeof relation === 'string' &&
       typeof subject === 'string';
     if (!isText) return undefined;
-    // A query with further members is not decided here.
+    // Queries with other members are not decided here.
     let count = 0;
     for (const _ in query) count += 1;
     if (count !== QUERY_MEMBERS) return undefined;
@@ -100,7 +100,7 @@ export class EngineCore {
     return this.#isCertain(code) ? DENIED : undefined;
   }
 
-  /** The decision about a user where the hot path has one for certain. */
+  /** Decides a check about a user on the hot path; undefined if the result is not certain. */
   decideUser(asked: TupleKey, contextJson: string, nowMs: number): EngineDecision | undefined {
     const { namespace, objectId, relation, subject } = asked;
     if (subject.kind !== 'user') return undefined;
@@ -121,7 +121,10 @@ export class EngineCore {
     return code === CHECK_DENIED && !evaluator.isLastUndecided && evaluator.lastBackstops === 0;
   }
 
-  /** Evaluators and time for a query. Errors: FIELD_INVALID, TUPLE_NOT_ADMITTED, naming the contextual tuple. */
+  /**
+   * Prepares the evaluators and the time for a query. Errors: FIELD_INVALID, TUPLE_NOT_ADMITTED, naming the contextual
+   * tuple.
+   */
   ground(contextual: readonly RelationTuple[]): Ground {
     const nowMs = this.clock.nowMs();
     const evaluator = this.evaluator;
@@ -132,13 +135,13 @@ export class EngineCore {
     return { evaluator: over, decider: over, nowMs };
   }
 
-  /** The evaluator of what is stored with these changes, in their order. */
+  /** Evaluator over the stored tuples with `changes` applied in their order. */
   over(changes: readonly TupleChange[]): GeneralEvaluator {
     return this.evaluator.over(new OverlayReader(this.index, changes));
   }
 }
 
-/** Refuses what is no time: compared with it no tuple would ever expire. Errors: FIELD_INVALID. */
+/** Rejects a time that is no finite number: no tuple would ever expire. Errors: FIELD_INVALID. */
 function instantOf(nowMs: number): number {
   if (Number.isFinite(nowMs)) return nowMs;
   const field = 'options.now';
@@ -155,7 +158,7 @@ function namedRelations(rules: NamespaceModel, index: TupleIndex): ReadonlySet<n
   return named;
 }
 
-/** Changes that lay tuples over an index. */
+/** Changes that insert tuples over an index. */
 export function insertsOf(tuples: readonly RelationTuple[]): TupleChange[] {
   return tuples.map((tuple) => ({ op: 'insert', tuple }));
 }

@@ -1,8 +1,11 @@
-/** Why something is refused or cannot be answered. Where the service says the same, it is the service's reason. */
+/**
+ * Reason for which a call is rejected or cannot be answered. Where the service has the same error, the reason is the
+ * same.
+ */
 export type ErrorReason =
-  /** The model is invalid; `problems` says where. */
+  /** The model is not valid; `problems` gives the places. */
   | 'MODEL_INVALID'
-  /** The file of tests is invalid; `problems` says where. */
+  /** The file of tests is not valid; `problems` gives the place. */
   | 'ASSERTIONS_INVALID'
   /** An argument is missing; `field` names it. */
   | 'FIELD_REQUIRED'
@@ -14,14 +17,14 @@ export type ErrorReason =
   | 'RELATION_UNKNOWN'
   /** The evaluation needs more reads than `readsMax`. */
   | 'BUDGET_EXHAUSTED'
-  /** A list does not fit into 64 MiB: ask for parts of it. */
+  /** A list does not fit into 64 MiB: request it in parts. */
   | 'RESULT_TOO_LARGE'
   /** The tuples do not fit into `indexBytesMax`. */
   | 'SHARD_TOO_LARGE'
-  /** An earlier write failed in the middle: make a new engine. */
+  /** An earlier write failed in the middle: create a new engine. */
   | 'ENGINE_DAMAGED';
 
-/** One thing that is wrong, or likely not meant, in a text. */
+/** Error or warning about a text. */
 export type SourceProblem = {
   readonly message: string;
   /** JSON path into the model's document. */
@@ -38,7 +41,7 @@ export class EngineError extends Error {
   readonly reason: ErrorReason;
   /** The argument that is wrong, as a path: `tuples[2].objectId`. */
   readonly field: string | undefined;
-  /** Problems in a text, in its order. */
+  /** Errors of a text, in the order in which they are found. */
   readonly problems: readonly SourceProblem[];
 
   /** Made by the engine. */

@@ -1,20 +1,20 @@
-/** Bounds of one evaluation, the service's where they are absent. */
+/** Limits of one evaluation. The defaults are those of the service. */
 export type EngineLimits = {
-  /** Usersets on one path, 1 to 2,048; 256 by default. Anything deeper is undecided. */
+  /** Maximum number of usersets on one path, 1 to 2,048; default 256. Anything beyond is undecided. */
   readonly depthMax?: number | undefined;
   /**
-   * Reads of one evaluation; 10,000 where it is absent. One list of tuples costs one, and one more for each 64 entries
-   * beyond the first. More is the error BUDGET_EXHAUSTED.
+   * Maximum number of reads in one evaluation; default 10,000. A list of tuples costs one read, and one more for every
+   * 64 entries. Exceeding it is the error BUDGET_EXHAUSTED.
    */
   readonly readsMax?: number | undefined;
 };
 
-/** How an engine is made. */
+/** Options of an engine. */
 export type EngineOptions = EngineLimits & {
-  /** Bytes that the tuples may take; 1 GiB where it is absent. */
+  /** Maximum size of the tuples in bytes; default 1 GiB. */
   readonly indexBytesMax?: number | undefined;
-  /** Bytes that may be remembered between checks; 64 MiB where it is absent. */
+  /** Maximum size in bytes of what is cached between checks; default 64 MiB. */
   readonly cacheBytesMax?: number | undefined;
-  /** The clock by which tuples expire, in milliseconds since the epoch; `Date.now` where it is absent. */
+  /** Clock by which tuples expire, in milliseconds since the epoch; default `Date.now`. */
   readonly now?: (() => number) | undefined;
 };

@@ -34,15 +34,15 @@ import type {
 
 const REMEDIES_DEFAULT = 10;
 const REMEDIES_MAX = 100;
-/** How many times the reads of one evaluation all decisions of one list of relations may take, as in the service. */
+/** Reads of all decisions for one list of relations, as a multiple of `readsMax`. Same as in the service. */
 const LIST_BUDGET_FACTOR = 20;
 
 /**
- * Decides by a model over tuples in memory. Every method returns when it is done; nothing is read or written elsewhere.
- * A decision costs about a microsecond and more where lists are long, and never more reads than `readsMax`.
+ * Decides by a model over tuples in memory. Every method is synchronous; nothing is read or written elsewhere. A
+ * decision costs about a microsecond, more if lists are long, and never more reads than `readsMax`.
  */
 export class Engine {
-  /** The model by which it decides. */
+  /** Model by which the engine decides. */
   readonly model: Model;
   readonly #core: EngineCore;
   #damage: unknown;
@@ -53,15 +53,15 @@ export class Engine {
     this.#core = atBorder(() => new EngineCore(namespaceModelOf(model), engineOptionsOf(options)));
   }
 
-  /** How many tuples it holds, expired ones included. */
+  /** Number of tuples, including expired ones. */
   get tupleCount(): number {
     return this.#core.index.tupleCount;
   }
 
   /**
-   * Writes tuples, as objects or as text (`doc:plan#viewer@user:ann`): all of them, or none where one is refused. What
-   * a tuple carried before is replaced. Returns how many are new.
-   * Errors: FIELD_*, TUPLE_NOT_ADMITTED, naming the tuple; SHARD_TOO_LARGE, after which the engine is damaged.
+   * Writes tuples, as objects or as text (`doc:plan#viewer@user:ann`): all of them, or none if one is rejected.
+   * Replaces the condition and expiry of an existing tuple. Returns the number of new tuples. Errors: FIELD_*,
+   * TUPLE_NOT_ADMITTED, naming the tuple; SHARD_TOO_LARGE, after which the engine is damaged.
    */
   write(tuples: readonly (EngineTuple | string)[]): number {
     const checked = this.#checked(tuples, true);
@@ -69,8 +69,8 @@ export class Engine {
   }
 
   /**
-   * Deletes tuples by object, relation and subject, whatever else they carry. Returns how many existed.
-   * Errors: FIELD_*, naming the tuple.
+   * Deletes tuples by namespace, object, relation and subject, whatever their condition and expiry. Returns the number
+   * of tuples that existed. Errors: FIELD_*, naming the tuple.
    */
   delete(tuples: readonly (EngineTuple | string)[]): number {
     const checked = this.#checked(tuples, false);
@@ -78,16 +78,16 @@ export class Engine {
   }
 
   /**
-   * Whether the subject holds the relation, of a query or its text (`doc:plan#viewer@user:ann`). What is undecided is
-   * denied. Errors: those of `decide`.
+   * Whether the subject holds the relation. Takes a query or its text (`doc:plan#viewer@user:ann`). An undecided query
+   * is denied. Errors: those of `decide`.
    */
   check(query: EngineQuery | string, options?: EngineQueryOptions): boolean {
     return this.decide(query, options).allowed;
   }
 
   /**
-   * Says as `check`, and whether a deny is certain.
-   * Errors: FIELD_*, RELATION_UNKNOWN, TUPLE_NOT_ADMITTED (contextual tuples), BUDGET_EXHAUSTED.
+   * Decides as `check` does, and reports whether a deny is certain. Errors: FIELD_*, RELATION_UNKNOWN,
+   * TUPLE_NOT_ADMITTED (contextual tuples), BUDGET_EXHAUSTED.
    */
   decide(query: EngineQuery | string, options?: EngineQueryOptions): EngineDecision {
     if (options === undefined && typeof query !== 'string' && this.#damage === undefined) {
@@ -110,7 +110,7 @@ export class Engine {
   }
 
   /**
-   * Explains what `decide` says: the shortest derivation of an allow; what is in the way of a deny, and what would help.
+   * Explains the result of `decide`: the shortest derivation of an allow, or the obstacles of a deny and its remedies.
    * The explanation has four times `readsMax` for itself. Errors: those of `decide`.
    */
   explain(query: EngineQuery | string, options: ExplainOptions = {}): EngineExplanation {
@@ -125,7 +125,7 @@ export class Engine {
       const held = insertsOf(contextual);
       const ground = {
         evaluator,
-        // The query's tuples take precedence over the remedy, as over stored tuples.
+        // Contextual tuples are applied after the remedy, so a remedy that they override does not count.
         withTuple: (tuple: RelationTuple) => this.#core.over([...insertsOf([tuple]), ...held]),
         model: this.#core.rules,
         contextual,
@@ -143,8 +143,8 @@ export class Engine {
   }
 
   /**
-   * Lists the objects of a namespace on which the subject holds the relation.
-   * Errors: as of `decide`; RESULT_TOO_LARGE.
+   * Lists the objects of a namespace on which the subject holds the relation. Errors: those of `decide`;
+   * RESULT_TOO_LARGE.
    */
   listObjects(
     query: {
@@ -174,7 +174,7 @@ export class Engine {
     });
   }
 
-  /** Lists who holds a relation on an object. Errors: as of `decide`; RESULT_TOO_LARGE. */
+  /** Lists the subjects that hold a relation on an object. Errors: those of `decide`; RESULT_TOO_LARGE. */
   listSubjects(query: SubjectsQuery, options: ListOptions = {}): SubjectList {
     return this.#answer(() => {
       const asked = input.subjectsQueryOf(query);
@@ -194,7 +194,7 @@ export class Engine {
     });
   }
 
-  /** Lists the relations that a subject holds on an object. Errors: as of `decide`. */
+  /** Lists the relations that a subject holds on an object. Errors: those of `decide`. */
   listRelations(
     query: {
       readonly namespace: string;
@@ -243,7 +243,7 @@ export class Engine {
     });
   }
 
-  /** Changes the index; whatever throws within leaves it damaged. */
+  /** Changes the index. Any error on the way leaves the engine damaged. */
   #change(tuples: readonly RelationTuple[], apply: (tuple: RelationTuple) => boolean): number {
     try {
       return atBorder(() => tuples.filter(apply).length);
@@ -253,7 +253,7 @@ export class Engine {
     }
   }
 
-  /** Answers unless the index is damaged. */
+  /** Runs `work`. Throws ENGINE_DAMAGED if an earlier write failed. */
   #answer<T>(work: () => T): T {
     if (this.#damage !== undefined) {
       const message = 'a write failed in the middle: make a new engine and write its tuples';

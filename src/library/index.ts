@@ -1,7 +1,7 @@
 /**
- * `@gatehouse/engine`: Gatehouse's decisions in your own process. These names are the package; other
- * exports of its files may change with any release. Some are renamed here, since the project has other
- * types of the same names.
+ * `@gatehouse/engine`: Gatehouse's decisions in one's own process. The package consists of these names. Other exports
+ * of its files may change with any release. Some names are renamed here, since the project has other types of the same
+ * name.
  */
 export { Engine } from './engine.ts';
 export { EngineError, type ErrorReason, type SourceProblem as Problem } from './engine-error.ts';

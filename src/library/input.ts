@@ -25,7 +25,7 @@ import type {
   Wildcard,
 } from './types.ts';
 
-/** Bytes of a condition's parameters at most, as canonical JSON: as in the service. */
+/** Maximum size of a condition's parameters in bytes of canonical JSON. Same as in the service. */
 const PARAMS_BYTES_MAX = 65_536;
 const TUPLE_MEMBERS = [
   'namespace',
@@ -47,26 +47,26 @@ const SUBJECTS_QUERY_MEMBERS = [
 const QUERY_OPTIONS = ['context', 'contextualTuples', 'exact'];
 const NO_OPTIONS: CheckedOptions = { contextJson: '', contextual: [], isExact: false };
 
-/** A query's options, checked. */
+/** Checked options of a query. */
 export type CheckedOptions = {
   readonly contextJson: string;
   readonly contextual: readonly RelationTuple[];
   readonly isExact: boolean;
 };
 
-/** Checks the form of a list of tuples, which may not repeat. Errors: FIELD_*, naming the tuple. */
+/** Checks the form of each tuple in a list. Errors: FIELD_*, naming the tuple. */
 export function tuplesOf(
   field: string,
   tuples: readonly (EngineTuple | string)[],
 ): RelationTuple[] {
   if (!Array.isArray(tuples)) throw fieldError(field, 'must be an array');
-  // Array.from sees holes, which map passes over.
+  // Array.from visits holes, which map skips.
   return Array.from(tuples as readonly (EngineTuple | string)[], (tuple, i) =>
     tupleOf(`${field}[${i}]`, tuple),
   );
 }
 
-/** Checks what a query asks. Errors: FIELD_*. */
+/** Checks a query. Errors: FIELD_*. */
 export function queryOf(query: EngineQuery | string): TupleKey {
   if (typeof query === 'string') {
     const key = fromText('query', query, tupleFromText);
@@ -91,7 +91,7 @@ export function objectOf(
   };
 }
 
-/** Checks the object of a query for relations; `subjectOfQuery` checks its subject. Errors: FIELD_*. */
+/** Checks the object whose relations are listed; `subjectOfQuery` checks the subject. Errors: FIELD_*. */
 export function relationsQueryOf(query: {
   readonly namespace: string;
   readonly objectId: string;
@@ -103,7 +103,7 @@ export function relationsQueryOf(query: {
   return objectOf('query', query);
 }
 
-/** Checks a query for objects. Errors: FIELD_*. */
+/** Checks the subject, relation and namespace whose objects are listed. Errors: FIELD_*. */
 export function objectsQueryOf(query: {
   readonly namespace: string;
   readonly relation: string;
@@ -115,7 +115,10 @@ export function objectsQueryOf(query: {
   return { namespace, relation, subject: subjectOfQuery(query.subject) };
 }
 
-/** Checks a query for subjects; the type '' is users, and the relation '' objects themselves. Errors: FIELD_*. */
+/**
+ * Checks the relation whose subjects are listed. '' means users as a namespace, and the objects themselves as a
+ * relation. Errors: FIELD_*.
+ */
 export function subjectsQueryOf(query: SubjectsQuery) {
   refuseUnknown('query', query, SUBJECTS_QUERY_MEMBERS);
   const { subjectNamespace: namespace, subjectRelation: relation } = query;
@@ -131,12 +134,12 @@ export function subjectsQueryOf(query: SubjectsQuery) {
   };
 }
 
-/** Checks who is asked about. Errors: FIELD_*. */
+/** Checks the subject of a query. Errors: FIELD_*. */
 export function subjectOfQuery(subject: EngineSubject): Subject {
   return askedSubject('query.subject', subjectOf('query.subject', subject));
 }
 
-/** Checks the options of a query; `others` are members that its kind has besides. Errors: FIELD_*. */
+/** Checks the options of a query; `others` are additional members that its kind has. Errors: FIELD_*. */
 export function queryOptionsOf(
   options: EngineQueryOptions | undefined,
   others: readonly string[] = [],
@@ -152,7 +155,7 @@ export function queryOptionsOf(
   };
 }
 
-/** Checks which part of a list is wanted. Errors: FIELD_*. */
+/** Checks the requested part of a list. Errors: FIELD_*. */
 export function pageOf({ after = '', limit }: ListOptions): {
   readonly after: string;
   readonly idsMax: number;
@@ -200,7 +203,7 @@ function paramsOf(field: string, params: JsonObject): string {
 }
 
 function instant(field: string, date: Date): bigint {
-  // A Date of any realm: test runners give tests a Date of their own.
+  // Accepts a Date of any realm: test runners give their tests a Date class of their own.
   const ms = typeof date?.getTime === 'function' ? date.getTime() : Number.NaN;
   if (!Number.isNaN(ms) && isTimestamp(BigInt(Math.floor(ms / 1000)), 0)) {
     return BigInt(Math.floor(ms)) * 1000n;
@@ -263,7 +266,7 @@ function fromText<T extends object>(
   return key;
 }
 
-/** Checks that a value is exactly JSON: JSON.stringify silently drops or converts anything else. */
+/** Checks that a value is plain JSON. JSON.stringify would silently omit or convert anything else. */
 function plain(field: string, value: JsonObject): JsonObject {
   if (!isPlainObject(value)) throw fieldError(field, 'must be a plain object');
   checkJson(field, value);
@@ -285,6 +288,6 @@ function refuseForeign(field: string, value: JsonValue): void {
 function isPlainObject(value: unknown): value is JsonObject {
   if (typeof value !== 'object' || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
-  // One of another realm, such as a frame or a vm, has another Object.prototype, above which there is nothing.
+  // An object of another realm, such as a frame or a vm, has another Object.prototype, which has no prototype itself.
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }

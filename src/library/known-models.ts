@@ -3,13 +3,15 @@ import { EngineError } from './engine-error.ts';
 
 const read = new WeakMap<object, NamespaceModel>();
 
-/** Remembers what a model that was read decides by, and returns it. */
+/** Remembers the rules of a parsed model, and returns the model. */
 export function knownModel<M extends object>(model: M, rules: NamespaceModel): M {
   read.set(model, rules);
   return model;
 }
 
-/** The parsed model behind one that `parseModel` returned. Errors: FIELD_INVALID for any other object. */
+/**
+ * Rules of a model, as the evaluator uses them. Errors: FIELD_INVALID for a model that `parseModel` has not returned.
+ */
 export function namespaceModelOf(model: object): NamespaceModel {
   const known = read.get(model);
   if (known !== undefined) return known;

@@ -9,19 +9,19 @@ import { checkText } from './checked-options.ts';
 import { EngineError, type SourceProblem } from './engine-error.ts';
 import { knownModel } from './known-models.ts';
 
-/** A model that is right: what `parseModel` returns. It does not change. */
+/** A valid model, as `parseModel` returns it. Immutable. */
 export type Model = {
-  /** Warnings about parts that are probably not meant. */
+  /** Parts of the model that are probably mistakes. */
   readonly warnings: readonly SourceProblem[];
-  /** The model as `.gate` text, without the comments that it was read with. */
+  /** Formats the model as `.gate` text, without the comments of its source. */
   toGate(): string;
-  /** The model as its JSON document. */
+  /** Returns the model as its JSON document. */
   toJSON(): JsonObject;
 };
 
 /**
- * Reads a model: `.gate` text, the text of its JSON document, or that document. All that the service refuses is
- * refused. Errors: MODEL_INVALID, with every problem and its place.
+ * Parses a model: `.gate` text, the text of its JSON document, or that document. Rejects everything that the service
+ * rejects. Errors: MODEL_INVALID, with every problem and its place.
  */
 export function parseModel(source: string | JsonObject): Model {
   return atBorder(() => {
@@ -43,7 +43,10 @@ export function parseModel(source: string | JsonObject): Model {
   });
 }
 
-/** Lays `.gate` text out in its one form; comments stay. Errors: MODEL_INVALID, with every problem of its form. */
+/**
+ * Formats `.gate` text in its canonical layout and keeps comments. Errors: MODEL_INVALID, with every problem of its
+ * form.
+ */
 export function formatGate(text: string): string {
   return atBorder(() => {
     checkText('text', text);

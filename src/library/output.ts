@@ -10,7 +10,7 @@ import type {
   Wildcard,
 } from './types.ts';
 
-/** An explanation as callers see it. O(nodes). */
+/** Converts an explanation to the public type. O(nodes). */
 export function explanationOf(explained: Explanation): EngineExplanation {
   const { allowed, undecided, derivation, witness, holdsUntilUs, truncated, reads } = explained;
   return {
@@ -69,7 +69,9 @@ function subjectFrom(subject: Subject): EngineSubject | Wildcard {
   }
 }
 
-/** Time cut to milliseconds: a decision never holds for less time than it says. */
+/**
+ * Converts microseconds to a Date. Fractions of a millisecond are cut off, so that no time is stated too late.
+ */
 function dateOf(us: bigint): Date {
   return new Date(Number(us / 1000n));
 }

@@ -6,16 +6,16 @@ import { namespaceModelOf } from './known-models.ts';
 import type { Model } from './model.ts';
 import type { TestResult } from './types.ts';
 
-/** Options of a run of tests. */
+/** Options of a test run. */
 export type TestOptions = EngineLimits & {
-  /** Model for a file that brings none, or that names a file. */
+  /** Model for a file that contains no model, or that names the file of one. */
   readonly model?: Model | undefined;
 };
 
 /**
- * Runs the text of a file of tests (YAML), each test over its own tuples. A file that brings its model is
- * tested with it. Errors: ASSERTIONS_INVALID with line and column, for an invalid text or an invalid model
- * in it.
+ * Runs a file of tests (YAML), given as text. Each test has its own tuples. A file that contains a model is tested with
+ * that model. Errors: FIELD_INVALID; ASSERTIONS_INVALID with line and column if the text is not such a file, or has no
+ * valid model.
  */
 export function runTests(text: string, options: TestOptions = {}): TestResult {
   return atBorder(() => {

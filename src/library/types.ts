@@ -1,16 +1,16 @@
 import type { JsonObject } from '../shared/json.ts';
 
-/** An object, or with a `relation` a userset of it: all who hold that relation on the object. */
+/** An object or, with a `relation`, a userset: all subjects that hold that relation on the object. */
 export type SubjectSet = {
   readonly namespace: string;
   readonly objectId: string;
   readonly relation?: string | undefined;
 };
 
-/** A subject: a user by id (`ann`, not `user:ann`), an object or a userset. */
+/** Subject of a query or tuple: a user by id (`ann`, not `user:ann`), an object or a userset. */
 export type EngineSubject = string | SubjectSet;
 
-/** Everybody, or every object of a namespace. */
+/** All users, or all objects of a namespace. */
 export type Wildcard = { readonly everyone: true } | { readonly wildcardOf: string };
 
 /** One grant: a subject has a relation on an object. */
@@ -19,15 +19,15 @@ export type EngineTuple = {
   readonly objectId: string;
   readonly relation: string;
   readonly subject: EngineSubject | Wildcard;
-  /** Name of the condition under which it counts. */
+  /** Name of the condition under which the tuple counts. */
   readonly condition?: string | undefined;
-  /** Parameters that the tuple gives its condition; the context of a query gives the rest. */
+  /** Parameters of the condition that the tuple gives; the context of a query gives the others. */
   readonly conditionParams?: JsonObject | undefined;
-  /** When it stops to count. */
+  /** Time from which on the tuple no longer counts. */
   readonly expiresAt?: Date | undefined;
 };
 
-/** Does the subject hold the relation on the object? */
+/** Query whether the subject holds the relation on the object. */
 export type EngineQuery = {
   readonly namespace: string;
   readonly objectId: string;
@@ -37,35 +37,35 @@ export type EngineQuery = {
 
 /** Options of every query. */
 export type EngineQueryOptions = {
-  /** Parameters of conditions. Without it no condition is decided. */
+  /** Inputs of conditions. Without a context, no condition is decided. */
   readonly context?: JsonObject | undefined;
-  /** Tuples that count for this query alone, in their form as text or as objects. They must fit the model. */
+  /** Tuples that count for this query only, as text or as objects. The model must admit them. */
   readonly contextualTuples?: readonly (EngineTuple | string)[] | undefined;
-  /** Whether a userset as the subject holds what is granted to it itself only, and not what its members hold. */
+  /** Whether a userset subject holds only what is granted to the userset itself, not what its members hold. */
   readonly exact?: boolean | undefined;
 };
 
-/** Which part of a list is wanted. */
+/** Options of a list, with the part to return. */
 export type ListOptions = EngineQueryOptions & {
-  /** Only ids after this one, in the order of their UTF-8 bytes: `next` of the part before. */
+  /** Returns only ids after this one, in the order of their UTF-8 bytes: `next` of the previous part. */
   readonly after?: string | undefined;
-  /** At most so many ids; all where it is absent. */
+  /** Maximum number of ids; all by default. */
   readonly limit?: number | undefined;
 };
 
 /** Options of Explain. */
 export type ExplainOptions = EngineQueryOptions & {
-  /** At most so many remedies; 10 where it is absent. */
+  /** Maximum number of remedies; default 10. */
   readonly remediesMax?: number | undefined;
 };
 
 /**
- * Why a decision is undecided: a condition lacks an input or failed; a path was longer than `depthMax`; a relation excludes
- * itself.
+ * Cause of an undecided decision. `condition`: a condition lacks an input or failed. `depth`: a path was longer than
+ * `depthMax`. `cycle`: a relation excludes itself.
  */
 export type UndecidedCause = 'condition' | 'depth' | 'cycle';
 
-/** Answer of Check: an allow, a certain deny, or a deny because something could not be decided. */
+/** Result of Check: an allow, a certain deny, or a deny because something could not be decided. */
 export type EngineDecision =
   | { readonly allowed: true; readonly undecided: false }
   | { readonly allowed: false; readonly undecided: false }
@@ -75,9 +75,9 @@ export type EngineDecision =
 export type ObjectList = {
   /** Sorted by their UTF-8 bytes. */
   readonly objectIds: readonly string[];
-  /** Whether some object may be missing because it could not be decided. */
+  /** Whether objects may be missing because they could not be decided. */
   readonly undecided: boolean;
-  /** Start of the next part (`after`); undefined after the last one. */
+  /** Value of `after` for the next part; undefined after the last one. */
   readonly next: string | undefined;
 };
 
@@ -88,7 +88,10 @@ export type RelationList = {
   readonly undecidedRelations: readonly string[];
 };
 
-/** Whose holders are listed: users, or where `subjectNamespace` is given objects or usersets of it. */
+/**
+ * Relation on an object whose subjects are listed. Lists users or, with `subjectNamespace`, objects or usersets of that
+ * namespace.
+ */
 export type SubjectsQuery = {
   readonly namespace: string;
   readonly objectId: string;
@@ -98,23 +101,23 @@ export type SubjectsQuery = {
   readonly subjectRelation?: string | undefined;
 };
 
-/** Holders of a relation. Check `everyone` before you show the ids as complete. */
+/** Subjects that hold a relation. Check `everyone` before showing the ids as complete. */
 export type SubjectList = {
-  /** Holders that a grant names, sorted by their UTF-8 bytes. */
+  /** Subjects that a grant names, sorted by their UTF-8 bytes. */
   readonly subjectIds: readonly string[];
-  /** Whether everyone else holds it, except the ids of the other lists. */
+  /** Whether everyone holds it except the ids in the other lists. */
   readonly everyone: boolean;
   /** Subjects that do not hold it although everyone else does. */
   readonly excludedIds: readonly string[];
-  /** Subjects that could not be decided. */
+  /** Subjects for which it could not be decided. */
   readonly undecidedIds: readonly string[];
-  /** Whether everybody who is in no list could not be decided. */
+  /** Whether it could not be decided for everyone who is in none of the lists. */
   readonly everyoneUndecided: boolean;
-  /** Start of the next part (`after`); undefined after the last one. */
+  /** Value of `after` for the next part; undefined after the last one. */
   readonly next: string | undefined;
 };
 
-/** Why a subject is in a userset: one step, with what it follows from. */
+/** Reason why a subject is in a userset: one step, with the steps that it follows from. */
 export type EngineDerivation = {
   readonly namespace: string;
   readonly objectId: string;
@@ -127,14 +130,14 @@ export type EngineDerivation = {
     | 'intersection'
     | 'exclusion'
     | 'identity';
-  /** The tuple that the step rests on. */
+  /** Tuple that the step is based on. */
   readonly tuple: EngineTuple | undefined;
   /** Whether that tuple came with the query. */
   readonly contextual: boolean;
   readonly children: readonly EngineDerivation[];
 };
 
-/** A reason why a grant did not count, and where. */
+/** Reason why a grant did not count, and its place. */
 export type EngineObstacle = {
   readonly kind:
     | 'noGrant'
@@ -150,30 +153,30 @@ export type EngineObstacle = {
   readonly objectId: string;
   readonly relation: string;
   readonly tuple: EngineTuple | undefined;
-  /** Why an excluded subject is in the excluded set. */
+  /** Reason why an excluded subject is in the excluded set. */
   readonly derivation: EngineDerivation | undefined;
   /** Inputs of the condition that neither the tuple nor the context gives. */
   readonly missingInputs: readonly string[];
   readonly message: string;
 };
 
-/** Why Check answers as it does. */
+/** Reason for the result of Check. */
 export type EngineExplanation = {
   readonly allowed: boolean;
   readonly undecided: boolean;
   /** Shortest derivation of an allow. */
   readonly derivation: EngineDerivation | undefined;
-  /** A userset that holds the relation by a member: that user, whose derivation it is. */
+  /** Member through whom a userset holds the relation; the derivation is that of this user. */
   readonly memberId: string | undefined;
-  /** Until when the derivation holds, unless tuples change; undefined: no end. */
+  /** Time until which the derivation holds unless tuples change; undefined if it has no end. */
   readonly holdsUntil: Date | undefined;
-  /** Why it is denied, nearest first. */
+  /** Reasons for a deny, nearest first. */
   readonly obstacles: readonly EngineObstacle[];
-  /** Tuples each of which alone, if written, turns the deny into an allow. */
+  /** Tuples, each of which would turn the deny into an allow if it alone were written. */
   readonly remedies: readonly EngineTuple[];
-  /** Whether something was left out. */
+  /** Whether parts were left out. */
   readonly truncated: boolean;
-  /** Reads of the evaluation. */
+  /** Number of reads of the evaluation. */
   readonly reads: number;
 };
 
@@ -189,8 +192,8 @@ export type TestFailure = {
 
 /** Result of a file of tests. */
 export type TestResult = {
-  /** How many assertions were looked at. */
+  /** Number of assertions that were run. */
   readonly assertions: number;
-  /** None where all of them hold. */
+  /** Failed assertions; empty if all hold. */
   readonly failures: readonly TestFailure[];
 };

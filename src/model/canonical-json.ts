@@ -1,13 +1,12 @@
 import type { JsonObject, JsonValue } from '../shared/json.ts';
 
-/** Deepest nesting that `canonicalJson` follows, so that no input can exhaust the stack. */
+/** Maximum nesting that `canonicalJson` follows, so that no input can exhaust the stack. */
 export const JSON_DEPTH_MAX = 100;
 
 /**
- * The canonical text of a JSON value after RFC 8785: members sorted by UTF-16 code units, no
- * whitespace, numbers and strings as ECMAScript writes them. Equal values give equal texts.
- * Errors: throws RangeError for a number that is not finite and beyond JSON_DEPTH_MAX levels.
- * Cost: O(n log n) in the number of members of one object.
+ * Formats a JSON value as canonical text (RFC 8785): members sorted by UTF-16 code units, no whitespace, numbers and
+ * strings as in ECMAScript. Equal values have equal texts. Errors: throws RangeError for a number that is not finite
+ * and beyond JSON_DEPTH_MAX levels. Cost: O(n log n) in the number of members of one object.
  */
 export function canonicalJson(value: JsonValue, depth = 0): string {
   if (depth > JSON_DEPTH_MAX) throw new RangeError(`nested deeper than ${JSON_DEPTH_MAX} levels`);
@@ -31,7 +30,7 @@ function canonicalArray(values: readonly JsonValue[], depth: number): string {
 
 function canonicalObject(object: JsonObject, depth: number): string {
   const members: string[] = [];
-  // The default sort compares UTF-16 code units, as the RFC asks.
+  // The default sort compares UTF-16 code units, as the RFC requires.
   for (const key of Object.keys(object).toSorted()) {
     const value = object[key];
     if (value === undefined) continue;

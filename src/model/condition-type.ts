@@ -1,10 +1,10 @@
-/** A type of a condition's parameters and of what its expression computes. `any` is only known when evaluated. */
+/** Type of a condition's parameters and of the parts of its expression. `any` is known only at evaluation. */
 export type ConditionType =
   | { readonly kind: ScalarKind }
   | { readonly kind: 'list'; readonly element: ConditionType }
   | { readonly kind: 'map'; readonly key: ConditionType; readonly value: ConditionType };
 
-/** `uint`, `bytes`, `null` and `type` exist within expressions only. */
+/** Kinds of scalars. `uint`, `bytes`, `null` and `type` exist only within expressions. */
 export type ScalarKind =
   | 'bool'
   | 'int'
@@ -19,7 +19,7 @@ export type ScalarKind =
   | 'type'
   | 'any';
 
-/** Scalar types of parameters, also the elements of `list<…>` and `map<…>`. */
+/** Scalar types of parameters. A parameter may also be a `list<…>` or `map<…>` of a type. */
 export const PARAMETER_SCALARS = [
   'bool',
   'int',
@@ -31,13 +31,13 @@ export const PARAMETER_SCALARS = [
   'any',
 ] as const;
 
-/** Lists and maps in one another, at most. */
+/** Maximum nesting of lists and maps. */
 const NESTING_MAX = 8;
 const PARAMETER_SCALAR_NAMES: ReadonlySet<string> = new Set(PARAMETER_SCALARS);
 
 const scalars = new Map<ScalarKind, ConditionType>();
 
-/** The one object of a scalar type. */
+/** Returns the only object of a scalar type. */
 export function scalar(kind: ScalarKind): ConditionType {
   let type = scalars.get(kind);
   if (type === undefined) scalars.set(kind, (type = { kind }));
@@ -55,8 +55,8 @@ export function mapOf(key: ConditionType, value: ConditionType): ConditionType {
 }
 
 /**
- * The declared type of a parameter: `bool`, `int`, `double`, `string`, `timestamp`, `duration`,
- * `ipaddress`, `any`, `list<T>` or `map<T>` (of text keys); undefined for anything else.
+ * Parses the declared type of a parameter: `bool`, `int`, `double`, `string`, `timestamp`, `duration`, `ipaddress`,
+ * `any`, `list<T>` or `map<T>` (with text keys). Undefined for any other text.
  */
 export function parseParameterType(text: string, nesting = 0): ConditionType | undefined {
   if (PARAMETER_SCALAR_NAMES.has(text)) return scalar(text as ScalarKind);
@@ -67,7 +67,7 @@ export function parseParameterType(text: string, nesting = 0): ConditionType | u
   return match[1] === 'list' ? listOf(inner) : mapOf(scalar('string'), inner);
 }
 
-/** A type as it is declared; that of a map shows its key only where it is not text. */
+/** Formats a type as it is declared. A map shows the type of its keys only if it is not text. */
 export function typeText(type: ConditionType): string {
   switch (type.kind) {
     case 'list':
@@ -81,7 +81,7 @@ export function typeText(type: ConditionType): string {
   }
 }
 
-/** Whether a value of one may be used where the other is wanted: `any` may be anything. */
+/** Whether a value of one type may be used where the other is wanted: `any` may be anything. */
 export function isCompatible(a: ConditionType, b: ConditionType): boolean {
   if (a.kind === 'any' || b.kind === 'any') return true;
   if (a.kind === 'list' && b.kind === 'list') return isCompatible(a.element, b.element);
@@ -93,7 +93,7 @@ export function isCompatible(a: ConditionType, b: ConditionType): boolean {
 
 const NUMBERS: ReadonlySet<string> = new Set(['int', 'uint', 'double']);
 
-/** Whether values of the two can be equal: numbers are compared by what they are worth. */
+/** Whether values of the two types can be equal: numbers are compared by value. */
 export function isComparable(a: ConditionType, b: ConditionType): boolean {
   if (a.kind === 'any' || b.kind === 'any' || a.kind === 'null' || b.kind === 'null') return true;
   if (NUMBERS.has(a.kind) && NUMBERS.has(b.kind)) return true;
@@ -104,7 +104,7 @@ export function isComparable(a: ConditionType, b: ConditionType): boolean {
   return a.kind === b.kind;
 }
 
-/** The type that holds values of both. */
+/** Type that holds values of both types. */
 export function joinTypes(a: ConditionType, b: ConditionType): ConditionType {
   if (a.kind === 'list' && b.kind === 'list') return listOf(joinTypes(a.element, b.element));
   if (a.kind === 'map' && b.kind === 'map') {

@@ -5,8 +5,8 @@ import type { AuthzReason } from './reasons.ts';
 import type { ShardKey } from './relation-tuple.ts';
 
 /**
- * A consistency token names a shard, its epoch and a revision, and nobody but the deployment can make
- * one. Layout before base64url (30 bytes, hence 40 characters without padding):
+ * A consistency token names a shard, its epoch and a revision. Only the deployment can make one.
+ * Layout before base64url (30 bytes, so 40 characters without padding):
  *
  *   0  version (1)
  *   1  first 8 bytes of SHA-256(project id, NUL, tenant id)
@@ -21,7 +21,7 @@ const EPOCH_AT = 9;
 const REVISION_AT = 13;
 const MAC_AT = 19;
 const TOKEN_BYTES = 30;
-/** Field of most requests that holds a token. */
+/** Field of the token in most requests. */
 const TOKEN_FIELD = 'at_least_consistency_token';
 const TOKEN_CHARACTERS = 40;
 const TOKEN_FORM = /^[A-Za-z0-9_-]{40}$/;
@@ -30,16 +30,16 @@ const DIGEST_BYTES = 32;
 const REVISION_MAX = 2 ** 48 - 1;
 const EPOCH_MAX = 2 ** 32 - 1;
 
-/** The position in a shard that a token names. */
+/** Position in a shard that a token names. */
 export type TokenPosition = { readonly epoch: number; readonly revision: number };
 
 /**
- * Encodes and decodes the tokens of one deployment, synchronously. Both remember a bounded number of
- * recent results, because the same position is encoded, and the same token sent, many times.
- * Cost: two SHA-256 of one block (about 2 us), a map lookup when remembered.
+ * Encodes and decodes the tokens of one deployment, synchronously. Both cache a bounded number of recent results. The
+ * same position is encoded, and the same token sent, many times. Cost: two SHA-256 of one block (about 2 us), or a map
+ * lookup if cached.
  */
 export class TokenCodec {
-  // HMAC (RFC 2104) of two one-shot hashes, at a third of the cost of `createHmac`.
+  // HMAC (RFC 2104) from two one-shot hashes, which cost a third of what `createHmac` does.
   readonly #inner = Buffer.alloc(BLOCK_BYTES + MAC_AT);
   readonly #outer = Buffer.alloc(BLOCK_BYTES + DIGEST_BYTES);
   readonly #token = Buffer.alloc(TOKEN_BYTES);
@@ -49,7 +49,7 @@ export class TokenCodec {
   readonly #rememberMax: number;
   #shardIdCount = 0;
 
-  /** `key` is `deployment.token_key`, 1-64 bytes. `rememberMax` bounds each memory, in entries. */
+  /** `key` is `deployment.token_key`, 1-64 bytes. `rememberMax` limits each cache, in entries. */
   constructor(options: { readonly key: Uint8Array; readonly rememberMax: number }) {
     assert(options.key.length > 0 && options.key.length <= BLOCK_BYTES, 'token key of 1-64 bytes');
     this.#rememberMax = options.rememberMax;
@@ -60,7 +60,7 @@ export class TokenCodec {
     }
   }
 
-  /** The token of a position. `revision` < 2^48, `epoch` < 2^32. */
+  /** Encodes the token of a position. `revision` < 2^48, `epoch` < 2^32. */
   encode(shard: ShardKey, epoch: number, revision: number): string {
     assert(
       revision >= 0 && revision <= REVISION_MAX && epoch >= 0 && epoch <= EPOCH_MAX,
@@ -76,8 +76,9 @@ export class TokenCodec {
   }
 
   /**
-   * The position that `text` names in this shard; `field` is that of the request which holds it. Errors: TOKEN_INVALID, which does not say why:
-   * malformed, forged, or of another shard. Epoch and head are the caller's to compare.
+   * Decodes the position that `text` names in this shard; `field` is the field of the request that contains it. Errors:
+   * TOKEN_INVALID, which does not say whether the token is malformed, forged or of another shard. The caller compares
+   * epoch and head.
    */
   decode(shard: ShardKey, text: string, field = TOKEN_FIELD): TokenPosition {
     const known = this.#decoded.get(text);
@@ -85,7 +86,7 @@ export class TokenCodec {
       if (known.projectId === shard.projectId && known.tenantId === shard.tenantId) return known;
       throw tokenError(field);
     }
-    // 30 bytes fill 40 characters exactly: the form alone makes the text canonical.
+    // 30 bytes fill 40 characters exactly, so a text of this form is canonical.
     if (text.length !== TOKEN_CHARACTERS || !TOKEN_FORM.test(text)) throw tokenError(field);
     const token = Buffer.from(text, 'base64url');
     this.#expected.write(this.#mac(token), 0, 'latin1');
@@ -106,7 +107,7 @@ export class TokenCodec {
     return position;
   }
 
-  /** The whole digest, a character a byte: strings come back from `hash` faster than Buffers. */
+  /** Returns the whole digest, one character per byte: `hash` returns strings faster than Buffers. */
   #mac(token: Buffer): string {
     token.copy(this.#inner, BLOCK_BYTES, 0, MAC_AT);
     this.#outer.write(hash('sha256', this.#inner, 'binary'), BLOCK_BYTES, 'latin1');
@@ -121,7 +122,7 @@ export class TokenCodec {
       this.#shardIdCount = 0;
     }
     const digest = hash('sha256', `${projectId}\u0000${tenantId}`, 'buffer');
-    // Copied, so that the memory holds 8 bytes and not a pool of digests.
+    // Copied, so that the cache holds 8 bytes and not a pool of digests.
     const shardId = Buffer.from(digest.subarray(0, SHARD_ID_BYTES));
     let tenants = this.#shardIds.get(projectId);
     if (tenants === undefined) this.#shardIds.set(projectId, (tenants = new Map()));
@@ -131,7 +132,7 @@ export class TokenCodec {
   }
 }
 
-/** TOKEN_INVALID with the same text for every cause. */
+/** The TOKEN_INVALID error, with the same text for every cause. */
 export function tokenError(field = TOKEN_FIELD): AppError {
   return new AppError<AuthzReason>(
     'TOKEN_INVALID',
@@ -140,7 +141,7 @@ export function tokenError(field = TOKEN_FIELD): AppError {
   );
 }
 
-/** Compares n bytes in time that does not depend on where they differ. */
+/** Compares n bytes in time that does not depend on the place of the first difference. */
 function equalBytes(a: Buffer, aAt: number, b: Buffer, bAt: number, n: number): boolean {
   let difference = 0;
   for (let i = 0; i < n; i++) difference |= (a[aAt + i] as number) ^ (b[bAt + i] as number);

@@ -5,7 +5,7 @@ export type UsersetRef = {
   readonly relation: string;
 };
 
-/** Expand's answer; field names as in the proto message UsersetTree. */
+/** Result of Expand; field names as in the proto message UsersetTree. */
 export type ExpandTree =
   | {
       readonly type: 'leaf';
@@ -13,7 +13,7 @@ export type ExpandTree =
       readonly userIds: readonly string[];
       readonly sets: readonly UsersetRef[];
       readonly wildcard: boolean;
-      /** Namespaces of typed wildcards; absent if there are none. */
+      /** Namespaces of typed wildcards; absent if there are no typed wildcards. */
       readonly wildcardsOf?: readonly string[] | undefined;
     }
   | {

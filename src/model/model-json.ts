@@ -2,7 +2,7 @@ import { AppError } from '../shared/app-error.ts';
 import { nearestName } from '../shared/text/nearest-name.ts';
 import type { AuthzReason } from './reasons.ts';
 
-/** One thing that the author of a model should know. */
+/** Error or warning for the author of a model. */
 export type ModelProblem = {
   /** JSON path into the document: `$.namespaces.doc.relations.viewer`. */
   readonly path: string;
@@ -12,10 +12,10 @@ export type ModelProblem = {
 export type UnreadObject = { readonly [key: string]: unknown };
 
 const NAME = /^[a-z][a-z0-9_-]{0,63}$/;
-/** Names that a suggestion is looked for among, at most: a message must not cost more than the check. */
+/** Maximum number of names searched for a suggestion: a message must not cost more than the check. */
 const CANDIDATES_MAX = 1_024;
 
-/** MODEL_INVALID at a JSON path, which the message and metadata.path name. */
+/** The MODEL_INVALID error at a JSON path, which the message and metadata.path name. */
 export function modelError(path: string, problem: string, cause?: unknown): AppError<AuthzReason> {
   return new AppError<AuthzReason>(
     'MODEL_INVALID',
@@ -25,7 +25,7 @@ export function modelError(path: string, problem: string, cause?: unknown): AppE
   );
 }
 
-/** The value of a JSON text. Errors: MODEL_INVALID at `$`. */
+/** Parses a JSON text. Errors: MODEL_INVALID at `$`. */
 export function parseJson(json: string): unknown {
   try {
     return JSON.parse(json);
@@ -34,7 +34,7 @@ export function parseJson(json: string): unknown {
   }
 }
 
-/** `value` as an object. Errors: MODEL_INVALID. */
+/** Returns `value` as an object. Errors: MODEL_INVALID. */
 export function objectOf(value: unknown, path: string): UnreadObject {
   if (value === undefined) throw modelError(path, 'is required');
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
@@ -43,7 +43,7 @@ export function objectOf(value: unknown, path: string): UnreadObject {
   return value as UnreadObject;
 }
 
-/** `value` as the name of a namespace or relation. Errors: MODEL_INVALID. */
+/** Returns `value` as the name of a namespace or relation. Errors: MODEL_INVALID. */
 export function nameOf(value: unknown, path: string): string {
   if (value === undefined) throw modelError(path, 'is required');
   if (typeof value !== 'string') throw modelError(path, 'must be a string');
@@ -51,12 +51,12 @@ export function nameOf(value: unknown, path: string): string {
   return value;
 }
 
-/** Refuses what names no namespace or relation. Errors: MODEL_INVALID. */
+/** Rejects anything but the name of a namespace or relation. Errors: MODEL_INVALID. */
 export function checkName(name: string, path: string): void {
   if (!NAME.test(name)) throw modelError(path, 'the name must match [a-z][a-z0-9_-]{0,63}');
 }
 
-/** Refuses members that are not `known`, and names the nearest of these. Errors: MODEL_INVALID. */
+/** Rejects members that are not `known`, and suggests the nearest known one. Errors: MODEL_INVALID. */
 export function refuseUnknown(
   document: UnreadObject,
   known: readonly string[],
@@ -68,9 +68,9 @@ export function refuseUnknown(
   }
 }
 
-/** `; did you mean "banned"?` of the candidate that is near enough to be a slip, or ''. */
+/** Text `; did you mean "banned"?` for the candidate that is near enough to be a typo, or ''. */
 export function suggestion(name: string, candidates: Iterable<string>): string {
-  // A long name is compared with nothing: a valid one has 64 characters at most.
+  // A longer name is not compared: a valid one has at most 64 characters.
   if (name.length > 64) return '';
   const few: string[] = [];
   for (const candidate of candidates) if (few.push(candidate) === CANDIDATES_MAX) break;

@@ -7,11 +7,11 @@ import { type AuthzReason, fieldError } from './reasons.ts';
 /** The namespace whose tuples only seat operations may write. */
 export const SEAT_NAMESPACE = 'seat';
 
-/** Bytes of UTF-8 at most of object and user ids. */
+/** Maximum length of object and user ids in bytes of UTF-8. */
 export const ID_BYTES_MAX = 256;
-/** Characters (code points) at most of display and project names. */
+/** Maximum length of display and project names in characters (code points). */
 export const NAME_CHARACTERS_MAX = 200;
-/** Characters (UTF-16 units) at most of an e-mail address, after RFC 5321. */
+/** Maximum length of an e-mail address in characters (UTF-16 units), after RFC 5321. */
 const EMAIL_CHARACTERS_MAX = 254;
 
 /** One `@`; no white space, control characters or invisible format characters. */
@@ -25,12 +25,14 @@ const SKU = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 // oxlint-disable-next-line no-control-regex -- control characters are what it looks for
 const ID_FORBIDDEN = /[\u0000-\u001f\u007f-\u009f#]/;
 
-/** FIELD_REQUIRED that names the field. */
+/** The FIELD_REQUIRED error that names the field. */
 export function requiredError(field: string): AppError {
   return errorWithoutStack<AuthzReason>('FIELD_REQUIRED', `${field}: is required`, { field });
 }
 
-/** Whether `checkNamespace` and `checkRelation` take a value. Hot: a name that was just looked at is not looked at again. */
+/**
+ * Whether `checkNamespace` and `checkRelation` accept a value. Hot: the two names checked last are not checked again.
+ */
 export function isName(value: string): boolean {
   if (value === lastName || value === formerName) return true;
   if (!NAME.test(value)) return false;
@@ -42,7 +44,9 @@ export function isName(value: string): boolean {
 let lastName = 'a';
 let formerName = 'a';
 
-/** Whether `checkObjectId` and `checkUserId` take a value; a long one is said not to be, and needs them. */
+/**
+ * True only if `checkObjectId` and `checkUserId` accept a value. False for every long value: these need the full check.
+ */
 export function isShortId(value: string): boolean {
   return (
     value !== '' &&
@@ -52,52 +56,52 @@ export function isShortId(value: string): boolean {
   );
 }
 
-/** A namespace name. Errors: FIELD_REQUIRED, FIELD_INVALID naming `field`. Cost: one regex. */
+/** Checks the name of a namespace. Errors: FIELD_REQUIRED, FIELD_INVALID naming `field`. Cost: one regex. */
 export function checkNamespace(field: string, value: string): void {
   checkPattern(field, value, NAME, 'must match [a-z][a-z0-9_-]{0,63}');
 }
 
-/** A relation name; same form as a namespace. */
+/** Checks the name of a relation; same form as a namespace. */
 export function checkRelation(field: string, value: string): void {
   checkPattern(field, value, NAME, 'must match [a-z][a-z0-9_-]{0,63}');
 }
 
-/** An object id: 1-256 bytes of UTF-8 without control characters or `#`. */
+/** Checks an object id: 1-256 bytes of UTF-8 without control characters or `#`. */
 export function checkObjectId(field: string, value: string): void {
   checkId(field, value);
 }
 
-/** A user id; same form as an object id. */
+/** Checks a user id; same form as an object id. */
 export function checkUserId(field: string, value: string): void {
   checkId(field, value);
 }
 
-/** A project id, never empty: the caller has put the default in its place. */
+/** Checks a project id, which is never empty: the caller has already replaced '' by the default project. */
 export function checkProjectId(field: string, value: string): void {
   checkPattern(field, value, PROJECT_ID, 'must match [a-z0-9][a-z0-9_-]{0,62}');
 }
 
-/** Whether `checkTenantId` takes a value. Hot. */
+/** Whether `checkTenantId` accepts a value. Hot. */
 export function isTenantId(value: string): boolean {
   return TENANT_ID.test(value);
 }
 
-/** A tenant id; empty is the default tenant. */
+/** Checks a tenant id; '' is the default tenant. */
 export function checkTenantId(field: string, value: string): void {
   if (!isTenantId(value)) throw fieldError(field, 'must match [A-Za-z0-9._:-]{0,128}');
 }
 
-/** A data region, not empty. */
+/** Checks a data region, which must not be empty. */
 export function checkDataRegion(field: string, value: string): void {
   checkPattern(field, value, DATA_REGION, 'must match [a-z0-9-]{1,63}');
 }
 
-/** A stock keeping unit of seats. */
+/** Checks a stock keeping unit of seats. */
 export function checkSku(field: string, value: string): void {
   checkPattern(field, value, SKU, 'must match [A-Za-z0-9][A-Za-z0-9._-]{0,62}');
 }
 
-/** A condition name: any text of at most 256 bytes. Unknown names deny when they are evaluated. */
+/** Checks a condition name: any text of at most 256 bytes. Unknown names deny at evaluation. */
 export function checkConditionName(field: string, value: string): void {
   checkText(field, value);
   if (utf8Length(value) > ID_BYTES_MAX) {
@@ -105,19 +109,19 @@ export function checkConditionName(field: string, value: string): void {
   }
 }
 
-/** Text as people write it, trimmed: 1-200 characters. Returns the trimmed text. */
+/** Checks a display name, trimmed: 1-200 characters. Returns the trimmed text. */
 export function checkDisplayName(field: string, value: string): string {
   checkText(field, value);
   const name = value.trim();
   if (name === '') throw requiredError(field);
-  // A code point is at most two units, so that only long texts need counting.
+  // A code point is at most two units, so only long texts need counting.
   if (name.length > NAME_CHARACTERS_MAX && Array.from(name).length > NAME_CHARACTERS_MAX) {
     throw fieldError(field, `must have at most ${NAME_CHARACTERS_MAX} characters`);
   }
   return name;
 }
 
-/** An e-mail address: one `@` between two non-empty parts, no spaces, at most 254 characters. */
+/** Checks an e-mail address: one `@` between two non-empty parts, no spaces, at most 254 characters. */
 export function checkEmail(field: string, value: string): void {
   if (value === '') throw requiredError(field);
   checkText(field, value);
@@ -127,22 +131,25 @@ export function checkEmail(field: string, value: string): void {
   if (!EMAIL.test(value)) throw fieldError(field, 'must be an e-mail address');
 }
 
-/** Any string: well-formed UTF-16 without U+0000, which the database cannot hold. Cost: O(length). */
+/** Checks a string: well-formed UTF-16 without U+0000, which the database cannot hold. Cost: O(length). */
 export function checkText(field: string, value: string): void {
   const problem = textProblem(value);
   if (problem !== null) throw fieldError(field, problem);
 }
 
 /**
- * A JSON value whose strings and member names are all well-formed and whose numbers are finite.
- * `field` grows a path: `context.a[2]`. Errors: FIELD_INVALID. Cost: O(size), depth-bound.
+ * Checks that all strings and member names of a JSON value are well-formed, and its numbers finite. An error extends
+ * `field` by a path: `context.a[2]`. Errors: FIELD_INVALID. Cost: O(size), with limited depth.
  */
 export function checkJson(field: string, value: JsonValue): void {
   const problem = jsonProblem(value, 0);
   if (problem !== null) throw fieldError(`${field}${problem.path}`, problem.text);
 }
 
-/** A problem of a JSON value, and its path below the field, which is built on the way out: most values have no problem. */
+/**
+ * Problem of a JSON value, with its path below the field. The path is built while returning, since most values have no
+ * problem.
+ */
 type JsonProblem = { readonly path: string; readonly text: string };
 
 function jsonProblem(value: JsonValue, depth: number): JsonProblem | null {
@@ -188,7 +195,7 @@ function checkId(field: string, value: string): void {
     throw fieldError(field, 'must not contain control characters or #');
   }
   if (!value.isWellFormed()) throw fieldError(field, 'is not well-formed Unicode');
-  // A UTF-16 unit is at most three bytes, so that short ids need no counting.
+  // A UTF-16 unit is at most three bytes, so short ids need no counting.
   if (value.length * 3 > ID_BYTES_MAX && utf8Length(value) > ID_BYTES_MAX) {
     throw fieldError(field, `must have at most ${ID_BYTES_MAX} bytes of UTF-8`);
   }

@@ -20,8 +20,8 @@ export type PackedChange = readonly [
 ];
 
 /**
- * JSON text of one change, without brackets around the list, so that the database can join the
- * effective ones of a request. A delete carries the identity only.
+ * Formats one change as JSON text, without the brackets of the list, so that the database can join the effective
+ * changes of a request. A delete contains only the identity.
  */
 export function packChange(change: TupleChange): string {
   const { tuple } = change;
@@ -41,12 +41,12 @@ export function packChange(change: TupleChange): string {
   ] satisfies PackedChange);
 }
 
-/** Text of `tuple_change.changes` for the changes of one revision, in order. */
+/** Formats `tuple_change.changes` for the changes of one revision, in order. */
 export function packChanges(changes: readonly TupleChange[]): string {
   return `[${changes.map(packChange).join(',')}]`;
 }
 
-/** The entries of a packed text as they are. Trusts its input, which comes from our own table. */
+/** Parses the entries of a packed text, without unpacking them. Trusts its input: it comes from our own table. */
 export function parsePackedChanges(text: string): readonly PackedChange[] {
   return JSON.parse(text) as readonly PackedChange[];
 }
@@ -56,7 +56,7 @@ export function unpackChanges(text: string): TupleChange[] {
   return parsePackedChanges(text).map(unpackChange);
 }
 
-/** Inverse of `packChange` for an unpacked entry. */
+/** Inverse of `packChange`, for a parsed entry. */
 export function unpackChange(entry: PackedChange): TupleChange {
   return {
     op: entry[0] === 1 ? 'insert' : 'delete',
@@ -77,26 +77,26 @@ export type CarriedChange = {
   readonly revision: number;
   /** Decimal text of the 64-bit fork id. */
   readonly forkId: string;
-  /** Version of the project's settings when it was committed. */
+  /** Version of the project's settings when the change was committed. */
   readonly settingsVersion: number;
-  /** Packed as in `tuple_change.changes`. */
+  /** Changes as packed in `tuple_change.changes`. */
   readonly changes: string;
 };
 
 /**
- * Result of reading a shard's head: changes after a known position, as far as they fit, or notice that the
- * known history is not the stored one.
+ * Result of reading a shard's head with a known position. Contains the changes after that position, as far as they fit,
+ * or that the known history is not the stored one.
  */
 export type CarriedChanges = ShardKey & {
   readonly epoch: number;
-  /** The head: revision and fork id. */
+  /** Revision of the head; `forkId` is its fork id. */
   readonly revision: number;
   readonly forkId: string;
-  /** The known history was lost: an index at any position but the head is dropped. */
+  /** Whether the known history was lost. If so, an index at any position but the head is dropped. */
   readonly isLost: boolean;
-  /** The changes follow this revision, without a gap. */
+  /** Revision that the changes follow, without a gap. */
   readonly afterRevision: number;
-  /** Fork id of `afterRevision`; '' is unknown. */
+  /** Fork id of `afterRevision`; '' if unknown. */
   readonly forkIdAtStart: string;
   readonly changes: readonly CarriedChange[];
 };
@@ -107,7 +107,7 @@ export type CommittedChange = ShardKey & {
   readonly revision: number;
   /** Decimal text of the 64-bit fork id. */
   readonly forkId: string;
-  /** Version of the project's settings, read under the shard's lock. */
+  /** Version of the project's settings, as read under the shard's lock. */
   readonly settingsVersion: number;
   readonly changes: string;
 };

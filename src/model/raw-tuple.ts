@@ -1,13 +1,13 @@
 import type { JsonObject } from '../shared/json.ts';
 
-/** A userset of a request: as these all, close to the wire, so that each error can name its field. */
+/** A userset of a request. Like all types here it is close to the wire, so that each error can name its field. */
 export type RawSubjectSet = {
   readonly namespace: string;
   readonly objectId: string;
   readonly relation: string;
 };
 
-/** The oneof `Subject.kind`; undefined where none is set. */
+/** The oneof `Subject.kind`; undefined if none is set. */
 export type RawSubject =
   | { readonly case: 'userId'; readonly value: string }
   | { readonly case: 'set'; readonly value: RawSubjectSet }
@@ -26,10 +26,10 @@ export type RawTuple = {
   readonly relation: string;
   readonly subject?: { readonly kind: RawSubject } | undefined;
   readonly expiresAt?: RawTimestamp | undefined;
-  /** undefined or '' is unconditional. */
+  /** Name of the condition; undefined or '' means none. */
   readonly conditionName?: string | undefined;
   readonly conditionParams?: JsonObject | undefined;
 };
 
-/** `op` as the proto enum numbers it: 1 inserts, 2 deletes, any other value is refused. */
+/** An update. `op` has the numbers of the proto enum: 1 inserts, 2 deletes, anything else is rejected. */
 export type RawUpdate = { readonly op: number; readonly tuple?: RawTuple | undefined };

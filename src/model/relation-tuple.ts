@@ -1,10 +1,11 @@
 /**
  * Glossary. A *relation tuple* says that a *subject* has a *relation* on an *object*
- * (`namespace:object_id#relation@subject`). A subject is a concrete user, a *userset*
- * (`namespace:object_id#relation`; with an empty relation the object itself), the public *wildcard*,
- * which is every user, or a *typed wildcard* (`namespace:*`), which is every object of a namespace. A *shard* is one (project, tenant); its *revision* counts committed writes, a worker's
- * *watermark* is the revision that it has applied. A *rewrite* is the rule of a relation in a namespace
- * *model*. A *consistency token* names a shard, its epoch and a revision.
+ * (`namespace:object_id#relation@subject`). A subject is a concrete user, a *userset*, the public *wildcard* or a
+ * *typed wildcard*. A userset is `namespace:object_id#relation`; with an empty relation it is the object itself. The
+ * public wildcard is every user; a typed wildcard (`namespace:*`) is every object of a namespace. A *shard* is one
+ * (project, tenant); its *revision* counts committed writes. A worker's *watermark* is the revision that it has
+ * applied. A *rewrite* is the rule of a relation in a namespace *model*. A *consistency token* names a shard, its epoch
+ * and a revision.
  */
 export type Subject =
   | { readonly kind: 'user'; readonly userId: string }
@@ -26,30 +27,30 @@ export type TupleKey = {
   readonly subject: Subject;
 };
 
-/** Parts of a tuple besides its identity; a re-write replaces all of them. */
+/** Data of a tuple besides its identity; writing the tuple again replaces all of it. */
 export type TuplePayload = {
-  /** Microseconds since the epoch; undefined never expires. Expired means now >= expiresAtUs. */
+  /** Time of expiry in microseconds since the epoch; undefined never expires. Expired means now >= expiresAtUs. */
   readonly expiresAtUs?: bigint | undefined;
   readonly conditionName?: string | undefined;
-  /** Canonical JSON text (RFC 8785) of an object; only together with a conditionName. */
+  /** Canonical JSON text (RFC 8785) of an object. Present only with a conditionName. */
   readonly conditionParams?: string | undefined;
 };
 
 export type RelationTuple = TupleKey & TuplePayload;
 
-/** One effective change of a shard, in the order in which it was committed. */
+/** One effective change of a shard. Lists of changes are in the order of their commits. */
 export type TupleChange = { readonly op: 'insert' | 'delete'; readonly tuple: RelationTuple };
 
-/** Namespace column of wildcards, which is no name that a tuple can use. */
+/** Namespace column of wildcards, a name that no tuple can use. */
 export const WILDCARD_NAMESPACE = '*';
 
 /**
- * A subject as three text columns: user ('', id, ''), wildcard ('*', '', ''), typed wildcard ('*', ns, ''), set
- * (ns, id, rel). `*` is a legal id, so the namespace says what is a wildcard.
+ * A subject as three text columns: user ('', id, ''), wildcard ('*', '', ''), typed wildcard ('*', ns, ''), set (ns,
+ * id, rel). `*` is a legal id, so the namespace identifies wildcards.
  */
 export type SubjectColumns = readonly [namespace: string, id: string, relation: string];
 
-/** Columns of a subject, as the database and packed changes hold it. */
+/** Columns of a subject, as the database and packed changes store it. */
 export function subjectToColumns(subject: Subject): SubjectColumns {
   switch (subject.kind) {
     case 'user':
@@ -63,7 +64,7 @@ export function subjectToColumns(subject: Subject): SubjectColumns {
   }
 }
 
-/** Names a tuple inside its shard: equal for equal keys only, since no part can hold a NUL. */
+/** Identifies a tuple inside its shard. Equal only for equal keys, since no part can contain a NUL. */
 export function tupleIdentity({ namespace, objectId, relation, subject }: TupleKey): string {
   return `${namespace}\0${objectId}\0${relation}\0${subjectToColumns(subject).join('\0')}`;
 }
@@ -80,7 +81,7 @@ export function subjectFromColumns(namespace: string, id: string, relation: stri
 /** A (project, tenant): the unit of isolation, sequence and ownership by a worker. */
 export type ShardKey = { readonly projectId: string; readonly tenantId: string };
 
-/** Query of Check. */
+/** Arguments of Check. */
 export type CheckQuery = {
   readonly namespace: string;
   readonly objectId: string;
@@ -88,12 +89,15 @@ export type CheckQuery = {
   readonly subject: Subject; // never the wildcard
   /** JSON text of the context object; '' when absent. */
   readonly contextJson: string;
-  /** A userset holds what it is granted itself, and not what its members hold (docs/queries.md). Absent: both. */
+  /**
+   * Whether a userset holds only what is granted to it itself, not what its members hold (docs/queries.md). Absent
+   * means both count.
+   */
   readonly isExact?: boolean | undefined;
 };
 
 /**
- * A subject as people write it: `user:alice`, `user:*` for every user, `group:eng#member`, `folder:1` for the object itself,
+ * Formats a subject: `user:alice`, `user:*` for every user, `group:eng#member`, `folder:1` for the object itself,
  * `group:*` for every object of a namespace. An object whose id is `*` is `group:*#`, so that a text has one meaning.
  */
 export function subjectText(subject: Subject): string {

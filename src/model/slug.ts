@@ -2,11 +2,11 @@ import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
 import { type AuthzReason, fieldError } from './reasons.ts';
 
-/** Characters at most of a slug. */
+/** Maximum length of a slug in characters. */
 export const SLUG_CHARACTERS_MAX = 63;
 
 const SLUG = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
-/** Letters that have no decomposition into an ASCII one and marks. */
+/** ASCII forms of letters that Unicode does not decompose into an ASCII letter and marks. */
 const FOLDED: Readonly<Record<string, string>> = {
   ß: 'ss',
   æ: 'ae',
@@ -22,7 +22,7 @@ const FOLDED: Readonly<Record<string, string>> = {
 };
 const FOLDABLE = new RegExp(`[${Object.keys(FOLDED).join('')}]`, 'g');
 
-/** A slug that a caller chose: lower-case ASCII words joined by `-`. Errors: FIELD_INVALID. */
+/** Checks a slug that a caller chose: lower-case ASCII words joined by `-`. Errors: FIELD_INVALID. */
 export function checkSlug(field: string, value: string): void {
   if (value.length > SLUG_CHARACTERS_MAX || !SLUG.test(value)) {
     throw fieldError(
@@ -33,8 +33,8 @@ export function checkSlug(field: string, value: string): void {
 }
 
 /**
- * The slug of a display name: its words in lower-case ASCII, folded where Unicode has a plain form,
- * joined by `-`; `fallback` where nothing is left. O(length).
+ * Derives a slug from a display name: its words in lower-case ASCII, folded where Unicode has a plain form, joined by
+ * `-`. Returns `fallback` if nothing is left. O(length).
  */
 export function slugOf(displayName: string, fallback: string): string {
   const plain = displayName
@@ -46,21 +46,21 @@ export function slugOf(displayName: string, fallback: string): string {
   return cut(words.join('-'), SLUG_CHARACTERS_MAX) || fallback;
 }
 
-/** The slug with a number behind it, still within the length. */
+/** Appends a number to a slug, within the maximum length. Number 1 is not appended. */
 export function numberedSlug(slug: string, number: number): string {
   if (number === 1) return slug;
   const suffix = `-${number}`;
   return cut(slug, SLUG_CHARACTERS_MAX - suffix.length) + suffix;
 }
 
-/** Numbers tried one by one; beyond, a free one is searched in steps. */
+/** Maximum number that is tried one by one; above it, the search takes larger steps. */
 const LINEAR_MAX = 32;
 const NUMBER_MAX = 2 ** 30;
 
 /**
- * `slug`, or else `slug-2`, `slug-3`… whichever is free first. Where the first 32 are taken, one that
- * is free while the one before it is taken, found in O(log taken) queries of at most 32 slugs.
- * `takenOf` says which of the given slugs are taken; nobody else may take one in the meantime.
+ * Finds a free slug: the first free one of `slug`, `slug-2`, `slug-3` and so on. If the first 32 are taken, finds a
+ * free one whose predecessor is taken, in O(log taken) queries of at most 32 slugs. `takenOf` returns those of the
+ * given slugs that are taken. No other caller may take a slug in the meantime. Errors: SLUG_TAKEN.
  */
 export async function freeSlug(
   slug: string,

@@ -29,13 +29,13 @@ import {
 
 const OP_INSERT = 1;
 const OP_DELETE = 2;
-/** Bytes of a condition's parameters at most, as canonical JSON. */
+/** Maximum size of a condition's parameters in bytes of canonical JSON. */
 export const CONDITION_PARAMS_BYTES_MAX = 65_536;
 
 /**
- * The validated updates of a WriteRelationTuples. `projectAddress` is the request's project id as it
- * was written ('' where omitted), `shard` what it resolved to. Errors: FIELD_*, NAMESPACE_RESERVED,
- * BATCH_TOO_LARGE; messages name the field, for example `updates[3].tuple.object_id`.
+ * Checks the updates of a WriteRelationTuples. `shard` is what the project and tenant of the request resolve to.
+ * Errors: FIELD_*, NAMESPACE_RESERVED, BATCH_TOO_LARGE; messages name the field, for example
+ * `updates[3].tuple.object_id`.
  */
 export function checkUpdates(
   updates: readonly RawUpdate[],
@@ -49,12 +49,12 @@ export function checkUpdates(
   }
 }
 
-/** Updates above which a request is looked at in slices: a millisecond's work and more. */
+/** Number of updates above which a request is checked in slices: a millisecond's work and more. */
 export const LARGE_UPDATES = 1_000;
-/** Updates checked in one step. */
+/** Number of updates checked in one step. */
 const STEP_UPDATES = 128;
 
-/** Same as `checkUpdates`, in slices: other calls get their turns on the thread during a large request. */
+/** Same as `checkUpdates`, but other requests get turns on the thread while a large one is checked. */
 export async function checkUpdatesInSlices(
   updates: readonly RawUpdate[],
   shard: ShardKey,
@@ -91,8 +91,9 @@ function* checkSteps(
 }
 
 /**
- * The validated tuples of a request that are not written, by the rules of those that are, in steps to be run to their end: each identity
- * once. Errors: as `checkUpdates`; messages name the field, for example `contextual_tuples[3].object_id`.
+ * Checks tuples of a request that are not written, by the rules of written ones, in steps that the caller runs to the
+ * end. Each identity may occur once. Errors: as `checkUpdates`; messages name the field, for example
+ * `contextual_tuples[3].object_id`.
  */
 export function* checkContextualTuples(
   field: string,
@@ -110,7 +111,7 @@ export function* checkContextualTuples(
   const checked: RelationTuple[] = [];
   for (const [i, tuple] of tuples.entries()) {
     checked.push(checkTuple(`${field}[${i}]`, tuple, shard));
-    // They may have thousands of members: a millisecond's work.
+    // Parameters may have thousands of members: a millisecond's work.
     if (tuple.conditionParams !== undefined) yield;
   }
   const first = yield* repeatedIn(checked);
@@ -118,7 +119,7 @@ export function* checkContextualTuples(
   throw fieldError(`${field}[${first.again}]`, `is the same tuple as ${field}[${first.index}]`);
 }
 
-/** Positions of the first repeated tuple and of its first occurrence; null if all differ. */
+/** Index of the first tuple that occurs again, and of its repetition; null if all are different. */
 function* repeatedIn(
   tuples: readonly TupleKey[],
 ): Generator<void, { index: number; again: number } | null> {
@@ -134,8 +135,8 @@ function* repeatedIn(
 }
 
 /**
- * An update in which nothing is unusual, as `checkUpdate` takes it; undefined for every other one. Hot: names of fields, which only
- * errors need, are most of the cost of the checks.
+ * Fast path of `checkUpdate` for ordinary valid updates; undefined for all others. Hot: field names, which only errors
+ * need, are most of the cost of the checks.
  */
 function plainUpdate({ op, tuple }: RawUpdate, shard: ShardKey): TupleChange | undefined {
   if ((op !== OP_INSERT && op !== OP_DELETE) || tuple === undefined) return undefined;
@@ -171,14 +172,14 @@ function checkUpdate(field: string, update: RawUpdate, shard: ShardKey): TupleCh
     throw fieldError(`${field}.op`, 'must be OP_INSERT or OP_DELETE');
   }
   if (update.tuple === undefined) throw requiredError(`${field}.tuple`);
-  // Also a delete's payload must be valid, although only the identity counts.
+  // The payload of a delete must be valid, too, although only its identity counts.
   const tuple = checkTuple(`${field}.tuple`, update.tuple, shard);
   if (update.op === OP_INSERT) return { op: 'insert', tuple };
   const { namespace, objectId, relation, subject } = tuple;
   return { op: 'delete', tuple: { namespace, objectId, relation, subject } };
 }
 
-/** A tuple as it may be written to `shard`. Errors as of `checkUpdates`; messages begin with `at`. */
+/** Checks a tuple that may be written to `shard`. Errors: those of `checkUpdates`; messages begin with `at`. */
 export function checkTuple(at: string, tuple: RawTuple, shard: ShardKey): RelationTuple {
   checkScope(at, tuple, shard);
   checkNamespace(`${at}.namespace`, tuple.namespace);
@@ -209,7 +210,7 @@ function checkScope(at: string, tuple: RawTuple, shard: ShardKey): void {
   }
 }
 
-/** A subject as a tuple may have it; messages begin with `field`. Errors: FIELD_*. */
+/** Checks a subject of a tuple; messages begin with `field`. Errors: FIELD_*. */
 export function checkSubject(field: string, kind: RawSubject | undefined): Subject {
   switch (kind?.case) {
     case 'userId':
@@ -257,7 +258,10 @@ function checkParameters(field: string, parameters: JsonObject): string {
   return text;
 }
 
-/** Microseconds since the epoch; what is finer is cut off, so that nothing lives longer than asked. Errors: FIELD_INVALID. */
+/**
+ * Converts a timestamp to microseconds since the epoch. Finer fractions are cut off, so that nothing lives longer than
+ * requested. Errors: FIELD_INVALID.
+ */
 export function microseconds(field: string, { seconds, nanos }: RawTimestamp): bigint {
   if (!isTimestamp(seconds, nanos))
     throw fieldError(field, 'must lie between the years 0001 and 9999');

@@ -20,14 +20,16 @@ type ObjectRelation = {
   readonly relation: string;
 };
 
-/** Errors: FIELD_REQUIRED, FIELD_INVALID naming the first bad field. */
+/**
+ * Checks the object and the relation of a request. Errors: FIELD_REQUIRED, FIELD_INVALID naming the first bad field.
+ */
 export function checkObjectRelation(request: ObjectRelation): void {
   checkNamespace('namespace', request.namespace);
   checkObjectId('object_id', request.objectId);
   checkRelation('relation', request.relation);
 }
 
-/** The arguments of a Check. Errors: FIELD_REQUIRED, FIELD_INVALID naming the first bad field. */
+/** Checks the arguments of a Check. Errors: FIELD_REQUIRED, FIELD_INVALID naming the first bad field. */
 export function checkQueryFromProto(request: CheckRequest): CheckQuery {
   checkObjectRelation(request);
   const subject = subjectFromProto(request);
@@ -54,14 +56,14 @@ function subjectFromProto(request: CheckRequest): Subject {
   return subjectSetFromProto('subject_set', request.subjectSet);
 }
 
-/** FIELD_REQUIRED of a Check without a subject; also the error of such an item of a batch. */
+/** The FIELD_REQUIRED error of a Check, or of a batch item, that names no subject. */
 export function subjectMissing(): AppError {
   const field = 'subject_user_id';
   const problem = `${field}: is required, or a subject_set`;
   return errorWithoutStack<AuthzReason>('FIELD_REQUIRED', problem, { field });
 }
 
-/** A userset; an empty relation denotes the object itself. */
+/** Checks a userset. An empty relation denotes the object itself. Errors: FIELD_REQUIRED, FIELD_INVALID. */
 function subjectSetFromProto(field: string, set: SubjectSet): Subject {
   checkNamespace(`${field}.namespace`, set.namespace);
   checkObjectId(`${field}.object_id`, set.objectId);

@@ -1,15 +1,18 @@
 import type { AuthzReason } from '../model/reasons.ts';
 import { AppError } from '../shared/app-error.ts';
 
-/** Items checked, or results placed, in one step. */
+/** Maximum number of items checked, or results placed, in one step. */
 const ITEMS_PER_STEP = 64;
 
-/** The items of a batch that can be asked, and the way back to all of them. */
+/** The valid items of a batch, and the function that builds results for all of its items. */
 export type CheckedItems<Item> = {
   readonly valid: readonly Item[];
-  /** Errors of the other items. */
+  /** Errors of the invalid items, in order. */
   readonly problems: readonly AppError[];
-  /** Results for all items, in steps: what `placed` makes of those of `valid`, in order, and `failed` of the errors of the others. */
+  /**
+   * Builds the results of all items, in steps: `placed` of each result of a valid item, in order, and `failed` of each
+   * error.
+   */
   readonly resultsOf: <Result, Placed>(
     results: readonly Result[],
     placed: (result: Result) => Placed,
@@ -18,8 +21,9 @@ export type CheckedItems<Item> = {
 };
 
 /**
- * Checks each of the items in `field` by `check`, which is given its place, in steps to be run to their end; one that `isLong` ends a step. One that is not valid gets
- * the error that it would have had alone. Errors: BATCH_TOO_LARGE. O(items).
+ * Checks each item of `field` with `check`, which gets the path of the item. Runs in steps that the caller runs to the
+ * end. An item that `isLong` ends a step. An invalid item gets the error that it would have had alone. Errors:
+ * BATCH_TOO_LARGE. O(items).
  */
 export function* checkItems<Raw, Item>(
   field: string,

@@ -9,13 +9,13 @@ import type { BatchItem, UserObjects } from '../protocol/shard-client.ts';
 import { AppError } from '../shared/app-error.ts';
 import { checkObjectRelation, subjectMissing } from './check-request.ts';
 
-/** An item of a BatchCheck, or the error that Check would have given. */
+/** A valid item of a BatchCheck, or the error that Check would have returned. */
 export type CheckedItem = BatchItem | AppError;
 
-/** Items checked in one step. */
+/** Number of items checked in one step. */
 const ITEMS_PER_STEP = 64;
 
-/** Refuses what a BatchCheck is refused for as a whole. Errors: BATCH_TOO_LARGE, FIELD_INVALID of the tenant. */
+/** Rejects a BatchCheck that is invalid as a whole. Errors: BATCH_TOO_LARGE; FIELD_INVALID for the tenant. */
 export function assertBatch({ items, tenantId }: BatchCheckRequest, itemsMax: number): void {
   const { length } = items;
   if (length > itemsMax) {
@@ -26,7 +26,7 @@ export function assertBatch({ items, tenantId }: BatchCheckRequest, itemsMax: nu
   checkTenantId('tenant_id', tenantId);
 }
 
-/** The items of a BatchCheck, each checked, in steps to be run to their end. O(items). */
+/** Checks each item of a BatchCheck, in steps that the caller runs to the end. O(items). */
 export function* checkedItems(
   items: readonly BatchCheckItem[],
 ): Generator<void, readonly CheckedItem[]> {
@@ -38,7 +38,7 @@ export function* checkedItems(
   return checked;
 }
 
-/** One item of a BatchCheck, or what is wrong with it. */
+/** Checks one item of a BatchCheck. Returns the item, or its error. */
 export function checkedItem(item: BatchCheckItem): CheckedItem {
   try {
     checkObjectRelation(item);
@@ -52,7 +52,7 @@ export function checkedItem(item: BatchCheckItem): CheckedItem {
   return { namespace, objectId, relation, userId };
 }
 
-/** Query of a ListObjects. Errors: FIELD_REQUIRED, FIELD_INVALID naming the first bad field. */
+/** Checks the arguments of a ListObjects. Errors: FIELD_REQUIRED, FIELD_INVALID naming the first bad field. */
 export function listedObjects(request: ListObjectsRequest): UserObjects {
   const { namespace, relation, subjectUserId: userId } = request;
   checkNamespace('namespace', namespace);

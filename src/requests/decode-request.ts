@@ -25,21 +25,21 @@ import { assertBatch, type CheckedItem, checkedItems, listedObjects } from './de
 import { type CheckedQuery, QUERY_METHODS, type QueryReading, readQuery } from './query-methods.ts';
 
 const JSON_OPTIONS = { ignoreUnknownFields: false };
-/** The request of each decision. */
+/** Request schema of each decision method. */
 export const DECISION_REQUESTS = {
   check: CheckRequestSchema,
   batchCheck: BatchCheckRequestSchema,
   listObjects: ListObjectsRequestSchema,
 } as const;
 
-/** The checked query of a decision, and the scope that it names. */
+/** A checked decision request, and the scope that it names. */
 export type DecodedDecision = { readonly named: RawScope } & (
   | { readonly method: 'check'; readonly query: CheckQuery }
   | { readonly method: 'batchCheck'; readonly items: readonly CheckedItem[] }
   | { readonly method: 'listObjects'; readonly query: UserObjects }
 );
 
-/** The checked query of gatehouse.v1, and the scope that it names. */
+/** A checked query request of gatehouse.v1, and the scope that it names. */
 export type DecodedQuery = {
   readonly named: RawScope;
   readonly method: QueryMethod;
@@ -48,14 +48,14 @@ export type DecodedQuery = {
 
 export type DecodedRequest = DecodedDecision | DecodedQuery;
 
-/** Hot. Whether a method is one of QueryService. */
+/** Whether a method belongs to QueryService. Hot. */
 export function isQuery(method: RawMethod): method is QueryMethod {
   return method !== 'check' && method !== 'batchCheck' && method !== 'listObjects';
 }
 
 /**
- * Decodes and checks a request, in steps to be run to their end, each of which is short. Errors: BODY_MALFORMED,
- * FIELD_REQUIRED, FIELD_INVALID, FIELD_TOO_LARGE, NAMESPACE_RESERVED, BATCH_TOO_LARGE; the first of what is wrong.
+ * Decodes and checks a request, in short steps that the caller runs to the end. Errors (the first one found):
+ * BODY_MALFORMED, FIELD_REQUIRED, FIELD_INVALID, FIELD_TOO_LARGE, NAMESPACE_RESERVED, BATCH_TOO_LARGE.
  */
 export function* decodeRequest(
   decoder: MessageDecoder,
@@ -67,7 +67,7 @@ export function* decodeRequest(
   const schema = isQuery(method) ? QUERY_METHODS[method].request : DECISION_REQUESTS[method];
   const message = yield* messageOf(decoder, schema, format, bytes);
   yield;
-  // JSON with one was refused.
+  // The decoder already rejects unknown fields in JSON.
   if (format === 'proto') assertNoUnknownFields(message);
   return isQuery(method)
     ? yield* queryOf(method, message, reading)
@@ -120,7 +120,7 @@ function* messageOf(
     return 'next' in begun ? yield* begun : begun;
   } catch (error) {
     if (error instanceof AppError) throw error;
-    const cause = error as Error; // of protobuf's readers
+    const cause = error as Error; // thrown by protobuf's readers
     throw isBinary
       ? malformedBinary(cause.message, cause)
       : malformedJson(cause.message, cause, schema);

@@ -10,22 +10,23 @@ import type { WireFormat } from '../protocol/shard-client.ts';
 import { TOKEN_CHARACTERS } from '../protocol/token-space.ts';
 import { ANSWER_JSON } from '../shared/answer-json.ts';
 
-/** Items that are encoded in one step. */
+/** Maximum number of items encoded in one step. */
 const ITEMS_PER_STEP = 256;
 const TOKEN = 'consistency_token';
 const TOKEN_SPACE = ' '.repeat(TOKEN_CHARACTERS);
 const LENGTH_DELIMITED = 2;
 const COMMA = Buffer.from(',');
 
-/** An answer, and where in it the space for its consistency token begins. */
+/** An encoded answer, and the offset of the space for its consistency token. */
 export type EncodedAnswer = { readonly body: Uint8Array; readonly tokenAt: number };
 
-/** A message by the names of its fields. */
+/** Fields of a message by name. */
 type AnswerFields = Record<string, unknown>;
 
 /**
- * Encodes an answer whose field `consistency_token` is empty, with space for one, in steps to be run to their end: byte for byte as the
- * library would, the token aside. A list is encoded in parts if it is the first field, with number 1. O(bytes).
+ * Encodes an answer whose `consistency_token` is empty, with space for a token, in steps that the caller runs to the
+ * end. Apart from the token, the bytes equal those of the library. A list is encoded in parts if it is the first field,
+ * with number 1. O(bytes).
  */
 export function* encodeAnswer(
   desc: DescMessage,
@@ -56,7 +57,10 @@ function withFields(desc: DescMessage, fields: AnswerFields): Message {
   return Object.assign(create(desc), fields);
 }
 
-/** Returns the entries of a part's list as JSON, without brackets; the rest of a part looks like an empty one. */
+/**
+ * Returns the encoder of one part: it extracts the text between the brackets of the list. Around its list, a part has
+ * the same text as an empty message.
+ */
 function jsonPartOf(desc: DescMessage): (part: Message) => Uint8Array {
   const [before, after] = aroundList(toJsonString(desc, create(desc), ANSWER_JSON));
   return (part) => {
@@ -65,13 +69,16 @@ function jsonPartOf(desc: DescMessage): (part: Message) => Uint8Array {
   };
 }
 
-/** A message whose first list is empty, cut within that list. */
+/** Splits the text of a message whose first list is empty, inside the brackets of that list. */
 function aroundList(text: string): readonly [string, string] {
   const at = text.indexOf('[]') + 1;
   return [text.slice(0, at), text.slice(at)];
 }
 
-/** `chunks` are entries of the first list, which is otherwise empty. */
+/**
+ * Encodes a message as JSON. `chunks` are the encoded items of the first list; if there are any, that list is empty in
+ * `fields`.
+ */
 function encodedJson(
   desc: DescMessage,
   fields: AnswerFields,
@@ -81,7 +88,7 @@ function encodedJson(
   const members = Object.entries(json).map(
     ([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`,
   );
-  // By its place: members further in may have any name, this one too.
+  // Found by position: nested members may have any name, also this one.
   const at = Object.keys(json).indexOf(TOKEN);
   members[at] = `"${TOKEN}":"${TOKEN_SPACE}"`;
   const behind = ['', ...members.slice(at + 1)].join(',');
@@ -92,7 +99,7 @@ function encodedJson(
   return { body, tokenAt: before.length - TOKEN_CHARACTERS - 1 };
 }
 
-/** The fields are written in the order of their numbers, as the library writes them. */
+/** Encodes a message as binary. Fields are written in the order of their numbers, as the library writes them. */
 function encodedBinary(
   desc: DescMessage,
   fields: AnswerFields,

@@ -35,7 +35,7 @@ const KINDS: Readonly<Record<ObstacleKind, ProtoKind>> = {
   budget: ProtoKind.BUDGET,
 };
 
-/** The response form of an explanation of `shard`, but for its consistency token. O(nodes and tuples). */
+/** Converts an explanation of `shard` to its response, without the consistency token. O(nodes and tuples). */
 export function explanationToProto(
   shard: ShardKey,
   result: QueryResults['explain'],
@@ -57,14 +57,14 @@ export function explanationToProto(
   });
 }
 
-/** The nodes of a tree, each before its children. O(nodes). */
+/** Flattens a derivation tree into a list with each node before its children. O(nodes). */
 function derivationToProto(
   shard: ShardKey,
   root: Derivation,
 ): MessageInitShape<typeof DerivationSchema> {
   const trees = [root];
   const nodes: MessageInitShape<typeof DerivationNodeSchema>[] = [];
-  // Grows while it is walked: children follow all that was there before them.
+  // The list grows during the loop: children are appended behind all earlier nodes.
   for (const { namespace, objectId, relation, step, tuple, contextual, children } of trees) {
     nodes.push({
       namespace,

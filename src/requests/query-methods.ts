@@ -34,17 +34,17 @@ import { checkItems } from './checked-items.ts';
 import { explanationToProto } from './explanation-to-proto.ts';
 import { type ScopedQuery, scopedQuery } from './scoped-query.ts';
 
-/** Relations of one request at most: so many may a namespace declare. */
+/** Maximum number of relations in one request: as many as a namespace may declare. */
 export const RELATIONS_MAX = 256;
 const REMEDIES_DEFAULT = 10;
 const REMEDIES_MAX = 100;
 const ITEMS_PER_STEP = 256;
 
-/** How requests are read. */
+/** Settings for reading requests. */
 export type QueryReading = {
-  /** The project that a request names. Errors: FIELD_INVALID. */
+  /** Resolves the project that a request names. Errors: FIELD_INVALID. */
   readonly projectIdOf: (projectId: string) => string;
-  /** Items of a batch at most. */
+  /** Maximum number of items in a batch. */
   readonly itemsMax: number;
 };
 
@@ -52,9 +52,9 @@ export type QueryReading = {
 export type CheckedQuery<M extends QueryMethod = QueryMethod> = {
   readonly query: ScopedQuery;
   readonly args: QueryArgs[QueryMethodKinds[M]];
-  /** Errors of items, which are returned in their results. */
+  /** Errors of the invalid items, each of which is answered by its error. */
   readonly problems: readonly AppError[];
-  /** The answer to a result, but for its consistency token; in steps to be run to their end. */
+  /** Builds the answer to a result, without its consistency token, in steps that the caller runs to the end. */
   readonly answerOf: (result: QueryResults[QueryMethodKinds[M]]) => Generator<void, Message>;
 };
 
@@ -69,7 +69,7 @@ type QueryMethodForm<M extends QueryMethod, In extends DescMessage, Out extends 
   ) => Generator<void, CheckedQuery<M>>;
 };
 
-/** Short work as steps. */
+/** Runs short work as a single step. */
 // oxlint-disable-next-line require-yield -- it is one
 function* inOneStep<T>(work: () => T): Generator<void, T> {
   return work();
@@ -123,7 +123,7 @@ const queryBatchCheck: QueryMethodForm<
   },
 };
 
-/** It may have thousands of members: a millisecond's work. */
+/** Whether an item has a context. One with thousands of members takes a millisecond to check. */
 function hasContext({ context }: BatchCheckItem): boolean {
   return context !== undefined;
 }
@@ -217,7 +217,7 @@ const explain: QueryMethodForm<
   },
 };
 
-/** The methods of QueryService that a worker decodes, and how each is read and answered. */
+/** Methods of QueryService that a worker decodes, with how each is read and answered. */
 export const QUERY_METHODS = {
   queryCheck,
   queryBatchCheck,
@@ -227,15 +227,15 @@ export const QUERY_METHODS = {
 } as const;
 
 /**
- * Checks a request of `method`, in steps to be run to their end. Errors: FIELD_*, NAMESPACE_RESERVED, BATCH_TOO_LARGE, naming
- * the field; the first of what is wrong.
+ * Checks a request of `method`, in steps that the caller runs to the end. Errors (the first one found, naming the
+ * field): FIELD_*, NAMESPACE_RESERVED, BATCH_TOO_LARGE.
  */
 export function readQuery<M extends QueryMethod>(
   method: M,
   request: MessageShape<(typeof QUERY_METHODS)[M]['request']>,
   { projectIdOf, itemsMax }: QueryReading,
 ): Generator<void, CheckedQuery<M>> {
-  // The member of that method: its request and its reader belong together.
+  // The entry of `method`: its request type and its reader belong together.
   const { read } = QUERY_METHODS[method] as unknown as QueryMethodForm<M, DescMessage, DescMessage>;
   return read(request, (scope) => scopedQuery(projectIdOf, scope), itemsMax);
 }
@@ -247,7 +247,7 @@ function remediesOf(value: number): number {
   return value === 0 ? REMEDIES_DEFAULT : value;
 }
 
-/** Errors: BATCH_TOO_LARGE; those of `check`, which name the item. */
+/** Checks each item, in steps. Errors: BATCH_TOO_LARGE; those of `check`, which name the item. */
 function* checkEach(
   field: string,
   items: readonly string[],
@@ -267,7 +267,9 @@ function* checkEach(
   }
 }
 
-/** A query; `field` is its place in the request. Errors: FIELD_REQUIRED, FIELD_INVALID naming the first bad field. */
+/**
+ * Checks a query; `field` is its path in the request. Errors: FIELD_REQUIRED, FIELD_INVALID naming the first bad field.
+ */
 export function queryFromProto(field: string, query: ProtoQuestion | undefined): Query {
   if (query === undefined) throw requiredError(field);
   const { namespace, objectId, relation } = query;
@@ -278,7 +280,7 @@ export function queryFromProto(field: string, query: ProtoQuestion | undefined):
   return { namespace, objectId, relation, subject };
 }
 
-/** The subject of a query: a user or a userset; an empty relation names the object itself. Errors: FIELD_*. */
+/** Checks the subject of a query: a user or a userset. An empty relation names the object itself. Errors: FIELD_*. */
 export function askedSubject(field: string, subject: ProtoSubject | undefined): Subject {
   const checked = checkSubject(field, subject?.kind);
   if (checked.kind !== 'user' && checked.kind !== 'set')

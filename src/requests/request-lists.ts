@@ -11,10 +11,10 @@ import { AppError } from '../shared/app-error.ts';
 import { RELATIONS_MAX } from './query-methods.ts';
 import { CONTEXTUAL_TUPLES_MAX } from './scoped-query.ts';
 
-/** The list of a decision, by its full name. */
+/** Full name of the list of items in a BatchCheck. */
 export const BATCH_ITEMS = `${BatchCheckRequestSchema.typeName}.items`;
 
-/** The limit of each list of the requests that workers decode, by its full name: of `DecodeLimits`. */
+/** Limits, by full name, of the lists in requests that workers decode; part of `DecodeLimits`. */
 export function listLimits(batchItemsMax: number): ReadonlyMap<string, ItemsLimit> {
   const batch = { max: batchItemsMax };
   const contextual = { max: CONTEXTUAL_TUPLES_MAX, error: tooManyInRequest };
@@ -27,7 +27,7 @@ export function listLimits(batchItemsMax: number): ReadonlyMap<string, ItemsLimi
   ]);
 }
 
-/** The error of a list of which a request may hold so many. */
+/** The BATCH_TOO_LARGE error of a list with more than `max` items in one request. */
 export function tooManyInRequest(field: string, max: number): AppError {
   const metadata = { field, limit: String(max) };
   const message = `${field}: at most ${max} in one request`;

@@ -6,16 +6,16 @@ import { checkContextualTuples } from '../model/tuple-input.ts';
 import type { QueryStart } from '../protocol/queries.ts';
 import { structText } from './check-request.ts';
 
-/** Contextual tuples of one request at most. */
+/** Maximum number of contextual tuples in one request. */
 export const CONTEXTUAL_TUPLES_MAX = 100;
 
-/** A validated QueryScope: where a query is asked, and what it carries. */
+/** A validated QueryScope: the shard that a query addresses, and what the query carries. */
 export type ScopedQuery = {
-  /** Project as the request names it; '' is the default project. */
+  /** Project as named by the request; '' is the default project. */
   readonly projectId: string;
   readonly tenantId: string;
   readonly token: string;
-  /** The shard that these names resolve to. */
+  /** Shard that the project and the tenant resolve to. */
   readonly shard: ShardKey;
   readonly head: QueryStart;
 };
@@ -23,8 +23,9 @@ export type ScopedQuery = {
 const EMPTY = { projectId: '', tenantId: '', atLeastConsistencyToken: '' };
 
 /**
- * The scope of a query, in steps to be run to their end; an absent one is empty: default project and tenant. `projectIdOf` resolves the
- * project that it names. Contextual tuples are held to the rules of tuples that are written. Errors: FIELD_*, NAMESPACE_RESERVED, BATCH_TOO_LARGE, naming the field.
+ * Checks the scope of a query, in steps that the caller runs to the end. An absent scope is empty: default project and
+ * tenant. `projectIdOf` resolves the project that it names. Contextual tuples follow the rules of written tuples.
+ * Errors: FIELD_*, NAMESPACE_RESERVED, BATCH_TOO_LARGE, naming the field.
  */
 export function* scopedQuery(
   projectIdOf: (projectId: string) => string,
@@ -51,13 +52,16 @@ export function* scopedQuery(
   return { projectId, tenantId, token, shard, head };
 }
 
-/** Errors: FIELD_INVALID, for what is no number of a version. */
+/** Converts a model version to a number. Errors: FIELD_INVALID unless it is 0 or the number of a version. */
 function versionOf(field: string, version: bigint): number {
   if (version >= 0n && version <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(version);
   throw fieldError(field, 'must be 0 or the number of a version');
 }
 
-/** Whether usersets are asked about as such. Errors: FIELD_INVALID, for a number that is no mode. */
+/**
+ * Whether a userset subject stands only for itself, not for its members. Errors: FIELD_INVALID for a number that is no
+ * mode.
+ */
 function isExactMode(field: string, mode: UsersetMode): boolean {
   switch (mode) {
     case UsersetMode.UNSPECIFIED:
@@ -66,6 +70,6 @@ function isExactMode(field: string, mode: UsersetMode): boolean {
     case UsersetMode.EXACT:
       return true;
   }
-  // A number in JSON may be any.
+  // An enum on the wire may have any number.
   throw fieldError(field, `${String(mode)} is no mode`);
 }

@@ -10,7 +10,7 @@ import {
 import type { ExpandTree } from '../model/expand-tree.ts';
 import type { RelationTuple, ShardKey, Subject } from '../model/relation-tuple.ts';
 
-/** The response form of a stored tuple of `shard`. Cost: a few objects; condition params are parsed. */
+/** Converts a stored tuple of `shard` to its response form. Cost: a few objects; condition params are parsed. */
 export function tupleToProto(shard: ShardKey, tuple: RelationTuple): ProtoTuple {
   const message = create(RelationTupleSchema);
   message.projectId = shard.projectId;
@@ -24,7 +24,7 @@ export function tupleToProto(shard: ShardKey, tuple: RelationTuple): ProtoTuple 
     message.expiresAt = timestampFromMicroseconds(tuple.expiresAtUs);
   }
   if (tuple.conditionParams !== undefined) {
-    // Stored by our own write path, which made it from a Struct.
+    // The write path made this text from a Struct.
     message.conditionParams = JSON.parse(tuple.conditionParams) as JsonObject;
   }
   return message;
@@ -52,7 +52,7 @@ function kindToProto(subject: Subject): SubjectKind {
   }
 }
 
-/** A Timestamp of microseconds since the epoch, also before it. */
+/** Converts microseconds since the epoch, also negative ones, to a Timestamp. */
 export function timestampFromMicroseconds(microseconds: bigint): Timestamp {
   let seconds = microseconds / 1_000_000n;
   let rest = microseconds % 1_000_000n;
@@ -63,7 +63,7 @@ export function timestampFromMicroseconds(microseconds: bigint): Timestamp {
   return create(TimestampSchema, { seconds, nanos: Number(rest) * 1000 });
 }
 
-/** The response form of an expansion. O(nodes). */
+/** Converts an expansion to its response form. O(nodes). */
 export function treeToProto(tree: ExpandTree): MessageInitShape<typeof UsersetTreeSchema> {
   const expanded = tree.expanded === undefined ? {} : { expanded: tree.expanded };
   switch (tree.type) {

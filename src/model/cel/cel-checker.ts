@@ -25,7 +25,7 @@ import { appendedElement, constantText, isEmptyList } from './cel-tree.ts';
 import { celValueOf } from './cel-values.ts';
 import { parseCidr } from './ip-address.ts';
 
-/** A fault of an expression, at one of its nodes. */
+/** Error in an expression, at one of its nodes. */
 export class CelFault extends Error {
   /** Id of the node; positions are in the parsed source. */
   readonly exprId: bigint;
@@ -36,22 +36,22 @@ export class CelFault extends Error {
   }
 }
 
-/** Nodes of an expression at most, macros expanded. */
+/** Maximum number of nodes in an expression, after macro expansion. */
 const NODES_MAX = 1_000;
-/** Nodes within one another, at most. */
+/** Maximum nesting depth of nodes. */
 const DEPTH_MAX = 100;
 
 const BOOL = scalar('bool');
 const TYPE_NAMES: ReadonlySet<string> = new Set(
   'bool int uint double string bytes list map null_type type'.split(' '),
 );
-/** Conversions of text whose literals are looked at. */
+/** Conversions whose literal text arguments are checked. */
 const LITERALS: { readonly [name: string]: ScalarKind | undefined } = {
   timestamp: 'timestamp',
   duration: 'duration',
   ipaddress: 'ipaddress',
 };
-/** How the operators are written. */
+/** Form of the names of operators. */
 const OPERATOR = /^(?:@in|!_|-_|_.{1,2}_)$/;
 
 type CelScope = {
@@ -69,10 +69,10 @@ export type CheckedExpression = {
 };
 
 /**
- * The type of a parsed expression over `parameters`, after CEL's rules of names and types: everything
- * that it names is declared, every operator and function has a form for what it is given, literal
- * patterns and time zones are valid. Stricter than CEL: values of types that are never equal are not
- * compared. Errors: throws CelFault. Cost: O(nodes · forms of a function).
+ * Type of a parsed expression over `parameters`, by CEL's rules for names and types. Every name must be declared, and
+ * every operator and function must have a form for its arguments. Literal patterns and time zones must be valid.
+ * Stricter than CEL: values of types that are never equal cannot be compared. Errors: throws CelFault. Cost: O(nodes ·
+ * forms of a function).
  */
 export function checkExpression(
   expr: Expr,
@@ -83,7 +83,7 @@ export function checkExpression(
   return { type, parameters: checker.named, nodes: checker.nodes };
 }
 
-/** The types of all nodes of a parsed expression. Errors and cost: those of `checkExpression`. */
+/** Types of all nodes of a parsed expression. Errors and cost: those of `checkExpression`. */
 export function typesOfNodes(
   expr: Expr,
   parameters: ReadonlyMap<string, ConditionType>,
@@ -96,7 +96,7 @@ export function typesOfNodes(
 class Checker {
   readonly named = new Set<string>();
   nodes = 0;
-  /** Types of nodes. The element that a macro appends is checked before its step, and once. */
+  /** Types found so far. The element that a macro appends is checked before the step around it, and only once. */
   readonly known = new Map<Expr, ConditionType>();
   readonly #parameters: ReadonlyMap<string, ConditionType>;
 
@@ -183,7 +183,7 @@ class Checker {
     const init = this.typeOf(fold.accuInit, scope, depth);
     const inner = { name: fold.iterVar, type: item, above: scope };
     const element = isEmptyList(fold.accuInit) ? appendedElement(fold.loopStep) : undefined;
-    // A macro that makes a list: of what its step appends.
+    // The list of such a macro has the type of the elements that its step appends.
     const accu = element === undefined ? init : listOf(this.typeOf(element, inner, depth));
     const within = {
       name: fold.iterVar,
@@ -262,7 +262,7 @@ function itemType(range: ConditionType): ConditionType | undefined {
   return range.kind === 'map' ? range.key : undefined;
 }
 
-/** The operators whose result depends on their operands; undefined for other functions. */
+/** Type of an operator whose result depends on its operands; undefined for other functions. */
 function specialType(
   id: bigint,
   name: string,
@@ -323,12 +323,12 @@ function fits(
   return form.args.every((wanted, index) => isCompatible(wanted, args[index] ?? ANY));
 }
 
-/** An operator or a function as it is written, by the name that CEL has for it. */
+/** Notation of an operator or function, by its name in CEL. */
 export function signOf(name: string): string {
   return OPERATOR.test(name) ? name.replaceAll('_', '').replace('@', '') : name;
 }
 
-/** A call as it could be written. */
+/** Text of a call with the types of its arguments. */
 function callText(
   name: string,
   target: ConditionType | undefined,
@@ -342,7 +342,7 @@ function callText(
   return `${target === undefined ? '' : `${typeText(target)}.`}${name}(${texts.join(', ')})`;
 }
 
-/** Literals that could only ever be an error when they are evaluated. */
+/** Rejects literals that always fail at evaluation. */
 function checkLiterals(call: Expr_Call, target: ConditionType | undefined): void {
   const isMethod = target !== undefined;
   // `matches(text, pattern)` is the method's other form.

@@ -4,7 +4,7 @@ import { type Duration, DurationSchema } from '@bufbuild/protobuf/wkt';
 const NANOS_PER_SECOND = 1_000_000_000n;
 const NANOS_MAX = 2n ** 63n - 1n;
 const NANOS_MIN = -(2n ** 63n);
-/** The sign of micro, U+00B5, and the Greek letter mu, U+03BC, are both taken. */
+/** Units in ns. Both the micro sign, U+00B5, and the Greek letter mu, U+03BC, are accepted. */
 const UNITS: ReadonlyMap<string, number> = new Map([
   ['ns', 1],
   ['us', 1e3],
@@ -16,16 +16,18 @@ const UNITS: ReadonlyMap<string, number> = new Map([
   ['h', 3600e9],
 ]);
 const PART = /(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))([a-z\u00b5\u03bc]+)/y;
-/** Characters of a text that is a duration, at most; no shorter one needs more. */
+/** Maximum length of a duration's text in characters. Every duration has a shorter text. */
 const LENGTH_MAX = 128;
-/** Digits of a fraction that count: more are beyond a nanosecond of an hour, and beyond what is kept of it in Go. */
+/**
+ * Maximum number of fraction digits that count. Further digits are below a nanosecond of an hour, and beyond what Go
+ * keeps.
+ */
 const FRACTION_DIGITS = 18;
 
 /**
- * The duration of a text in the form of Go's `time.ParseDuration`, which CEL names as its own: a sign, then
- * numbers with units (`1h30m`, `-1.5s`, `2μs`), or `0` alone. Undefined for any other text, the empty one
- * included, and beyond 64 bits of nanoseconds. Fractions of a nanosecond are cut off. O(length), up to 128
- * characters.
+ * Parses a duration as Go's `time.ParseDuration` does, which CEL names as its form. The text is a sign, then numbers
+ * with units (`1h30m`, `-1.5s`, `2μs`), or `0` alone. Undefined for any other text, also the empty one, and beyond 64
+ * bits of nanoseconds. Fractions of a nanosecond are cut off. O(length), up to 128 characters.
  */
 export function durationOfText(text: string): Duration | undefined {
   if (text.length > LENGTH_MAX) return undefined;
@@ -45,12 +47,12 @@ export function durationOfText(text: string): Duration | undefined {
   return durationOfNanos(isNegative ? -nanos : nanos);
 }
 
-/** Go computes a fraction in doubles, and so does this: the same digits give the same nanosecond. */
+/** Computes a fraction in doubles, as Go does: the same digits give the same nanosecond. */
 function fractionNanos(digits: string, unit: number): bigint {
   return BigInt(Math.trunc(Number(digits) * (unit / 10 ** digits.length)));
 }
 
-/** The duration of so many nanoseconds; undefined beyond 64 bits. Seconds and nanoseconds have the same sign. */
+/** Duration of `nanos` nanoseconds; undefined beyond 64 bits. Seconds and nanoseconds have the same sign. */
 export function durationOfNanos(nanos: bigint): Duration | undefined {
   if (nanos < NANOS_MIN || nanos > NANOS_MAX) return undefined;
   return create(DurationSchema, {
@@ -59,7 +61,7 @@ export function durationOfNanos(nanos: bigint): Duration | undefined {
   });
 }
 
-/** The nanoseconds of a duration. */
+/** Nanoseconds of a duration. */
 export function nanosOfDuration({ seconds, nanos }: Duration): bigint {
   return seconds * NANOS_PER_SECOND + BigInt(nanos);
 }

@@ -6,9 +6,9 @@ import type { CelFailure } from './cel-trace.ts';
 import { partsOf } from './cel-tree.ts';
 import { parseAddress } from './ip-address.ts';
 
-/** Characters of a key that an expression itself names, at most. */
+/** Maximum number of characters shown of a key or a part of an expression. */
 const KEY_SHOWN_MAX = 64;
-/** Words by which the library says that an operator has no form for the types of its operands. */
+/** Start of the library's message for an operator that has no form for the types of its operands. */
 const NO_FORM = 'found no matching overload';
 const COMPARISONS: ReadonlySet<string> = new Set(['_<_', '_<=_', '_>_', '_>=_']);
 const TYPE_WORDS: { readonly [name: string]: string | undefined } = {
@@ -16,7 +16,7 @@ const TYPE_WORDS: { readonly [name: string]: string | undefined } = {
   'google.protobuf.Duration': 'duration',
   null_type: 'null',
 };
-/** Results of conversions, as named for a text that cannot be converted. */
+/** Names of the results of conversions, for messages about a text that cannot be converted. */
 const CONVERSIONS: { readonly [name: string]: string | undefined } = {
   int: 'a whole number of 64 bits',
   uint: 'a whole number of 64 bits from 0',
@@ -27,17 +27,17 @@ const CONVERSIONS: { readonly [name: string]: string | undefined } = {
   ipaddress: 'an address',
 };
 
-/** `an int`, `a list<string>`. */
+/** Adds the article to a type: `an int`, `a list<string>`. `null` has none. */
 export function withArticle(type: string): string {
   return type === 'null' ? type : `${/^[aio]/.test(type) ? 'an' : 'a'} ${type}`;
 }
 
-/** Why a part has no value, and which of its own parts causes that: the whole part if several do. */
+/** Cause for which a part has no value, and its own part that is to blame. If several are, that is the whole part. */
 export type CelCause = { readonly text: string; readonly blamed: Expr };
 
 /**
- * The cause for which a part of an expression has no value, in words. Values of inputs are not shown, for they may be
- * secrets: only numbers of places and what the expression itself says. `textOf` writes an expression.
+ * Describes why a part of an expression has no value. Values of inputs are not shown, for they may be secrets. Shown
+ * are only positions, and what the expression itself contains. `textOf` formats an expression.
  */
 export function causeOf(failure: CelFailure, textOf: (expr: Expr) => string): CelCause {
   const { expr, values, error, wanted } = failure;
@@ -109,7 +109,7 @@ function numberOf(value: CelValue | undefined): number | undefined {
   return typeof value === 'bigint' || typeof value === 'number' ? Number(value) : undefined;
 }
 
-/** No form of an operator or function takes values of these types. */
+/** Cause text if no form of an operator or function takes values of these types. */
 function formCause({ function: name, target }: Expr_Call, values: readonly CelValue[]): string {
   const types = values.map(typeOf);
   const [first = '', second = ''] = types;
@@ -126,11 +126,11 @@ function formCause({ function: name, target }: Expr_Call, values: readonly CelVa
 
 type CallCause = {
   readonly text: string;
-  /** Which operand is to blame alone: the others could be anything. */
+  /** Index of the operand that alone is to blame: the others could have any value. */
   readonly part?: number;
 };
 
-/** A form took the types, and failed of the values. */
+/** Cause if a form takes the types, but fails for the values. */
 function callCause(
   { function: name }: Expr_Call,
   texts: readonly string[],
@@ -171,20 +171,20 @@ function conversionCause(name: string, text: string, value: CelValue | undefined
     : `${text} is beyond the range of ${withArticle(name)}`;
 }
 
-/** Words for arithmetic whose result is too large. */
+/** Cause text for arithmetic whose result is out of range. */
 function beyondRange(value: CelValue | undefined): string {
   return numberOf(value) === undefined
     ? 'the result is beyond the range of timestamps and durations'
     : 'integer overflow';
 }
 
-/** The problem of a pattern as the library and our bounds state it, without the piece that they quote. */
+/** Problem of a pattern, as the library or our limits report it, without the quoted piece of the pattern. */
 function patternCause(pattern: CelValue | undefined): string {
   const fault = typeof pattern === 'string' ? patternFault(pattern) : undefined;
   return (fault ?? 'it is not valid').replace(/^error parsing regexp: /, '').replace(/: `.*$/s, '');
 }
 
-/** The type of a value with its article. Numbers of an input of type `any` are doubles. */
+/** Type of a value, with its article. Numbers of an input of type `any` are doubles. */
 function typeOf(value: CelValue | undefined): string {
   if (value === undefined) return 'nothing';
   const { name } = celType(value);
@@ -195,7 +195,7 @@ function cut(text: string): string {
   return shortened(text, KEY_SHOWN_MAX);
 }
 
-/** A text of so many UTF-16 units at most, with `…` where something was cut off. */
+/** Shortens a text to `unitsMax` UTF-16 units, with `…` where something was cut off. */
 export function shortened(text: string, unitsMax: number): string {
   return text.length <= unitsMax ? text : `${text.slice(0, unitsMax - 1).toWellFormed()}…`;
 }

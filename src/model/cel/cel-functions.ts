@@ -50,17 +50,17 @@ const NANOS_PER_MS = 1_000_000n;
 const INT_TEXT = /^[+-]?[0-9]{1,20}$/;
 const UINT_TEXT = /^[0-9]{1,20}$/;
 const DOUBLE_TEXT = /^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?$/;
-/** The texts of a bool that Go's `strconv.ParseBool` takes, which cel-go does. */
+/** Texts that Go's `strconv.ParseBool`, and so cel-go, accepts as a bool. */
 const BOOL_TEXTS: ReadonlyMap<string, boolean> = new Map([
   ...['1', 't', 'T', 'true', 'TRUE', 'True'].map((text) => [text, true] as const),
   ...['0', 'f', 'F', 'false', 'FALSE', 'False'].map((text) => [text, false] as const),
 ]);
-/** A byte order mark is a character like others. */
+/** Keeps a byte order mark, as a character like others. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-/** Addresses and networks kept read by one thread, each. */
+/** Maximum number of parsed addresses that one thread caches, and of parsed networks. */
 const READ_MAX = 1_024;
 
-/** Names that no expression can write: what the rewriting of an expression puts into it. */
+/** Function names that no expression can contain. The rewriting of an expression inserts them. */
 export const INDEX = '@index';
 export const HAS = '@has';
 export const RANGE = '@range';
@@ -70,15 +70,15 @@ export const APPEND = '@append';
 
 const addresses = new Map<string, Address | undefined>();
 const networks = new Map<string, Network | undefined>();
-/** Arrays of lists that `NEW_LIST` made. They grow in place: only the comprehension can name such a list. */
+/** Array behind each list that `NEW_LIST` made. It grows in place: only its comprehension can name it. */
 const growing = new WeakMap<CelList, CelInput[]>();
 
 /**
- * Functions that replace the library's. Conversions refuse texts that are no number or no day. Time is in
- * UTC or at a fixed offset, while the library uses the machine's time zone. Text compares by code points.
- * Maps hold a key although its value is null. Joining does not nest lists. `in_cidr` and `ipaddress` are
- * added. Where cel-go differs from CEL's suite, importers write names of our own: `goString`, `goInt` and
- * `goMilliseconds`. Errors are thrown, and become values of the evaluation.
+ * Functions that differ from those of the library. Conversions reject texts that are no number or no date. Time is in
+ * UTC or at a fixed offset, where the library uses the time zone of the machine. Text is ordered by code points. A map
+ * has a key even if its value is null. Joining lists does not nest them. `in_cidr` and `ipaddress` are additions.
+ * Functions for which cel-go differs from CEL's suite have separate names, which the importers write: `goString`,
+ * `goInt` and `goMilliseconds`. Errors are thrown, and become values of the evaluation.
  */
 export function gatehouseFunctions(): CelFunc[] {
   return [
@@ -127,7 +127,7 @@ export function gatehouseFunctions(): CelFunc[] {
   ];
 }
 
-/** Conversions as cel-go has them; those in which it agrees with CEL's suite are here for values of type `any`. */
+/** Conversions as in cel-go. Those that agree with CEL's suite are included for values of type `any`. */
 function goFunctions(): CelFunc[] {
   return [
     celFunc('goString', [DOUBLE], STRING, goTextOfDouble),
@@ -224,7 +224,10 @@ function noDuration(): never {
   throw new Error('no duration');
 }
 
-/** The time later by a duration, at the same offset. Errors: throws Error outside of the years 1 to 9999. */
+/**
+ * Adds a duration to a timestamp, or subtracts it if `sign` is -1. Keeps the offset. Errors: throws Error outside of
+ * the years 1 to 9999.
+ */
 function later(at: Timestamp, by: Duration, sign = 1n): Timestamp {
   const nanos = at.seconds * NANOS_PER_SECOND + BigInt(at.nanos) + sign * nanosOfDuration(by);
   const rest = ((nanos % NANOS_PER_SECOND) + NANOS_PER_SECOND) % NANOS_PER_SECOND;
@@ -234,8 +237,8 @@ function later(at: Timestamp, by: Duration, sign = 1n): Timestamp {
 }
 
 /**
- * The timestamp of a text of RFC 3339; undefined for any other. Digits beyond nanoseconds are cut off. The
- * offset of the text is kept with it.
+ * Parses a timestamp (RFC 3339); undefined for any other text. Digits beyond nanoseconds are cut off. The offset in the
+ * text is recorded for the timestamp.
  */
 export function timestampOfText(text: string): Timestamp | undefined {
   const instant = parseTimestamp(text);
@@ -245,7 +248,7 @@ export function timestampOfText(text: string): Timestamp | undefined {
   return withOffsetOfText(create(TimestampSchema, { seconds: BigInt(seconds), nanos }), text);
 }
 
-/** Addresses are kept as text in their shortest form, so that equal ones are the same text. */
+/** Normalizes an address to its shortest text, so that equal addresses have the same text. */
 function addressOfText(text: string): string {
   const address = parseAddress(text);
   if (address === undefined) throw new Error('no address');
@@ -268,7 +271,7 @@ function remembered<T>(known: Map<string, T>, text: string, read: (text: string)
   return value;
 }
 
-/** In the order of code points, which that of UTF-16 units is not. */
+/** Compares texts by code points. The order of UTF-16 units differs from it. */
 function compareText(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
   for (let i = 0; i < length; i++) {
@@ -278,7 +281,7 @@ function compareText(a: string, b: string): number {
   return a.length - b.length;
 }
 
-/** Surrogates encode code points above all other units. */
+/** Rank of a UTF-16 unit. Surrogates rank above all other units, since they encode higher code points. */
 function codePointRank(unit: number): number {
   return unit >= 0xd800 && unit < 0xe000 ? unit + 0x10000 : unit;
 }
@@ -310,7 +313,7 @@ function timeMethods(name: string, partOf: (date: Date) => number): CelFunc[] {
   ];
 }
 
-/** The fields of its UTC are those of the instant at the offset. */
+/** Returns a Date whose UTC fields are those of the instant at the offset. */
 function dateOf(at: { readonly seconds: bigint; readonly nanos: number }, minutes: number): Date {
   const ms = Number(at.seconds) * 1000 + Math.floor(at.nanos / 1_000_000);
   return new Date(ms + minutes * 60_000);
@@ -322,7 +325,10 @@ function dayOfYear(date: Date): number {
   return Math.floor((date.getTime() - start.getTime()) / MS_PER_DAY);
 }
 
-/** Minutes east of Greenwich of `UTC` or `[+-]hh:mm`; undefined for names of places, whose hours change. */
+/**
+ * Minutes east of Greenwich of `UTC`, '' or `[+-]hh:mm`. Undefined for anything else, such as names of places, whose
+ * offsets change.
+ */
 export function offsetMinutes(zone: string): number | undefined {
   if (zone === 'UTC' || zone === '') return 0;
   const match = /^([+-]?)([0-9]{1,2}):([0-5][0-9])$/.exec(zone);

@@ -1,11 +1,11 @@
 import type { Duration, Timestamp } from '@bufbuild/protobuf/wkt';
 import { withoutTrailing } from '../../shared/text/without-trailing.ts';
 
-/** Minutes east of Greenwich at which timestamps were written, those of UTC left out. */
+/** Offsets in minutes east of Greenwich with which timestamps were written. Those of UTC are omitted. */
 const offsets = new WeakMap<Timestamp, number>();
 const OFFSET = /([+-])([0-9]{2}):([0-9]{2})$/;
 
-/** Notes the offset of the text that a timestamp was read from. Returns the timestamp. */
+/** Records the offset in the text of a timestamp. Returns the timestamp. */
 export function withOffsetOfText(at: Timestamp, text: string): Timestamp {
   const [, sign, hours, minutes] = OFFSET.exec(text) ?? [];
   const total = Number(hours ?? 0) * 60 + Number(minutes ?? 0);
@@ -18,21 +18,21 @@ export function withOffset(at: Timestamp, minutes: number): Timestamp {
   return at;
 }
 
-/** The offset that a timestamp was written with, in minutes; 0 where it was UTC or was computed of a number. */
+/** Offset with which a timestamp was written, in minutes; 0 for UTC and for a timestamp computed from a number. */
 export function offsetOf(at: Timestamp): number {
   return offsets.get(at) ?? 0;
 }
 
 /**
- * How cel-go 0.31 writes what CEL's own suite writes otherwise: OpenFGA 1.22.1 and SpiceDB 1.56.2 evaluate with
- * it. An expression asks for these texts by `goString`.
+ * Formats in which cel-go 0.31 differs from CEL's own suite. OpenFGA 1.22.1 and SpiceDB 1.56.2 evaluate with cel-go. An
+ * expression requests these texts by `goString`.
  */
 
-/** Decimal exponents from which on, and below which, a double is written with an exponent (Go's `%g`). */
+/** Decimal exponents from which on, and below which, Go's `%g` writes a double with an exponent. */
 const EXPONENT_MAX = 6;
 const EXPONENT_MIN = -4;
 
-/** A double as Go's `%g` writes it: `1e+06`, `1e-05`, `-0`, `+Inf`, `NaN`. */
+/** Formats a double as Go's `%g` does: `1e+06`, `1e-05`, `-0`, `+Inf`, `NaN`. */
 export function goTextOfDouble(value: number): string {
   if (Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
@@ -45,13 +45,13 @@ export function goTextOfDouble(value: number): string {
   return sign + plain(digits, exponent);
 }
 
-/** A duration in seconds, without an exponent: `1.5s`, `-0.000001s`. */
+/** Formats a duration in seconds, without an exponent: `1.5s`, `-0.000001s`. */
 export function goTextOfDuration({ seconds, nanos }: Duration): string {
   const { sign, digits, exponent } = partsOf(Number(seconds) + nanos / 1e9);
   return `${sign}${plain(digits, exponent)}s`;
 }
 
-/** A timestamp at the offset that it was written with: `2026-01-01T00:00:00.1+02:00`. */
+/** Formats a timestamp at the offset with which it was written: `2026-01-01T00:00:00.1+02:00`. */
 export function goTextOfTimestamp(at: Timestamp): string {
   const minutes = offsetOf(at);
   const date = new Date((Number(at.seconds) + minutes * 60) * 1000);
@@ -68,7 +68,7 @@ function goTextOfOffset(minutes: number): string {
   return `${minutes < 0 ? '-' : '+'}${two(hour)}:${two(minute)}`;
 }
 
-/** The fewest digits that say a double, its sign (also that of -0), and the power of ten of the first digit. */
+/** Shortest digits that identify a double, its sign (also of -0), and the power of ten of the first digit. */
 function partsOf(value: number): {
   readonly sign: string;
   readonly digits: string;

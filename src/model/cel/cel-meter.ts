@@ -1,10 +1,10 @@
 /**
- * Cost budget of one evaluation of a condition. A unit is about the evaluation of one operator: some
- * hundred nanoseconds. Cost is charged before the work, so that unpaid work never begins, and an exhausted
- * evaluation stays stopped.
+ * Cost limit of one evaluation of a condition. One unit is about the evaluation of one operator: some hundred
+ * nanoseconds. Cost is counted before the work is done, so that unpaid work never begins. Once exhausted, a meter stays
+ * exhausted until it is reset.
  */
 export class CostMeter {
-  /** Spent so far; at most one step more than the limit. */
+  /** Units spent so far; more than the limit once the meter is exhausted. */
   spent = 0;
   #limit: number;
 
@@ -12,35 +12,35 @@ export class CostMeter {
     this.#limit = limit;
   }
 
-  /** Starts anew. */
+  /** Restarts from 0 with a new limit. */
   reset(limit: number): void {
     this.spent = 0;
     this.#limit = limit;
   }
 
-  /** Units that are left. */
+  /** Units left; negative if the meter is exhausted. */
   get left(): number {
     return this.#limit - this.spent;
   }
 
-  /** Whether more was charged than the limit allows. */
+  /** Whether more units were spent than the limit. */
   get isExhausted(): boolean {
     return this.spent > this.#limit;
   }
 
-  /** Counts `units`. False: they are more than is left, and the work must not be done. */
+  /** Counts `units`. Returns false if they are more than is left: the work must not be done. */
   spend(units: number): boolean {
     this.spent += units;
     return this.spent <= this.#limit;
   }
 }
 
-/** Units of one evaluation at most, whatever the read budget leaves: it cannot be interrupted. */
+/** Maximum cost of one evaluation in units, whatever the read budget leaves: an evaluation cannot be interrupted. */
 export const EVALUATION_COST_MAX = 20_000;
-/** Units that count as one read. */
+/** Number of units that count as one read. */
 export const COST_PER_READ = 10;
 
-/** Reads that `units` count as. */
+/** Number of reads that `units` count as. */
 export function readsOfCost(units: number): number {
   return Math.ceil(units / COST_PER_READ);
 }

@@ -1,24 +1,24 @@
 import { RE2JS } from '@bufbuild/re2';
 
-/** Characters of a pattern at most. */
+/** Maximum number of characters in a pattern. */
 const PATTERN_LENGTH_MAX = 256;
-/** States of a pattern's automaton at most, as its text and repetitions bound them. */
+/** Maximum number of states of a pattern's automaton, as estimated from its text and repetitions. */
 const STATES_MAX = 500;
-/** Patterns kept compiled by one thread. */
+/** Maximum number of compiled patterns that one thread caches. */
 const PATTERNS_MAX = 256;
 /**
- * Characters that compiled patterns read together before all are compiled anew: each can add a state, of
- * a kilobyte and more, to what its pattern remembers.
+ * Number of characters that compiled patterns read together before all are compiled again. Each can add a state, of a
+ * kilobyte and more, to the cache of its pattern.
  */
 const CHARACTERS_MAX = 16_384;
-/** One atom or sign of a pattern: an escape, a class, a repetition, a group's start, or a character. */
+/** One token of a pattern: an escape, a class, a repetition, the start of a group, or a character. */
 const PART =
   /\\[pPx]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|\[:[a-z^]+:\]|[^\]\\])*\]|\{(\d+)(?:,(\d*))?\}|\(\?[^:)]*[:)]?|./gsu;
 
 const compiled = new Map<string, RE2JS>();
 let charactersLeft = CHARACTERS_MAX;
 
-/** Why `pattern` is not taken, or undefined. Cost: compiles it. */
+/** Reason for which `pattern` is rejected, or undefined. Cost: compiles it. */
 export function patternFault(pattern: string): string | undefined {
   try {
     patternStates(pattern);
@@ -30,16 +30,19 @@ export function patternFault(pattern: string): string | undefined {
 }
 
 /**
- * How many states a pattern can have at most: what is repeated counts as often as it may be repeated.
- * Errors: throws Error for one that is too large. Cost: O(length).
+ * Maximum number of states of a pattern. A repeated part counts as often as it may be repeated. Errors: throws Error
+ * for a pattern that is too large, or quotes with `\Q`. Cost: O(length).
  */
 export function patternStates(pattern: string): number {
   if (pattern.length > PATTERN_LENGTH_MAX) {
     throw new Error(`a pattern has at most ${PATTERN_LENGTH_MAX} characters`);
   }
-  // Quoted text would need other rules.
+  // Text quoted by \Q would need other rules than those below.
   if (pattern.includes('\\Q')) throw new Error('a pattern quotes with \\, not with \\Q');
-  /** States before each open group, with the atom that a repetition repeats. */
+  /**
+   * States before each open group. `states` counts those in the innermost group, and `atom` those that a repetition
+   * repeats.
+   */
   const open: number[] = [];
   let states = 1;
   let atom = 0;
@@ -62,8 +65,8 @@ export function patternStates(pattern: string): number {
 }
 
 /**
- * Whether any part of `text` matches an RE2 pattern that `patternStates` took. Linear in the text.
- * Errors: throws Error for a pattern that is not valid.
+ * Whether any part of `text` matches an RE2 pattern that `patternStates` accepted. Linear in the text. Errors: throws
+ * Error for a pattern that is not valid.
  */
 export function matchesPattern(text: string, pattern: string): boolean {
   let regex = compiled.get(pattern);

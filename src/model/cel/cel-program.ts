@@ -19,19 +19,19 @@ import type { CostMeter } from './cel-meter.ts';
 import { patternStates } from './cel-pattern.ts';
 import { withCosts } from './cel-tree.ts';
 
-/** Values of the parameters that an expression names, by name; an error for a missing value. */
+/** Values of the parameters that an expression names, by name. A parameter without a value has an error. */
 export type CelBindings = { readonly [parameter: string]: CelResult };
 
-/** An expression, checked and planned. */
+/** A checked and planned expression. */
 export type CelProgram = CheckedExpression & {
   /**
-   * Evaluates the expression to a value or an error. Cost is charged before the work. Once `meter` is
-   * exhausted no work begins, and the result means nothing.
+   * Evaluates the expression to a value or an error. Cost is counted before the work is done. Once `meter` is
+   * exhausted, no more work begins and the result is meaningless.
    */
   readonly evaluate: (bindings: CelBindings, meter: CostMeter) => CelResult;
 };
 
-/** A fault with its place in the source. */
+/** Error in an expression, with its place in the source. */
 export type CelProblem = {
   readonly line: number;
   readonly column: number;
@@ -40,29 +40,29 @@ export type CelProblem = {
 
 const EXHAUSTED = celError('the evaluation costs too much');
 const UNPAID: Pick<CostMeter, 'spend' | 'left'> = { spend: () => false, left: 0 };
-/** Meter of the evaluation under way: one at a time, and none is interrupted. */
+/** Meter of the current evaluation. Evaluations run one at a time, and none is interrupted. */
 let meterNow: Pick<CostMeter, 'spend' | 'left'> = UNPAID;
 
-/** An error costs more than a value. */
+/** Additional cost of a call that results in an error. */
 const ERROR_COST = 20;
-/** Addresses cost this much to read. */
+/** Cost of parsing an address. */
 const ADDRESS_COST = { v4: 8, v6: 48 };
-/** Characters that one unit of cost pays for where text is copied or compared. */
+/** Number of characters that one unit pays for where text is copied or compared. */
 const CHARACTERS_PER_UNIT = 16;
-/** A substring is looked for by its first characters; beyond so many its length costs nothing more. */
+/** Length beyond which a longer substring costs nothing more: the search uses its first characters. */
 const NEEDLE_MAX = 256;
-/** States of a pattern that one unit pays for, each character. */
+/** Number of pattern states that one unit pays for, per character of text. */
 const STATES_PER_UNIT = 8;
 
-/** Parses an expression. Errors: throws what the library does. O(length). */
+/** Parses an expression. Errors: throws those of the library. O(length). */
 export function parseExpression(source: string): ReturnType<typeof parse> {
-  // The library ends a comment with a line feed alone: one at the end of the text has none.
+  // The library ends a comment only at a line feed, which a comment at the end of the text lacks.
   return parse(`${source}\n`);
 }
 
 /**
- * Checks and plans an expression. Cost: O(length); to be kept, since it takes a millisecond and more.
- * Returns a problem where the expression is not valid.
+ * Checks and plans an expression. Returns a problem if the expression is not valid. Cost: O(length); callers keep the
+ * result, since this takes a millisecond and more.
  */
 export function compileExpression(
   source: string,
@@ -86,8 +86,8 @@ export function compileExpression(
 }
 
 /**
- * The evaluation of a parsed and checked expression of so many nodes. Unknown names become an error only
- * when they are read. O(nodes).
+ * Plans the evaluation of a checked expression with `nodes` nodes. An unknown name is an error only when it is
+ * evaluated. O(nodes).
  */
 export function planExpression(expr: Expr, nodes: number): CelProgram['evaluate'] {
   const run = plan(environment(), withCosts(expr)) as (bindings: CelBindings) => CelResult;
@@ -109,7 +109,7 @@ export function isProblem(compiled: CelProgram | CelProblem): compiled is CelPro
 }
 
 function syntaxProblem(error: unknown): CelProblem {
-  // Text that is nested beyond what the parser's own recursion holds.
+  // The text is nested deeper than the parser can recurse.
   if (error instanceof RangeError) return { line: 1, column: 1, message: 'is nested too deeply' };
   if (!(error instanceof Error)) throw error;
   const { location, rawMessage } = error as {
@@ -121,8 +121,8 @@ function syntaxProblem(error: unknown): CelProblem {
 }
 
 /**
- * Line and column of a node of a parsed source, in UTF-16 units, both from 1: the sign of an operator, the
- * dot of a method, else the start.
+ * Line and column of a node of a parsed source, in UTF-16 units, both from 1. The place of an operator is its sign, of
+ * a method its dot, of anything else its start.
  */
 export function placeOf(
   source: string,
@@ -138,7 +138,7 @@ export function placeOf(
 
 let known: CelEnv | undefined;
 
-/** The library's functions and ours, each of which is paid for before it is called. Made at first use. */
+/** Functions of the library and our own. Each call is paid for before it runs. Created at first use. */
 function environment(): CelEnv {
   if (known !== undefined) return known;
   const env = celEnv({ funcs: gatehouseFunctions() });
@@ -152,7 +152,7 @@ function environment(): CelEnv {
   };
   const { namespace, registry, variables } = env;
   const funcs = { find, [Symbol.iterator]: () => env.funcs[Symbol.iterator]() };
-  // The planner reads nothing else of its environment; the library exports no way to make one.
+  // The planner needs nothing else from its environment, and the library lets no other code construct one.
   known = { namespace, registry, variables, funcs } as unknown as CelEnv;
   return known;
 }
@@ -169,7 +169,7 @@ function withCost(group: FuncGroup): FuncGroup {
   ): CelResult | undefined => {
     try {
       const units = costOf === undefined ? 0 : costOf(target, args);
-      // A turn of a comprehension that is not paid for is its last.
+      // A comprehension ends at the first iteration that is not paid for.
       if (units > 0 && !meterNow.spend(units)) return name === TICK ? false : EXHAUSTED;
       const result = group.call(id, target, args);
       if (isCelError(result)) meterNow.spend(ERROR_COST);
@@ -187,7 +187,7 @@ const ofTexts: Cost = (target, args) =>
   args.reduce<number>((sum, arg) => sum + textCost(arg), textCost(target));
 const ofOperands: Cost = (_, [a, b]) => Math.min(depthCost(a), depthCost(b));
 
-/** Cost of calls in addition to the operator itself, if it depends on the arguments. */
+/** Costs of calls that depend on their arguments, in addition to the cost of the operator. */
 const COSTS: { readonly [name: string]: Cost | undefined } = {
   '_==_': ofOperands,
   '_!=_': ofOperands,
@@ -234,7 +234,7 @@ function sizeCost(value: CelValue | undefined): number {
   return isCelList(value) || isCelMap(value) ? value.size : 0;
 }
 
-/** Numbers are looked for among all keys, since an int equals a uint. */
+/** Cost of finding a key. Numbers are compared with all keys, since an int equals a uint. */
 function keyCost(key: CelValue | undefined, map: { readonly size: number }): number {
   return typeof key === 'string' || typeof key === 'boolean' ? textCost(key) : map.size;
 }
@@ -245,7 +245,7 @@ function matchCost(target: CelValue | undefined, pattern: CelValue | undefined):
   return Math.ceil((target.length + 8) * (1 + states / STATES_PER_UNIT));
 }
 
-/** Number of values within a value, counted at most as far as the budget lasts. */
+/** Cost of visiting all parts of a value, counted no further than what is left to spend. */
 function depthCost(value: CelValue | undefined): number {
   if (!isCelList(value) && !isCelMap(value)) return textCost(value);
   const most = meterNow.left + 1;

@@ -3,22 +3,22 @@ import type { ConditionType, ScalarKind } from '../condition-type.ts';
 import { CelFault, typesOfNodes } from './cel-checker.ts';
 import { parseExpression, placeOf } from './cel-program.ts';
 
-/** A call that cel-go reads otherwise than CEL's own suite. */
+/** A call that cel-go reads differently from CEL's own suite. */
 export type PeerReading = {
-  /** Both from 1, in UTF-16 units, as of a problem of the expression. */
+  /** Line and column, both from 1, in UTF-16 units, as in a problem of the expression. */
   readonly line: number;
   readonly column: number;
-  /** The function or method as it is written. */
+  /** Name of the function or method, as written. */
   readonly name: string;
-  /** Name here of what the function does in cel-go; undefined if only the evaluation shows it. */
+  /** Name that means here what the name means in cel-go; undefined if only the evaluation could decide. */
   readonly replacement: string | undefined;
-  /** The difference, in words. */
+  /** Description of the difference. */
   readonly difference: string;
-  /** Position of the name in the expression. */
+  /** Offset of the name in the expression. */
   readonly at: number;
 };
 
-/** The kinds of values of which cel-go reads a function otherwise, and the name of what it does, here. */
+/** Kinds of values for which cel-go reads a function differently, and the name of cel-go's function here. */
 type Otherwise = {
   readonly kinds: readonly ScalarKind[];
   readonly replacement: string;
@@ -51,16 +51,16 @@ const METHODS: { readonly [name: string]: Otherwise | undefined } = {
     isDynamic: false,
   },
 };
-/** Expressions without one of these names need not be parsed. */
+/** Names of these functions. An expression without any of them need not be parsed. */
 const NAMES = new RegExp(
   `\\b(?:${[...Object.keys(FUNCTIONS), ...Object.keys(METHODS)].join('|')})\\b`,
 );
-/** Text between the position of a call and its name: the dot of a method, blanks, comments. */
+/** Text allowed between the place of a call and its name: the dot of a method, blanks, comments. */
 const BEFORE_NAME = /(?:[.\s]|\/\/[^\n]*(?:\n|$))*/y;
 
 /**
- * The calls of an expression over `parameters` that cel-go 0.31 (OpenFGA 1.22.1, SpiceDB 1.56.2) reads
- * otherwise than CEL's own suite, in the order of the text. Empty if the expression is invalid. O(length).
+ * Calls of an expression that cel-go reads differently from CEL's own suite, in the order of the text. Describes cel-go
+ * 0.31 (OpenFGA 1.22.1, SpiceDB 1.56.2). Empty if the expression over `parameters` is not valid. O(length).
  */
 export function peerReadings(
   source: string,
@@ -93,14 +93,14 @@ export function peerReadings(
   return [...found.values()].toSorted((a, b) => a.at - b.at);
 }
 
-/** The expression in which these readings have the names that mean the same here. O(length). */
+/** Rewrites an expression: each reading gets the name that means the same here. O(length). */
 export function asPeersRead(source: string, readings: readonly PeerReading[]): string {
   return readings.reduceRight((text, { at, name, replacement = name }) => {
     return text.slice(0, at) + replacement + text.slice(at + name.length);
   }, source);
 }
 
-/** A text that does not parse, or whose types are wrong, is its compiler's affair. */
+/** Parses an expression; undefined if it has syntax errors, which its compiler reports. */
 function parsedOf(source: string): ReturnType<typeof parseExpression> | undefined {
   try {
     return parseExpression(source);
@@ -126,7 +126,10 @@ function otherwiseOf({ function: name, target, args }: Expr_Call): Otherwise | u
   return args.length === operands && Object.hasOwn(known, name) ? known[name] : undefined;
 }
 
-/** An input of type `any` is no duration: such a value is one only where the expression itself has durations. */
+/**
+ * Whether cel-go reads a value of this kind differently. A value of type `any` can be a duration only where the
+ * expression itself has durations.
+ */
 function isReadOtherwise(
   { kinds, isDynamic }: Otherwise,
   kind: ScalarKind,

@@ -2,31 +2,28 @@ import type { Expr, Expr_Comprehension } from '@bufbuild/cel-spec/cel/expr/synta
 import { partsOf } from './cel-tree.ts';
 
 type Names = ReadonlySet<string>;
-/** Variables of comprehensions, each with the names that it takes its values from. */
+/** Variables of comprehensions, each with the names that its values come from. */
 type Variables = ReadonlyMap<string, Names>;
 
 const NONE: Names = new Set();
 const LAZY: ReadonlySet<string> = new Set(['_&&_', '_||_', '_?_:_']);
 
-/** The names that a part of an expression reads, and those that decide whether the part counts. */
+/** Names that a part of an expression reads, and names that decide whether the part counts. */
 export type CelReads = {
-  /** Names that the part reads itself; of the variable of a macro those that its list comes from. */
+  /** Names that the part reads itself. For the variable of a macro, the names that its list comes from. */
   readonly own: Names;
-  /**
-   * Names read by other operands that can make up for it: those of `&&`, `||`, `?:` and of lists in a
-   * comprehension.
-   */
+  /** Names read by sibling operands of `&&`, `||`, `?:` and by lists of macros, which can make up for the part. */
   readonly beside: Names;
 };
 
-/** The names that `part` of the expression `root` reads. Cost: O(nodes · depth). */
+/** Names that `part` of the expression `root` reads. Cost: O(nodes · depth). */
 export function readsOf(root: Expr, part: Expr): CelReads {
   const beside = new Set<string>();
   const own = seek(root, part, new Map(), beside) ?? NONE;
   return { own, beside };
 }
 
-/** The names that `part` reads, if it is within `expr`; names that make up for it go into `beside`. */
+/** Names that `part` reads, if it is inside `expr`. Adds the names that can make up for it to `beside`. */
 function seek(
   expr: Expr,
   part: Expr,
@@ -62,7 +59,10 @@ function seek(
   return undefined;
 }
 
-/** Finds the operands that make up for one: of `?:` the condition for a branch, and none for the condition. */
+/**
+ * Finds the operands that can make up for one. For a branch of `?:` that is the condition; for the condition there is
+ * none.
+ */
 function operandsBeside(name: string, parts: readonly Expr[], index: number): readonly Expr[] {
   if (name === '_?_:_') return index === 0 ? [] : parts.slice(0, 1);
   return parts.filter((_, other) => other !== index);

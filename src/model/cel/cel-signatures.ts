@@ -7,7 +7,7 @@ import {
   type ScalarKind,
 } from '../condition-type.ts';
 
-/** One form of a function: what it is called on (a method), what it takes and gives. */
+/** One form of a function: its target (if it is a method), arguments and result. */
 export type Signature = {
   readonly target: ConditionType | undefined;
   readonly args: readonly ConditionType[];
@@ -23,14 +23,14 @@ const LIST = listOf(ANY);
 const MAP = mapOf(ANY, ANY);
 
 /**
- * The forms of the functions and operators that expressions may use; operators under the names that
- * CEL has for them. What the types of the operands decide is not here: `==`, `in`, `[]` and `?:`. undefined: there is no such function.
+ * Forms of a function or operator that expressions may use; undefined for an unknown one. Operators have their names in
+ * CEL. `==`, `in`, `[]` and `?:` are not included, since the types of their operands decide.
  */
 export function signaturesOf(name: string): readonly Signature[] | undefined {
   return table.get(name);
 }
 
-/** Names of functions that an expression can call. */
+/** Names of the functions that an expression can call. */
 export function functionNames(): string[] {
   return [...table.keys()].filter((name) => /^[a-z]/i.test(name));
 }

@@ -11,17 +11,17 @@ import type { CostMeter } from './cel-meter.ts';
 import { type CelBindings, type CelProgram, planExpression } from './cel-program.ts';
 import { appendedElement, isEmptyList, nameExpr, withParts } from './cel-tree.ts';
 
-/** A part of an expression that has no value although all that it is made of has one. */
+/** A part of an expression that has no value although all of its own parts have one. */
 export type CelFailure = {
   readonly expr: Expr;
-  /** Values of its parts in their order; of a part that is of another type than is `wanted`, its own. */
+  /** Values of its parts, in order. For a part that is not of the `wanted` type, its own value. */
   readonly values: readonly CelValue[];
-  /** Error of the evaluation; for a parameter, of its binding. Undefined if the type is a wrong one. */
+  /** Error of the evaluation; for a parameter, the error bound to it. Undefined if the type is wrong. */
   readonly error: (CelResult & Error) | undefined;
   readonly wanted?: 'bool' | 'list' | undefined;
 };
 
-/** The parts for which an expression has no value, each once. */
+/** Parts for which an expression has no value, each once. */
 export class CelFailures {
   readonly list: readonly CelFailure[];
 
@@ -37,7 +37,7 @@ type TraceScope = {
   readonly above: TraceScope;
 } | null;
 
-/** A part cost more than was left; `expr` is the outermost comprehension around it, or the part itself. */
+/** Thrown when a part costs more than is left. `expr` is the outermost comprehension around it, or the part itself. */
 class TooCostly extends Error {
   readonly expr: Expr;
 
@@ -47,17 +47,17 @@ class TooCostly extends Error {
   }
 }
 
-/** The result of a trace: a value, or failures, or the part at which `meter` ran out. */
+/** Result of a trace: a value, or failures, or the part at which `meter` ran out. */
 export type CelTrace =
   | { readonly kind: 'value'; readonly value: CelValue }
   | { readonly kind: 'failed'; readonly failures: readonly CelFailure[] }
   | { readonly kind: 'costly'; readonly expr: Expr };
 
 /**
- * Evaluates a checked expression once more, part by part, to find why it has no value. The library
- * evaluates each part as it does the whole. Only the choice of parts is made here: for `&&`, `||`, `?:` and
- * comprehensions. A failure that another operand makes up for does not count; a result that is no bool
- * does. Cost: some ten times that of the evaluation, bounded by `meter`.
+ * Evaluates a checked expression again, part by part, to find why it has no value. The library evaluates each part, as
+ * it does the whole. Only the choice of parts is made here: `&&`, `||`, `?:` and comprehensions. A failure that another
+ * operand makes up for does not count. A result that is not a bool is a failure, too. Cost: some ten times that of the
+ * evaluation, bounded by `meter`.
  */
 export function traceExpression(expr: Expr, bindings: CelBindings, meter: CostMeter): CelTrace {
   try {
@@ -85,7 +85,7 @@ function boolOutcome(expr: Expr, outcome: PartOutcome): boolean | CelFailures {
   return failure(expr, [outcome], undefined, 'bool');
 }
 
-/** All failures of both, of the same part only the first. */
+/** All failures of both; if a part is in both, only the first. */
 function merged(a: CelFailures | undefined, b: CelFailures): CelFailures {
   if (a === undefined) return b;
   const known = new Set(a.list.map(({ expr }) => expr));
@@ -122,7 +122,7 @@ class Tracer {
     return chosen === undefined ? this.#strict(expr, scope) : chosen;
   }
 
-  /** Operators that do without some of their operands; undefined for all others. */
+  /** Outcome of an operator that may skip operands; undefined for all others. */
   #choice({ function: name, args }: Expr_Call, scope: TraceScope): PartOutcome | undefined {
     switch (name) {
       case '_&&_':
@@ -142,7 +142,7 @@ class Tracer {
     }
   }
 
-  /** `&&` and `||`: one operand of the value `decisive` decides, whatever the others failed of. */
+  /** Outcome of `&&` and `||`: one operand with the value `decisive` decides, whatever made the others fail. */
   #junction(args: readonly Expr[], decisive: boolean, scope: TraceScope): boolean | CelFailures {
     let failed: CelFailures | undefined;
     for (const arg of args) {
@@ -153,7 +153,7 @@ class Tracer {
     return failed ?? !decisive;
   }
 
-  /** All parts have a value, or the first that has none says why. */
+  /** Outcome of an expression that needs all of its parts: its result, or the first failure of a part. */
   #strict(expr: Expr, scope: TraceScope): PartOutcome {
     let plan = this.#plans.get(expr);
     if (plan === undefined) {
@@ -206,7 +206,7 @@ class Tracer {
     return this.outcomeOf(fold.result as Expr, accu);
   }
 
-  /** Adds what the step of `map` or `filter` makes. A failure stays until the end: no later turn makes up for it. */
+  /** Appends the element of a step of `map` or `filter`. A failure is final: no later iteration makes up for it. */
   #append(grown: CelValue[], step: Expr, scope: TraceScope): CelFailures | undefined {
     const args = step.exprKind.case === 'callExpr' ? step.exprKind.value.args : [];
     const [condition, then] = args as [Expr, Expr];

@@ -7,19 +7,19 @@ import {
 import { create } from '@bufbuild/protobuf';
 import { APPEND, HAS, INDEX, NEW_LIST, RANGE, TICK } from './cel-functions.ts';
 
-/** The text of a literal; undefined for anything else. */
+/** Text of a string literal; undefined for any other expression. */
 export function constantText(expr: Expr | undefined): string | undefined {
   if (expr?.exprKind.case !== 'constExpr') return undefined;
   const { constantKind } = expr.exprKind.value;
   return constantKind.case === 'stringValue' ? constantKind.value : undefined;
 }
 
-/** Whether a comprehension starts from `[]`, as those of `map` and `filter` do. */
+/** Whether an expression is `[]`, the start value of `map` and `filter`. */
 export function isEmptyList(expr: Expr | undefined): boolean {
   return expr?.exprKind.case === 'listExpr' && expr.exprKind.value.elements.length === 0;
 }
 
-/** The element that the step of `map` or `filter` appends, also under a condition; undefined for other steps. */
+/** Element that a step of `map` or `filter` appends, also under a condition; undefined for other steps. */
 export function appendedElement(step: Expr | undefined): Expr | undefined {
   if (step?.exprKind.case !== 'callExpr') return undefined;
   const { function: name, args } = step.exprKind.value;
@@ -30,8 +30,8 @@ export function appendedElement(step: Expr | undefined): Expr | undefined {
 }
 
 /**
- * The same operator over other parts, each of them what `change` makes of the one that was there, from
- * left to right. What has no parts stays itself. Not for comprehensions, whose parts see other names.
+ * Copies an expression with each part replaced by the result of `change`, from left to right. Returns an expression
+ * without parts unchanged. Not for comprehensions, whose parts see other names.
  */
 export function withParts(expr: Expr, change: (part: Expr) => Expr): Expr {
   const { exprKind: kind } = expr;
@@ -66,7 +66,7 @@ export function withParts(expr: Expr, change: (part: Expr) => Expr): Expr {
   }
 }
 
-/** The parts of an expression in the order of their evaluation; a comprehension has five. */
+/** Parts of an expression, in the order of their evaluation. A comprehension has five. */
 export function partsOf(expr: Expr): readonly Expr[] {
   if (expr.exprKind.case === 'comprehensionExpr') {
     const { accuInit, iterRange, loopCondition, loopStep, result } = expr.exprKind.value;
@@ -81,8 +81,8 @@ export function partsOf(expr: Expr): readonly Expr[] {
 }
 
 /**
- * The expression in the form that is evaluated: every turn of a comprehension is charged before it runs,
- * lists of macros grow in place, and `[]` and `has` are our own. O(nodes).
+ * Rewrites an expression into the form that is evaluated. Each iteration of a comprehension is paid for before it runs.
+ * Lists that macros make grow in place, and `[]` and `has` are our own functions. O(nodes).
  */
 export function withCosts(expr: Expr): Expr {
   const { exprKind: kind } = expr;
@@ -118,7 +118,7 @@ function withTurnsPaid(id: bigint, fold: Expr_Comprehension): Expr {
   return made(id, { case: 'comprehensionExpr', value });
 }
 
-/** `accu + [x]`, be it under a condition, as a call that appends. */
+/** Rewrites `accu + [x]`, also under a condition, to a call that appends. */
 function withAppend(step: Expr): Expr {
   const { id, exprKind } = step;
   if (exprKind.case !== 'callExpr') return step;
@@ -132,13 +132,13 @@ function withAppend(step: Expr): Expr {
   return element === undefined ? step : call(id, APPEND, args[0] as Expr, element);
 }
 
-/** Nodes of an expression, itself included; what is in an inner comprehension counts there again. */
+/** Number of nodes in an expression, itself included. Nodes of an inner comprehension count again there. */
 function countNodes(expr: Expr | undefined): number {
   if (expr === undefined) return 0;
   return partsOf(expr).reduce((total, part) => total + countNodes(part), 1);
 }
 
-/** The name of a variable as an expression; any text, since nothing parses it. */
+/** Expression that names a variable. Any text is allowed, since nothing parses it. */
 export function nameExpr(id: bigint, name: string): Expr {
   return made(id, { case: 'identExpr', value: create(Expr_IdentSchema, { name }) });
 }

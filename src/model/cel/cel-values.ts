@@ -11,12 +11,12 @@ import { parseAddress } from './ip-address.ts';
 
 const INT_MAX = 2n ** 63n - 1n;
 const INT_MIN = -(2n ** 63n);
-/** Sign, whole digits, digits of the fraction, exponent. */
+/** Groups: sign, whole digits, digits of the fraction, exponent. */
 const NUMBER_TEXT = /^([+-]?)(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]{1,4}))?$/;
 
-/** One unit of cost pays for so many characters of text. */
+/** Number of characters of text that one unit of cost pays for. */
 const CHARACTERS_PER_UNIT = 16;
-/** Units of a text that is read as something else. */
+/** Cost in units of parsing a text as another type. */
 const UNITS: { readonly [kind in ScalarKind]?: number } = {
   int: 2,
   timestamp: 16,
@@ -26,11 +26,11 @@ const UNITS: { readonly [kind in ScalarKind]?: number } = {
 const UNITS_OF_IPV4 = 8;
 
 /**
- * A JSON value as the type of a parameter reads it; undefined if it is no such value, or `meter` is
- * exhausted. An int is a whole number or its decimal text (JSON holds none beyond 2^53): `1000`, `1e3` and
- * `1000.0` are the same, as in OpenFGA 1.22.1 and SpiceDB 1.56.2. A double may be a text, too. A timestamp
- * is RFC 3339, a duration `1h30m` or `90s`, an address IPv4 or IPv6 in its shortest form. Cost: one unit
- * each value, and each 16 characters.
+ * Converts a JSON value to the type of a parameter. Undefined if it is no such value, or `meter` does not pay for it.
+ * An int is a whole number or its decimal text (JSON has none beyond 2^53). `1000`, `1e3` and `1000.0` are the same, as
+ * in OpenFGA 1.22.1 and SpiceDB 1.56.2. A double may be a text, too. A timestamp is RFC 3339, and a duration a text
+ * like `1h30m` or `90s`. An address is IPv4 or IPv6, and becomes its shortest text. Cost: one unit per value (more for
+ * text of another type) and per 16 characters.
  */
 export function celValueOf(
   type: ConditionType,

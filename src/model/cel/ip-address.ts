@@ -3,7 +3,10 @@ import ipaddr from 'ipaddr.js';
 export type Address = ipaddr.IPv4 | ipaddr.IPv6;
 export type Network = readonly [address: Address, prefixBits: number];
 
-/** Four decimal parts without leading zeros, or IPv6 without a zone; mapped IPv6 becomes IPv4. */
+/**
+ * Parses an address: four decimal parts without leading zeros, or IPv6 without a zone. Mapped IPv6 becomes IPv4.
+ * Undefined for any other text.
+ */
 export function parseAddress(text: string): Address | undefined {
   if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text);
   if (!text.includes(':') || text.includes('%') || !ipaddr.IPv6.isValid(text)) return undefined;
@@ -20,7 +23,10 @@ export function parseAddress(text: string): Address | undefined {
 const PREFIX = /^(?:0|[1-9][0-9]{0,2})$/;
 const MAPPED_PREFIX_BITS = 96;
 
-/** A CIDR; bits beyond the prefix are ignored. A mapped network of /96 and longer becomes IPv4. */
+/**
+ * Parses a CIDR; undefined for any other text. Bits beyond the prefix are ignored. A mapped network of /96 and longer
+ * becomes IPv4.
+ */
 export function parseCidr(text: string): Network | undefined {
   const slash = text.indexOf('/');
   if (slash < 0 || !PREFIX.test(text.slice(slash + 1))) return undefined;
@@ -36,7 +42,7 @@ export function parseCidr(text: string): Network | undefined {
   return prefixBits > (address.kind() === 'ipv4' ? 32 : 128) ? undefined : [address, prefixBits];
 }
 
-/** Whether an address is in a network of its own family. */
+/** Whether a network contains an address of its own family. */
 export function isInNetwork(address: Address, [network, prefixBits]: Network): boolean {
   return network.kind() === address.kind() && address.match(network, prefixBits);
 }

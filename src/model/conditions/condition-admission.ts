@@ -5,17 +5,16 @@ import { BUILT_IN_CONDITIONS, builtInParametersFault } from './conditions.ts';
 import { parametersFault } from './declared-condition.ts';
 import type { ConditionDeclarations } from './model-conditions.ts';
 
-/** Why no request can ever decide a tuple's condition. */
+/** Reason for which no request can ever decide a tuple's condition. */
 export type ConditionProblem = {
   readonly field: 'condition_name' | 'condition_params';
   readonly message: string;
 };
 
 /**
- * Why the condition of a tuple can never be decided: neither the model nor the service knows it, or its
- * parameters do not fit. A built-in condition needs its required parameters; for a declared one the request
- * may give those that the tuple lacks. Undefined if it can be decided, or if the tuple has no condition.
- * Cost: O(parameters).
+ * Reason for which the condition of a tuple can never be decided: it is unknown to the model and the service, or its
+ * parameters are wrong. A built-in condition needs its required parameters. For a declared one, the request may give
+ * what the tuple does not. Undefined if it can be decided, or the tuple has no condition. Cost: O(parameters).
  */
 export function problemOfCondition(
   conditions: ConditionDeclarations,

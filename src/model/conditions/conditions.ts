@@ -2,24 +2,24 @@ import { compareInstants, parseInstant, type Instant } from '../../shared/time/i
 import type { CostMeter } from '../cel/cel-meter.ts';
 import { isInNetwork, type Network, parseAddress, parseCidr } from '../cel/ip-address.ts';
 
-/** Outcomes of a condition. Undecided: unknown name, missing input or ill-typed value. */
+/** Outcomes of a condition. It is undecided for an unknown name, a missing input or an ill-typed value. */
 export const CONDITION_FALSE = 0;
 export const CONDITION_TRUE = 1;
 export const CONDITION_UNDECIDED = 2;
 export type ConditionOutcome = 0 | 1 | 2;
 
-/** A request's context; own properties only. */
+/** Context of a request; only own properties count. */
 export type ConditionContext = { readonly [key: string]: unknown };
 
 /**
- * A condition bound to its static parameters. Pure. A built-in one costs O(parameters + context values
- * read); one that a model declares counts what it does on `meter`, by default within its own bound.
+ * A condition bound to its static parameters. Pure. A built-in one costs O(parameters + context values read). One that
+ * a model declares counts its work on `meter`, by default within its own limit.
  */
 export type PreparedCondition = (context: ConditionContext, meter?: CostMeter) => ConditionOutcome;
 
-/** The context of a query, read when a condition asks for it first. */
+/** Context of a query, parsed when a condition first needs it. */
 export interface LazyContext {
-  /** The context; undefined: no object, so that nothing is decided. The same one each time. */
+  /** Returns the context, the same one each time. Undefined if it is no object, so that nothing is decided. */
   value(): ConditionContext | undefined;
 }
 
@@ -30,13 +30,13 @@ const EMPTY: ConditionContext = Object.freeze(Object.create(null)) as ConditionC
 
 type BuiltIn = {
   readonly prepare: (params: Parameters) => PreparedCondition;
-  /** Parameters without which a tuple's condition can never be decided. */
+  /** Parameters that a tuple must have for its condition ever to be decided. */
   readonly required: readonly string[];
-  /** The problem of the parameters, if they leave it undecided whatever the query is. */
+  /** Problem of the given parameters, if they leave the condition undecided for every request. */
   readonly fault: (params: Parameters) => string;
-  /** Inputs that the request may give; any of them suffices. */
+  /** Inputs that it reads from the request; any of them is enough. */
   readonly inputs: readonly string[];
-  /** Form that an input must have to decide. */
+  /** Expected form of an input, for one that is present but decides nothing. */
   readonly wants: (params: Parameters) => string;
 };
 
@@ -99,12 +99,12 @@ const BUILT_INS: ReadonlyMap<string, BuiltIn> = new Map([
   ],
 ]);
 
-/** The names of the built-in conditions, which every model has. */
+/** Names of the built-in conditions, which every model has. */
 export const BUILT_IN_CONDITIONS: ReadonlySet<string> = new Set(BUILT_INS.keys());
 
 /**
- * Binds the built-in condition `name` to `paramsJson` (JSON text of an object, or ''). Parameters
- * that are missing or ill-typed, and unknown names, give a condition that is always undecided.
+ * Binds the built-in condition `name` to `paramsJson` (JSON text of an object, or ''). Missing or ill-typed parameters,
+ * and unknown names, result in a condition that is always undecided.
  */
 export function prepareCondition(name: string, paramsJson: string): PreparedCondition {
   const condition = BUILT_INS.get(name);
@@ -113,7 +113,10 @@ export function prepareCondition(name: string, paramsJson: string): PreparedCond
   return params === undefined ? undecided : condition.prepare(params);
 }
 
-/** The problem of a tuple's built-in condition, and the parameter; undefined: some request decides it. */
+/**
+ * Problem of the parameters of a tuple's built-in condition, with the parameter that has it. Undefined if some request
+ * decides the condition, or if it is not a built-in one.
+ */
 export function builtInParametersFault(
   name: string,
   paramsJson: string,
@@ -128,7 +131,10 @@ export function builtInParametersFault(
   return { parameter, problem: condition.fault(params) };
 }
 
-/** The context object of a request from its JSON text ('' if none); undefined if it is no object. */
+/**
+ * Parses the context of a request from its JSON text. '' results in an empty context. Undefined if the text is no
+ * object.
+ */
 export function parseContext(json: string): ConditionContext | undefined {
   if (json === '') return EMPTY;
   try {
@@ -136,18 +142,18 @@ export function parseContext(json: string): ConditionContext | undefined {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
     return value as ConditionContext;
   } catch (error) {
-    // The edge validates context and parameters; text that is no JSON decides nothing.
+    // The edge validates context and parameters. Text that is not JSON decides nothing.
     if (error instanceof SyntaxError) return undefined;
     throw error;
   }
 }
 
-/** Inputs that a built-in condition asks the request for, and why they do not decide it. */
+/** Inputs that a built-in condition reads from the request, and why they do not decide it. */
 export type BuiltInLack = { readonly inputs: readonly string[]; readonly reason: string };
 
 /**
- * Which inputs of the request a built-in condition asks for, where it is undecided: they are missing or
- * ill-typed. Undefined where it is decided, or no request could decide it.
+ * Inputs of the request that a built-in condition reads, if it is undecided because they are missing or ill-typed.
+ * Undefined if it is decided, or no request could decide it.
  */
 export function lackOfBuiltIn(
   name: string,
@@ -173,7 +179,7 @@ function prepareConsentGranted(params: Parameters): PreparedCondition {
   return (context) => {
     const consent = own(context, 'consent');
     if (typeof consent === 'boolean') return consent ? CONDITION_TRUE : CONDITION_FALSE;
-    // A list speaks of purposes: without one to look for, it decides nothing.
+    // A list contains purposes: without a purpose to find, it decides nothing.
     if (!hasPurpose || !isStringList(consent)) return CONDITION_UNDECIDED;
     return consent.includes(purpose as string) ? CONDITION_TRUE : CONDITION_FALSE;
   };

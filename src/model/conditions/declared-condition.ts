@@ -21,10 +21,10 @@ import {
 } from './conditions.ts';
 import type { ConditionDeclaration, ConditionDeclarations } from './model-conditions.ts';
 
-/** Characters of a tuple's parameters that one unit of cost pays for, read anew or remembered. */
+/** Number of characters of a tuple's parameters that one unit of cost pays for, parsed or cached. */
 const PARAMETERS_PER_UNIT = 64;
 
-/** Binding of a parameter that neither the tuple nor the context gives. */
+/** Value of a parameter that neither the tuple nor the context gives. */
 export const MISSING = celError('the input is missing');
 const ILL_TYPED = celError('the input is of another type');
 const undecided: PreparedCondition = () => CONDITION_UNDECIDED;
@@ -34,8 +34,8 @@ type ConditionValues = { [parameter: string]: CelBindings[string] };
 const programs = new WeakMap<ConditionDeclaration, CelProgram | CelProblem>();
 
 /**
- * The program of a condition, or what is wrong with it. Compiled once for each declaration, so once a
- * model version and thread. Cost of the first time: O(expression), a millisecond and more.
+ * Compiles a condition to its program, or to a problem. Compiles each declaration once, so once per model version and
+ * thread. Cost of the first call: O(expression), a millisecond and more.
  */
 export function compileCondition(declaration: ConditionDeclaration): CelProgram | CelProblem {
   let program = programs.get(declaration);
@@ -54,8 +54,8 @@ function withBoolResult(program: CelProgram | CelProblem): CelProgram | CelProbl
 }
 
 /**
- * Reports each condition whose expression is not valid or no bool, with line and column, and of
- * parameters that an expression does not name.
+ * Reports each condition whose expression is not valid or not a bool, with line and column. Warns of parameters that an
+ * expression does not name.
  */
 export function findConditionProblems(
   conditions: ConditionDeclarations,
@@ -78,9 +78,9 @@ export function findConditionProblems(
 }
 
 /**
- * Binds a declared condition to the parameters of a tuple, `paramsJson` (JSON text of an object, or
- * ''), which win over the request's. Parameters that are not declared or ill-typed, and expressions
- * that do not compile, give a condition that is always undecided.
+ * Binds a declared condition to a tuple's parameters, `paramsJson` (JSON text of an object, or ''). They take
+ * precedence over those of the request. Undeclared or ill-typed parameters, and expressions that do not compile, result
+ * in a condition that is always undecided.
  */
 export function prepareDeclaredCondition(
   declaration: ConditionDeclaration,
@@ -95,14 +95,14 @@ export function prepareDeclaredCondition(
     const values = { __proto__: null, ...fixed } as unknown as ConditionValues;
     for (const [name, type] of open) values[name] = inputOf(context, name, type, meter);
     const result = program.evaluate(values, meter);
-    // An evaluation that ran out of its bound decides nothing, whatever its result.
+    // An exhausted evaluation has decided nothing, whatever its result is.
     return meter.isExhausted ? CONDITION_UNDECIDED : outcomeOf(result);
   };
 }
 
 /**
- * The problem of a tuple's parameters, and the parameter; undefined if none. Parameters that the tuple does
- * not name are given by the request.
+ * Problem of a tuple's parameters, with the parameter that has it; undefined if there is none. The request may give the
+ * parameters that the tuple does not name.
  */
 export function parametersFault(
   declaration: ConditionDeclaration,
@@ -119,16 +119,16 @@ export function parametersFault(
   return undefined;
 }
 
-/** A declared condition with the parameters that a tuple gives. */
+/** A declared condition with the parameters of a tuple. */
 export type BoundCondition = {
   readonly program: CelProgram;
-  /** Values that the tuple gives. */
+  /** Values given by the tuple. */
   readonly fixed: CelBindings;
   /** Parameters that the expression names and the tuple does not give. */
   readonly open: readonly (readonly [name: string, type: ConditionType])[];
 };
 
-/** Binds a condition to a tuple's parameters; undefined: no request decides it. Cost: O(parameters). */
+/** Binds a condition to a tuple's parameters; undefined if no request can decide it. Cost: O(parameters). */
 export function bindCondition(
   declaration: ConditionDeclaration,
   paramsJson: string,
@@ -152,8 +152,8 @@ export function bindCondition(
 }
 
 /**
- * Binding of a parameter that the context should give: its value, or an error. Never absent: an expression
- * must not mistake a missing value for an unset one.
+ * Value of a parameter from the context: a value or an error, and never absent. An expression must not mistake a
+ * missing input for one that is not set.
  */
 export function inputOf(
   context: ConditionContext,
@@ -163,7 +163,7 @@ export function inputOf(
 ): CelBindings[string] {
   if (!Object.hasOwn(context, name)) return MISSING;
   const value = celValueOf(type, context[name], meter);
-  // null is a value of `any`.
+  // `null` is a value of type `any`.
   return value === undefined ? ILL_TYPED : value;
 }
 

@@ -2,28 +2,28 @@ import { type ConditionType, PARAMETER_SCALARS, parseParameterType } from '../co
 import { checkName, modelError, objectOf, refuseUnknown, suggestion } from '../model-json.ts';
 import { BUILT_IN_CONDITIONS } from './conditions.ts';
 
-/** Conditions of one model, at most. */
+/** Maximum number of conditions in one model. */
 export const MODEL_CONDITIONS_MAX = 256;
-/** Parameters of one condition, at most. */
+/** Maximum number of parameters of one condition. */
 export const CONDITION_PARAMETERS_MAX = 32;
-/** Characters (UTF-16 units) of one expression, at most. */
+/** Maximum length of one expression in characters (UTF-16 units). */
 export const CONDITION_EXPRESSION_MAX = 2_048;
-/** Characters of all expressions of a model, at most: each is parsed when the model is written. */
+/** Maximum length of all expressions of a model in characters: each is parsed when the model is written. */
 export const MODEL_EXPRESSIONS_MAX = 32_768;
 
-/** A condition of a model's own. */
+/** A condition that a model declares. */
 export type ConditionDeclaration = {
   readonly name: string;
-  /** By name; each may come from the tuple or from the request. */
+  /** Types of parameters by name. Each value may come from the tuple or from the request. */
   readonly parameters: ReadonlyMap<string, ConditionType>;
-  /** CEL. */
+  /** CEL expression. */
   readonly expression: string;
 };
 
 export type ConditionDeclarations = ReadonlyMap<string, ConditionDeclaration>;
 
 const PARAMETER = /^(?!__)[a-z_][a-zA-Z0-9_]{0,63}$/;
-/** Names reserved by CEL: its keywords, those of other languages, and the names of its types. */
+/** Words that CEL reserves: its own, those of other languages, and the names of its types. */
 const RESERVED: ReadonlySet<string> = new Set(
   (
     'true false null in as break const continue else for function if import let loop package ' +
@@ -33,8 +33,8 @@ const RESERVED: ReadonlySet<string> = new Set(
 );
 
 /**
- * The `conditions` of a model's document. Checks names, types of parameters and sizes; `compileCondition`
- * checks the expression. Errors: MODEL_INVALID. Cost: O(document).
+ * Parses the `conditions` of a model's document. Checks names, types of parameters and sizes; `compileCondition` checks
+ * the expressions. Errors: MODEL_INVALID. Cost: O(document).
  */
 export function parseConditions(value: unknown, path: string): ConditionDeclarations {
   const documents = objectOf(value, path);

@@ -18,26 +18,26 @@ import {
 } from './declared-condition.ts';
 import type { ConditionDeclaration, ConditionDeclarations } from './model-conditions.ts';
 
-/** Characters of the reason of one condition, and of a part of its expression in it, at most. */
+/** Maximum length of one condition's reason in characters, and of a part of its expression within it. */
 const REASON_MAX = 500;
 const PART_SHOWN_MAX = 120;
-/** Names of one list, at most. */
+/** Maximum number of names shown in one list. */
 const NAMES_SHOWN_MAX = 6;
 const NO_REQUEST = 'no request decides it';
 
-/** The reason for which a tuple's condition is undecided. */
+/** Reason for which a tuple's condition is undecided. */
 export type UndecidedReason = {
-  /** Inputs that the request would have to give, or give otherwise: missing or ill-typed; sorted. */
+  /** Inputs that are missing from the request or ill-typed, sorted. */
   readonly missingInputs: readonly string[];
-  /** In words, 500 characters at most; without values of inputs, for they may be secrets. */
+  /** Description of at most 500 characters. It has no values of inputs, for they may be secrets. */
   readonly reason: string;
-  /** Units of a `CostMeter` that it took to find out. */
+  /** Cost of finding the reason, in units of a `CostMeter`. */
   readonly cost: number;
 };
 
 /**
- * The reason for which a tuple's condition is undecided with a context, and what would decide it; undefined: it is decided.
- * Without any context ('') no condition is decided. Cost: an evaluation of the condition, and one with a
+ * Finds the reason for which a tuple's condition is undecided with a context, and what would decide it. Undefined if it
+ * is decided. Without any context ('') no condition is decided. Cost: an evaluation of the condition, and one with a
  * trace, each of `EVALUATION_COST_MAX` at most; and the parsing of its expression.
  */
 export function whyUndecided(
@@ -97,7 +97,7 @@ function whyDeclared(
   return new Search(declaration, bound, values).reason(isCostly, meter.spent);
 }
 
-/** The search for why one evaluation came to nothing. */
+/** Search for the reason why one evaluation had no result. */
 class Search {
   readonly #declaration: ConditionDeclaration;
   readonly #bound: BoundCondition;
@@ -118,7 +118,7 @@ class Search {
     const trace = traceExpression(this.#root, this.#values, meter);
     const cost = spent + meter.spent;
     if (isCostly || trace.kind !== 'failed') {
-      // A trace counts in another way than the evaluation: it may end first, or come to an end.
+      // A trace counts cost differently from the evaluation: it may run out earlier, or finish.
       const expr = trace.kind === 'costly' ? trace.expr : this.#root;
       const cause = isCostly
         ? `it costs more than the ${EVALUATION_COST_MAX} units of one evaluation`
@@ -139,7 +139,7 @@ class Search {
     return reasonOf(texts.join('; '), names, cost);
   }
 
-  /** Sentences on what the context lacks, and what it has of another type. */
+  /** Sentences on the inputs that the context lacks, and on those of the wrong type. */
   #inputTexts(inputs: readonly CelFailure[]): string[] {
     const lacking = inputs.filter(({ error }) => error === MISSING).map(nameOf);
     const texts = lacking.length === 0 ? [] : [`the context lacks ${namesText(lacking)}`];
@@ -158,7 +158,10 @@ class Search {
     return `${failed}: ${cause}; ${this.#deciders(blamed)}`;
   }
 
-  /** The inputs that decide it: those read by the part that failed, or else those that make up for it. */
+  /**
+   * Names the inputs that can decide it: those read by the failed part or, if there are none, those that make up for
+   * it.
+   */
   #deciders(expr: Expr): string {
     const { parameters } = this.#declaration;
     const { own, beside } = readsOf(this.#root, expr);
@@ -190,7 +193,7 @@ function nameOf({ expr }: CelFailure): string {
   return expr.exprKind.case === 'identExpr' ? expr.exprKind.value.name : '';
 }
 
-/** `a, b and c`, sorted. */
+/** Joins names as `a, b and c`, sorted. */
 function namesText(names: readonly string[]): string {
   const sorted = [...new Set(names)].sort();
   const shown = sorted.slice(0, NAMES_SHOWN_MAX);

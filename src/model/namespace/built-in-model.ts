@@ -1,6 +1,6 @@
 import type { Rewrite } from './model-shape.ts';
 
-/** The built-in namespace that a document without it does not get. */
+/** Built-in namespace that is merged only into documents without namespaces. */
 export const RESOURCE_NAMESPACE = 'resource';
 
 const own: Rewrite = { op: 'this' };
@@ -17,7 +17,7 @@ function fromParent(relation: string): Rewrite {
   return { op: 'tupleToUserset', tupleset: 'parent', computed: relation };
 }
 
-/** The built-in namespaces of the service, as the table of its specification gives them. */
+/** Built-in namespaces of the service, as in the table of its specification. */
 export const BUILT_IN_NAMESPACES: ReadonlyMap<string, ReadonlyMap<string, Rewrite>> = new Map([
   [
     'workspace',

@@ -6,8 +6,8 @@ import type { NamespaceModel } from './model-shape.ts';
 const UNRULED = 'its tuples would count without rules';
 
 /**
- * Whether a model leaves out a namespace or relation that the one in force declares: its tuples would count as they are
- * stored, without the rules that hold today. O(relations).
+ * Whether a model omits a namespace or relation that the one in force declares. Its tuples would then count as stored,
+ * without the rules that hold today. O(relations).
  */
 export function dropsRules(inForce: NamespaceModel, next: NamespaceModel): boolean {
   for (const [name, relations] of inForce.namespaces) {
@@ -21,9 +21,9 @@ export function dropsRules(inForce: NamespaceModel, next: NamespaceModel): boole
 }
 
 /**
- * Why a stored or new tuple prevents `next` from replacing the model in force: its namespace or its
- * relation is dropped. Undefined if neither is, or if a built-in namespace replaces its own and has the
- * relation. O(1).
+ * Reason for which a stored tuple, or one to be written, keeps `next` from replacing the model in force: its namespace
+ * or relation is dropped. Undefined if neither is, or if a built-in namespace that has the relation takes the place of
+ * its namespace. O(1).
  */
 export function problemOfDropped(
   inForce: NamespaceModel,
@@ -41,7 +41,10 @@ export function problemOfDropped(
   return { field: 'relation', message };
 }
 
-/** Whether a document says it: not what the built-in model has, which also applies to documents that leave it out. */
+/**
+ * Whether a document itself declares a namespace. Built-in namespaces do not count: they apply to documents that omit
+ * them, too.
+ */
 function declares({ namespaces }: NamespaceModel, name: string): boolean {
   const relations = namespaces.get(name);
   return relations !== undefined && relations !== BUILT_IN_NAMESPACES.get(name);

@@ -1,11 +1,11 @@
-/** A member of an object that the text names more than once. */
+/** A key that the text of an object has more than once. */
 export type DuplicateKey = {
   readonly key: string;
   /** JSON path of the object: `$.namespaces.doc.relations`. */
   readonly path: string;
 };
 
-/** An open object or list; `keys` is null for a list, and for one nested too deep. */
+/** An open object or list. `keys` is null for a list, and for an object below the maximum depth. */
 type KeyFrame = {
   readonly keys: Set<string> | null;
   readonly isList: boolean;
@@ -14,10 +14,10 @@ type KeyFrame = {
 };
 
 /**
- * The outermost key that an object of `json` names twice, the first of several; `JSON.parse` keeps the
- * last one and says nothing. Keys are compared as they read, whatever their spelling. An outermost one
- * is looked for because what it replaces is never read otherwise, so that path and key would be any text.
- * `json` must be valid. Objects more than `depthMax` deep are not looked into. O(length).
+ * Finds the outermost key that an object of `json` has twice; of several, the first. `JSON.parse` silently keeps the
+ * last value. Keys are compared after decoding, whatever their spelling. The outermost key is reported, since the value
+ * that it replaces is never checked: keys and paths in there could be any text. `json` must be valid. Objects more than
+ * `depthMax` deep are not searched. O(length).
  */
 export function findDuplicateKey(json: string, depthMax: number): DuplicateKey | undefined {
   const open: KeyFrame[] = [];
@@ -59,7 +59,7 @@ export function findDuplicateKey(json: string, depthMax: number): DuplicateKey |
   return found;
 }
 
-/** Position behind the string that begins at `start`. */
+/** Offset after the end of the string that begins at `start`. */
 function endOfString(json: string, start: number): number {
   let at = start + 1;
   while (json[at] !== '"') at += json[at] === '\\' ? 2 : 1;
@@ -72,7 +72,7 @@ function isKey(json: string, end: number): boolean {
   return json[at] === ':';
 }
 
-/** The path of the innermost open object. */
+/** JSON path of the innermost open object. */
 function pathOf(open: readonly KeyFrame[]): string {
   return open
     .slice(0, -1)

@@ -5,7 +5,7 @@ import { isTyped } from './model-references.ts';
 import type { NamespaceModel, SubjectType } from './model-shape.ts';
 import { subjectText } from './model-subjects.ts';
 
-/** The problem of a tuple: its field, and a message that names what is admitted. */
+/** Problem of a tuple: the field that has it, and a message that names what is admitted. */
 export type TupleProblem = {
   readonly field:
     | 'namespace'
@@ -17,14 +17,15 @@ export type TupleProblem = {
   readonly message: string;
 };
 
-/** Whether a model has anything to say about what is written. */
+/** Whether a model restricts which tuples may be written. */
 export function hasWriteRules(model: NamespaceModel): boolean {
   return isTyped(model) || model.conditions.size > 0;
 }
 
 /**
- * Why a model does not admit a tuple that is to be written, or undefined. Models that are not typed admit all
- * subjects, as do namespaces that are not declared; those without conditions of their own any condition. Hot for writes: two lookups and the list of the relation's types.
+ * Reason for which a model does not admit a tuple that is to be written, or undefined. Untyped models, undeclared
+ * namespaces and undeclared relations of open ones admit all subjects. They also admit any condition, if the model has
+ * none of its own. Hot for writes: two lookups and the list of the relation's types.
  */
 export function problemOfTuple(
   model: NamespaceModel,
@@ -33,7 +34,10 @@ export function problemOfTuple(
   return problemOfSubject(model, tuple) ?? problemOfDeclared(model, tuple);
 }
 
-/** Tuples of a model that declares conditions must name these or the built-in ones, such that they can be decided. */
+/**
+ * Problem of a tuple's condition. If a model declares conditions, tuples must name these or the built-in ones, with
+ * parameters that allow a decision.
+ */
 function problemOfDeclared(model: NamespaceModel, tuple: RelationTuple): TupleProblem | undefined {
   return model.conditions.size === 0 ? undefined : problemOfCondition(model.conditions, tuple);
 }
@@ -79,7 +83,7 @@ function problemWith(
   return { field: 'expires_at', message };
 }
 
-/** `without a condition, or with the condition "a" or "b"`. */
+/** Text such as `without a condition, or with the condition "a" or "b"`. */
 function conditionsText(types: readonly SubjectType[]): string {
   const names = new Set(types.map(({ condition }) => condition));
   const isBare = names.delete('');

@@ -24,14 +24,14 @@ type Relations = ReadonlyMap<string, Rewrite>;
 type Subjects = Map<string, Map<string, readonly SubjectType[]>>;
 
 /**
- * The model that a document describes, whose form is right; references of its names are not checked. The
- * built-in `workspace` and `group` are merged in unless the document defines them; without namespaces it is
- * the whole built-in model. Errors: MODEL_INVALID, the first one found. Cost: O(document).
+ * Parses the document of a model and checks its form, not what its names refer to. The built-in `workspace` and `group`
+ * are merged in unless the document defines them. A document without namespaces is the whole built-in model. Errors:
+ * MODEL_INVALID, the first one found. Cost: O(document).
  */
 export function readModelDocument(json: string): NamespaceModel {
   const root = objectOf(parseJson(json), '$');
   refuseUnknown(root, ['$schema', 'schema_version', 'conditions', 'namespaces'], '$');
-  // Read by editors; it has no effect.
+  // Only editors use it.
   if (Object.hasOwn(root, '$schema') && typeof root['$schema'] !== 'string') {
     throw modelError('$.$schema', 'must be a string');
   }
@@ -61,7 +61,7 @@ export function readModelDocument(json: string): NamespaceModel {
     if (namespaces.has(name) || (names.length > 0 && name === RESOURCE_NAMESPACE)) continue;
     namespaces.set(name, relations);
     const ofBuiltIn = BUILT_IN_SUBJECTS.get(name);
-    // An untyped model has no types of subjects for them.
+    // In an untyped model, built-in namespaces have no subjects either.
     if (subjects.size > 0 && ofBuiltIn !== undefined) subjects.set(name, new Map(ofBuiltIn));
   }
   const conditions = Object.hasOwn(root, 'conditions')
@@ -154,10 +154,12 @@ function parseChildren(value: unknown, path: string, nesting: number): readonly 
   return value.map((child, index) => parseRewrite(child, `${path}[${index}]`, nesting + 1));
 }
 
-/** Relations that a way round names at its start and at its end, at most. */
+/** Maximum number of relations shown at the start, and at the end, of a cycle. */
 const ROUND_SHOWN_MAX = 8;
 
-/** Refuses relations of one object that are computed from themselves, through any operator, and shows the way round. */
+/**
+ * Rejects relations of one object that are computed from themselves, through any operator. The error shows the cycle.
+ */
 function refuseComputedCycles(relations: Relations, path: string): void {
   const finished = new Set<string>();
   const onPath = new Set<string>();
@@ -176,7 +178,10 @@ function refuseComputedCycles(relations: Relations, path: string): void {
   for (const name of relations.keys()) visit(name);
 }
 
-/** `viewer → editor → viewer`; of a long way only its ends, and how many are between. */
+/**
+ * Formats a cycle as `viewer → editor → viewer`. A long one shows its two ends, and the number of relations between
+ * them.
+ */
 function roundText(names: readonly string[]): string {
   const between = names.length - 2 * ROUND_SHOWN_MAX;
   if (between <= 1) return names.join(' → ');

@@ -7,9 +7,9 @@ type ExclusionReport = (path: string, message: string) => void;
 type Exclusion = Rewrite & { readonly op: 'exclusion' };
 
 /**
- * Reports what a model says to no effect: to `error` exclusions that can never exclude anybody by the types
- * of both sides, to `warn` what is only likely not meant. The references of the model are right.
- * Cost: O(model), bounded.
+ * Reports parts of a model without effect. `error` gets exclusions that can never exclude anyone, by the types of both
+ * sides. `warn` gets what is only probably a mistake. The references of the model must be valid. Cost: O(model),
+ * bounded.
  */
 export function findMootParts(
   model: NamespaceModel,
@@ -79,7 +79,7 @@ function checkExclusion(
   }
 }
 
-/** Whether it can never hold, as far as that can be decided without types. */
+/** Whether a rewrite can never hold, as far as this is decidable without types. */
 function isMoot(model: NamespaceModel, namespace: string, rewrite: Rewrite): boolean {
   if (isTyped(model) || model.open.has(namespace)) return false;
   switch (rewrite.op) {
@@ -99,7 +99,7 @@ function isMoot(model: NamespaceModel, namespace: string, rewrite: Rewrite): boo
   }
 }
 
-/** Relations of the same object whose stored tuples count for a rewrite as they are. */
+/** Relations of the same object whose stored tuples count directly for a rewrite. */
 function storedSources(
   model: NamespaceModel,
   namespace: string,
@@ -134,7 +134,7 @@ function storedSources(
   return sources;
 }
 
-/** Warns about a tupleset with a rewrite: only its stored tuples are followed. */
+/** Warns of a tupleset that has a rewrite: only its stored tuples are followed, whatever the rewrite is. */
 function checkTupleset(
   model: NamespaceModel,
   namespace: string,

@@ -6,20 +6,19 @@ import { subjectText } from './model-subjects.ts';
 
 /** Relation of the tuples that AssignSeat writes. */
 export const SEAT_RELATION = 'holder';
-/** Relations on which WorkspaceService and GroupService write tuples, and the subjects of these. */
+/** Relations on which WorkspaceService and GroupService write tuples, with the subjects of these tuples. */
 const WRITTEN_BY_SERVICES: ReadonlyMap<string, ReadonlyMap<string, readonly string[]>> = new Map([
   ['workspace', new Map(['owner', 'admin', 'member', 'guest'].map((role) => [role, ['user']]))],
   ['group', new Map([['member', ['user', 'group#member']]])],
 ]);
 
-/** `hint` is called only if the problem is reported, since it costs more than the rest. */
+/** Receives a problem. `hint` is called only if the problem is reported, since it costs more than the rest. */
 type ReferenceReport = (path: string, message: string, hint?: () => string) => void;
 type ReferencedRelations = ReadonlyMap<string, Rewrite>;
 
 /**
- * Calls `report` for each undefined name in a model, and for each rule of typed models that it breaks, in
- * the order of the document. Open namespaces are not checked. Cost: O(model), and a search for near names
- * for each problem.
+ * Reports each name in a model that refers to nothing, and each violated rule of typed models, namespace by namespace.
+ * Open namespaces are not checked. Cost: O(model), and a search for near names for each problem.
  */
 export function findReferenceProblems(model: NamespaceModel, report: ReferenceReport): void {
   for (const [name, relations] of model.namespaces) {
@@ -28,7 +27,7 @@ export function findReferenceProblems(model: NamespaceModel, report: ReferenceRe
   if (isTyped(model)) checkServices(model, report);
 }
 
-/** Whether any relation says its subjects. */
+/** Whether any relation declares its subjects. */
 export function isTyped(model: NamespaceModel): boolean {
   return model.subjects.size > 0;
 }
@@ -38,7 +37,7 @@ export function relationPath(namespace: string, relation: string): string {
   return `$.namespaces.${namespace}.relations.${relation}`;
 }
 
-/** Whether stored tuples of a relation with this rewrite count for itself. */
+/** Whether stored tuples of a relation with this rewrite count for the relation itself. */
 export function hasThis(rewrite: Rewrite): boolean {
   switch (rewrite.op) {
     case 'this':
@@ -54,7 +53,7 @@ export function hasThis(rewrite: Rewrite): boolean {
   }
 }
 
-/** Calls `visit` for a rewrite and all in it, outermost first, with their JSON paths. */
+/** Calls `visit` for a rewrite and all rewrites in it, outermost first, with their JSON paths. */
 export function walkRewrite(
   rewrite: Rewrite,
   path: string,
@@ -71,7 +70,7 @@ export function walkRewrite(
   }
 }
 
-/** One namespace that is not open. */
+/** Check of one namespace that is not open. */
 class NamespaceCheck {
   readonly #model: NamespaceModel;
   readonly #name: string;
@@ -102,7 +101,10 @@ class NamespaceCheck {
     for (const [relation, rewrite] of this.#relations) this.#checkSubjects(relation, rewrite);
   }
 
-  /** `of`: the relation whose rule names it, where it may have been meant as a subject. */
+  /**
+   * Reports an undeclared relation of this namespace. `of` is the relation whose rule names it, where it may have been
+   * meant as a subject.
+   */
   #checkOwn(relation: string, path: string, of?: string): boolean {
     if (this.#relations.has(relation)) return true;
     const message = `the namespace "${this.#name}" declares no relation "${relation}"`;
@@ -113,7 +115,9 @@ class NamespaceCheck {
     return false;
   }
 
-  /** A type of subjects in place of a relation, as other languages write the stored subjects. */
+  /**
+   * Hint for a type of subjects in the place of a relation. In other languages, that place declares who may be stored.
+   */
   #subjectHint(name: string, of: string): string {
     if (name !== 'user' && !this.#model.namespaces.has(name)) return '';
     return `; "${name}" is a type of subjects: who may be written stands in brackets, "relation ${of}: [${name}]" in .gate, "subjects": ["${name}"] in JSON`;
@@ -130,9 +134,9 @@ class NamespaceCheck {
       return;
     }
     const types = this.#model.subjects.get(this.#name)?.get(walk.tupleset);
-    // Its declaration reports that it has none.
+    // Its own declaration already reports that it has no subjects.
     if (types === undefined) return;
-    // Users and wildcards are no objects that a walk could go on from.
+    // Users and wildcards are not objects, so a walk cannot continue from them.
     const objects = types.filter(({ kind }) => kind === 'object' || kind === 'userset');
     const namespaces = new Set(objects.map(({ namespace }) => namespace));
     if (namespaces.size === 0) {
@@ -205,7 +209,7 @@ class NamespaceCheck {
   }
 }
 
-/** Whether a namespace has a relation as far as the model can say: an open one may have any. */
+/** Whether a namespace has a relation, as far as the model determines it: an open one may have any. */
 function declares(model: NamespaceModel, namespace: string, relation: string): boolean {
   if (namespace === SEAT_NAMESPACE) return relation === SEAT_RELATION;
   return model.open.has(namespace) || model.namespaces.get(namespace)?.has(relation) !== false;
@@ -216,7 +220,7 @@ function relationsOf(model: NamespaceModel, namespace: string): Iterable<string>
   return model.namespaces.get(namespace)?.keys() ?? [];
 }
 
-/** Workspaces and groups go on working: their own tuples must fit. */
+/** Reports relations that do not admit the tuples that the services for workspaces and groups write. */
 function checkServices(model: NamespaceModel, report: ReferenceReport): void {
   for (const [namespace, relations] of WRITTEN_BY_SERVICES) {
     for (const [relation, needed] of relations) {
@@ -238,7 +242,10 @@ function checkServices(model: NamespaceModel, report: ReferenceReport): void {
   }
 }
 
-/** The model as it decides where stored tuples may not fit it: those are passed over. A model that is not typed admits all. */
+/**
+ * Returns the model for decisions over stored tuples that may not fit it: those tuples are ignored. A model that is not
+ * typed admits all tuples.
+ */
 export function admittedOnly(model: NamespaceModel): NamespaceModel {
   return isTyped(model) ? { ...model, admittedOnly: true } : model;
 }

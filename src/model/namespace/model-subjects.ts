@@ -1,7 +1,7 @@
 import { modelError, nameOf, objectOf, refuseUnknown, suggestion } from '../model-json.ts';
 import type { SubjectType } from './model-shape.ts';
 
-/** Entries of one list of subjects, at most. */
+/** Maximum number of entries in one list of subjects. */
 export const MODEL_SUBJECTS_MAX = 64;
 const USER = 'user';
 const WILDCARD = 'user:*';
@@ -21,7 +21,7 @@ const groupMembers: SubjectType = {
 };
 const people = [user, groupMembers];
 
-/** Subjects of the built-in namespaces that a typed document does not define. */
+/** Subjects admitted by the built-in namespaces that a typed document does not define. */
 export const BUILT_IN_SUBJECTS: ReadonlyMap<
   string,
   ReadonlyMap<string, readonly SubjectType[]>
@@ -38,7 +38,7 @@ export const BUILT_IN_SUBJECTS: ReadonlyMap<
   ['group', new Map([['member', people]])],
 ]);
 
-/** The `subjects` of a relation. Errors: MODEL_INVALID. Cost: O(entries). */
+/** Parses the `subjects` of a relation. Errors: MODEL_INVALID. Cost: O(entries). */
 export function parseSubjects(value: unknown, path: string): readonly SubjectType[] {
   if (!Array.isArray(value)) throw modelError(path, 'must be a list');
   if (value.length === 0) throw modelError(path, 'must not be empty');
@@ -58,7 +58,7 @@ export function parseSubjects(value: unknown, path: string): readonly SubjectTyp
   return types;
 }
 
-/** A type as documents write it: `user`, `user:*`, `group`, `group:*`, `group#member`. */
+/** Formats a type as documents do: `user`, `user:*`, `group`, `group:*`, `group#member`. */
 export function subjectText(type: SubjectType): string {
   switch (type.kind) {
     case 'user':

@@ -1,26 +1,26 @@
 import { SEAT_NAMESPACE } from '../names.ts';
 import type { NamespaceModel, Rewrite, SubjectType } from './model-shape.ts';
 
-/** Lookups after which the search gives up: beyond what any written model needs. */
+/** Number of lookups after which the search stops: more than any written model needs. */
 const LOOKUPS_MAX = 1_000_000;
 
 /**
- * Kinds of subjects as a set of bits: users, the wildcard, typed wildcards, and for each namespace its
- * objects and its usersets. A userset counts as itself and as its members.
+ * Kinds of subjects as a set of bits: users, the wildcard, typed wildcards, and for each namespace its objects and its
+ * usersets. A userset counts as itself and as the subjects that it holds.
  */
 export type Kinds = bigint;
 
-/** No subject can hold it. */
+/** Empty set: no subject can hold the relation. */
 export const NO_KINDS: Kinds = 0n;
 const USER: Kinds = 1n;
 const WILDCARD: Kinds = 2n;
-/** Any typed wildcard; the objects of its namespace are bits of their own. */
+/** Any typed wildcard. The objects of its namespace have a separate bit. */
 const TYPED_WILDCARD: Kinds = 4n;
 const FIRST_OBJECT_BIT = 3;
 
 /**
- * Which kinds of subjects can hold each relation of a model, by what its relations admit; where that is not
- * said, any. Never too few: an empty set is certain, a large one is not.
+ * Kinds of subjects that can hold each relation of a model, derived from the subjects that relations admit. A relation
+ * without declared subjects can hold any kind. Never too few: an empty set is certain, a large one is not.
  */
 export class ModelTypes {
   readonly #model: NamespaceModel;
@@ -31,7 +31,7 @@ export class ModelTypes {
   #asking = '';
   #lookups = 0;
 
-  /** Cost: O(model) for most; bounded for any. */
+  /** Computes all kinds. Cost: O(model) for most models, and bounded for all. */
   constructor(model: NamespaceModel) {
     this.#model = model;
     for (const name of [SEAT_NAMESPACE, ...model.namespaces.keys()]) {
@@ -41,12 +41,12 @@ export class ModelTypes {
     this.#solve();
   }
 
-  /** False: the model is too large to say. */
+  /** Whether the result is complete. False if the model is too large. */
   get isComplete(): boolean {
     return this.#lookups <= LOOKUPS_MAX;
   }
 
-  /** Whom a rewrite of a namespace's relation can hold. */
+  /** Kinds of subjects that a rewrite of a namespace's relation can hold. */
   ofRewrite(namespace: string, relation: string, rewrite: Rewrite): Kinds {
     switch (rewrite.op) {
       case 'this':
@@ -70,7 +70,7 @@ export class ModelTypes {
     }
   }
 
-  /** Whom a tuple with such a subject makes hold its relation. */
+  /** Kinds of subjects that hold a relation through a tuple with such a subject. */
   ofType(type: SubjectType): Kinds {
     this.#lookups++;
     const bit = this.#bits.get(type.namespace);
@@ -100,7 +100,7 @@ export class ModelTypes {
     if (types === undefined) return this.#any;
     let all = NO_KINDS;
     for (const type of types) {
-      // No walk leads to an object by a wildcard.
+      // A walk follows no wildcards.
       const isFollowed = type.kind === 'object' || type.kind === 'userset';
       if (isFollowed) all |= this.#ofRelation(type.namespace, computed);
     }
@@ -118,7 +118,7 @@ export class ModelTypes {
     return kinds;
   }
 
-  /** The least solution: each relation is looked at again when one that it reads has grown. */
+  /** Computes the least solution: a relation is evaluated again when one that it reads has grown. */
   #solve(): void {
     const relations = new Map<string, readonly [string, string, Rewrite]>();
     for (const [namespace, rewrites] of this.#model.namespaces) {
@@ -131,7 +131,7 @@ export class ModelTypes {
     }
     const waiting = new Set(relations.keys());
     for (const key of waiting) {
-      // The loop visits entries added to the set, and an entry added again comes last.
+      // The loop also visits what is added to the set meanwhile; an entry that is added again comes last.
       waiting.delete(key);
       if (!this.isComplete) break;
       this.#asking = key;
@@ -145,15 +145,15 @@ export class ModelTypes {
   }
 }
 
-/** Whether anybody that `include` can hold can be held by `exclude`, too. */
+/** Whether a subject that `include` can hold can also be held by `exclude`. */
 export function canExclude(include: Kinds, exclude: Kinds): boolean {
-  // In `exclude`, the wildcard also covers subjects other than users, and a typed one every userset.
+  // In `exclude`, the wildcard also covers subjects that are no users, and a typed one covers every userset.
   if ((exclude & WILDCARD) !== 0n) return include !== NO_KINDS;
   if ((exclude & TYPED_WILDCARD) !== 0n && holdsUsersets(include)) return true;
   return (include & exclude & ~TYPED_WILDCARD) !== NO_KINDS;
 }
 
-/** Bits of objects and usersets take turns. */
+/** Whether a set has usersets. Bits of objects and usersets alternate. */
 function holdsUsersets(kinds: Kinds): boolean {
   for (let rest = kinds >> BigInt(FIRST_OBJECT_BIT + 1); rest !== 0n; rest >>= 2n) {
     if ((rest & 1n) !== 0n) return true;

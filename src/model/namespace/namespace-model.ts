@@ -10,39 +10,42 @@ import type { NamespaceModel } from './model-shape.ts';
 
 export type { NamespaceModel } from './model-shape.ts';
 
-/** Four objects hold a rewrite, and each level of one is an object with a list or object in it. */
+/**
+ * Maximum depth of a document. Four objects are around a rewrite, and each of its levels is an object with a list or
+ * object in it.
+ */
 const MODEL_DEPTH_MAX = 4 + 2 * MODEL_NESTING_MAX;
-/** Problems of each kind that are reported, at most. */
+/** Maximum number of reported problems of each kind. */
 export const MODEL_PROBLEMS_MAX = 50;
 
-/** A document that may be stored. */
+/** A valid document, which may be stored. */
 export type CheckedModel = {
   readonly model: NamespaceModel;
-  /** Warnings about parts that are probably not meant. */
+  /** Parts of the document that are probably mistakes. */
   readonly warnings: readonly ModelProblem[];
 };
 
-/** All that there is to say about a document; it may be stored where there are no errors. */
+/** All problems of a document, which may be stored if there are no errors. */
 export type ModelInspection = {
-  /** Undefined where its form is wrong. */
+  /** Undefined if the form of the document is wrong. */
   readonly model: NamespaceModel | undefined;
   readonly errors: readonly ModelProblem[];
   readonly warnings: readonly ModelProblem[];
 };
 
 /**
- * The model of a project's stored `model_json`; '' is the built-in model. Takes what releases before took:
- * what a name refers to is not looked at, and a relation that is not there is this().
- * Errors: MODEL_INVALID, whose message and metadata.path name the JSON path. Cost: O(document).
+ * Parses the stored `model_json` of a project; '' is the built-in model. Accepts what earlier releases accepted:
+ * references are not checked, and an undeclared relation is this(). Errors: MODEL_INVALID, whose message and
+ * metadata.path name the JSON path. Cost: O(document).
  */
 export function parseModel(json: string): NamespaceModel {
   return json === '' ? builtInModel() : readModelDocument(json);
 }
 
 /**
- * Errors and warnings of a document, at most MODEL_PROBLEMS_MAX of each; '' is the built-in model. A
- * document of the wrong form has one error. A document with errors may be stored from before a rule
- * existed: it still loads. Cost: O(document), and a search for near names for each error.
+ * Finds errors and probable mistakes of a document, at most MODEL_PROBLEMS_MAX of each; '' is the built-in model. If
+ * its form is wrong, one error is reported. A document with errors may have been stored before a rule existed: it still
+ * loads. Cost: O(document), and a search for near names for each error.
  */
 export function inspectModel(json: string): ModelInspection {
   const errors: ModelProblem[] = [];
@@ -66,16 +69,17 @@ export function inspectModel(json: string): ModelInspection {
   } catch (error) {
     if (!(error instanceof AppError) || error.reason !== 'MODEL_INVALID') throw error;
     const path = error.metadata['path'] ?? '$';
-    // The message begins with the field and the path.
+    // The message begins with field and path.
     const message = error.message.slice(`model_json: ${path}: `.length);
     return { model: undefined, errors: [{ path, message }], warnings };
   }
 }
 
 /**
- * The model of a document to be stored: its form is right, no object repeats a key, its names are defined,
- * and each part can have an effect. Errors: MODEL_INVALID for the first problem that `inspectModel` finds,
- * with the number of others. Cost: that of `inspectModel`.
+ * Checks a document that is to be stored and returns its model. Its form must be valid, without duplicate keys in an
+ * object. Names must refer to something, expressions must be valid, and exclusions must be able to exclude someone.
+ * Errors: MODEL_INVALID for the first error that `inspectModel` finds, with the number of others. Cost: that of
+ * `inspectModel`.
  */
 export function checkModelDocument(json: string): CheckedModel {
   const { model, errors, warnings } = inspectModel(json);
@@ -91,7 +95,7 @@ function noHint(): string {
   return '';
 }
 
-/** The model of a project without `model_json`. */
+/** Model of a project without `model_json`. */
 export function builtInModel(): NamespaceModel {
   return {
     namespaces: BUILT_IN_NAMESPACES,

@@ -3,15 +3,14 @@ import { SEAT_NAMESPACE } from '../names.ts';
 import { isTyped, SEAT_RELATION } from './model-references.ts';
 import type { NamespaceModel } from './model-shape.ts';
 
-/** Part of a relation that a typed model may lack. */
+/** Parts of a relation's name that a typed model may not have. */
 export const MISSING_PARTS = ['namespace', 'relation'] as const;
 export type MissingPart = (typeof MISSING_PARTS)[number];
 
 /**
- * The part of a queried relation that a typed model lacks. Undefined if it has the relation, if it is not
- * typed, or if the namespace is open and may hold more than it declares. Such a query is mostly a mistake:
- * no tuple of an undeclared relation can be written, and nothing follows from an undeclared namespace.
- * O(1).
+ * Part of a queried relation that a typed model does not have. Undefined if it has both, is not typed, or the namespace
+ * is open and may have more than it declares. Such a query is usually a typo. If only the relation is missing, no tuple
+ * of it can be written. In an undeclared namespace, nothing follows from any tuple. O(1).
  */
 export function missingPart(
   model: NamespaceModel,
@@ -26,8 +25,8 @@ export function missingPart(
 }
 
 /**
- * The name that was likely meant instead of the missing one, or undefined where none is near. For messages only: cost as of
- * nearestName over the names of the model.
+ * Name that was probably meant instead of the missing one; undefined if none is near. For messages only: costs as much
+ * as nearestName over the names of the model.
  */
 export function meantName(
   model: NamespaceModel,
@@ -42,7 +41,10 @@ export function meantName(
   return nearestName(relation, model.namespaces.get(namespace)?.keys() ?? []);
 }
 
-/** The words about a missing part, and the name that was likely meant; the caller names the field. Cost: as of `meantName`. */
+/**
+ * Message about a missing part, and the name that was probably meant; the caller adds the field. Cost: that of
+ * `meantName`.
+ */
 export function unknownText(
   model: NamespaceModel,
   namespace: string,
