@@ -131,8 +131,8 @@ ${EXIT_NOTES}`,
       ...TENANT,
     },
     notes: `A connection that is lost is made again, and the export goes on behind the last whole part. If the tenant was
-written to meanwhile, a note says so: the file is not of one revision then. Each part has its count and
-digest, which are checked; an export without its last line ends with 4. gatehouse import takes the file.
+written to meanwhile, a note says so: the file is not of one revision then. Each part has a SHA-256
+digest, which is checked; an export without its last line ends with 4. gatehouse import takes the file.
 ${EXIT_NOTES}`,
     examples: [
       'gatehouse export --namespace doc --out doc.ndjson',
