@@ -8,7 +8,6 @@ import { BoundModel } from './bound/bound-model.ts';
 import {
   CHECK_ALLOWED,
   CHECK_GENERAL,
-  ENGINE_CACHES,
   type EvaluationTask,
   type EvaluatorOptions,
 } from './bound/evaluator-api.ts';
@@ -37,7 +36,10 @@ type ObjectsOfUser = {
  * applies no changes between the slices of a task.
  */
 export class Evaluator {
+  /** Without the tuples that the model does not admit, if it counts admitted ones only. */
   readonly #reader: TupleReader;
+  /** With all of them: what the hot path reads. */
+  readonly #stored: TupleReader;
   readonly #model: NamespaceModel;
   readonly #bound: BoundModel;
   /** Shared by evaluators of one index and one model, so that each finds the caches warm. */
@@ -48,7 +50,7 @@ export class Evaluator {
   readonly general: GeneralEvaluator;
   readonly #conditions: ConditionCache;
   readonly #hotNodesMax: number;
-  /** Admission of a model that counts admitted tuples only: then the general evaluation decides everything. */
+  /** Admission of a model that counts admitted tuples only. */
   readonly #admission: Admission | undefined;
 
   /**
@@ -64,6 +66,7 @@ export class Evaluator {
   ) {
     this.#admission = model.admittedOnly === true ? new Admission(model, reader) : undefined;
     this.#reader = admitted(reader, this.#admission);
+    this.#stored = reader;
     this.#model = model;
     this.#bound = new BoundModel(model, reader);
     this.hot =
@@ -72,10 +75,10 @@ export class Evaluator {
         : new HotEvaluator(
             reader,
             this.#bound,
-            // It is not asked of admitted tuples only: it would hold memory for nothing.
-            this.#admission === undefined ? options : { ...options, cachesOff: ENGINE_CACHES },
+            options,
             hot,
             new ConditionCache(options.cachesOff?.includes('conditions'), model.conditions),
+            this.#admission ?? null,
           );
     this.#options = options;
     this.#clock = clock;
@@ -125,8 +128,7 @@ export class Evaluator {
     readBudget: number,
     context: LazyContext | null = null,
   ): number {
-    if (this.#admission !== undefined) return CHECK_GENERAL;
-    const user = this.#reader.userNodeOf(userEntity);
+    const user = this.#stored.userNodeOf(userEntity);
     return this.hot.check(entity, relation, user, this.#hotNodesMax, readBudget, nowMs, context);
   }
 
@@ -151,8 +153,7 @@ export class Evaluator {
   ): number {
     const { subject, namespace, objectId } = query;
     if (query.isExact !== true || subject.kind !== 'set') return CHECK_GENERAL;
-    if (this.#admission !== undefined) return CHECK_GENERAL;
-    const reader = this.#reader;
+    const reader = this.#stored;
     const ofNamespace = reader.nameId(namespace);
     const relation = reader.nameId(query.relation);
     const entity = ofNamespace > 0 ? reader.entityId(ofNamespace, objectId) : 0;

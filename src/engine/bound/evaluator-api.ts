@@ -1,3 +1,5 @@
+import type { TupleReader } from '../../model/tuple-reader.ts';
+
 /** Answers of `Evaluator.checkUser`. */
 export const CHECK_DENIED = 0;
 export const CHECK_ALLOWED = 1;
@@ -12,6 +14,12 @@ export const BACKSTOP_BUDGET = 4;
 /** Caches that an evaluator keeps between evaluations (docs/caching.md). */
 export const ENGINE_CACHES = ['closures', 'objects', 'chains', 'conditions'] as const;
 export type EngineCache = (typeof ENGINE_CACHES)[number];
+
+/** Which stored tuples count: for a model that ignores those that it does not admit. */
+export interface TupleAdmission {
+  /** Whether the stored tuple (node, subject) counts. `isQualified`: it has an expiry or a condition. */
+  admits(reader: TupleReader, node: number, subject: number, isQualified: boolean): boolean;
+}
 
 /** Settings of an evaluator that do not change while it lives. */
 export type EvaluatorOptions = {

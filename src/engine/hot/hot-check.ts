@@ -228,7 +228,8 @@ function visitAncestors(
   ) {
     return CHECK_GENERAL;
   }
-  return visitEntries(scratch, reader, caches, lines, at + ANCESTORS_ENTRIES, counts, 0, userNode);
+  const entries = at + ANCESTORS_ENTRIES;
+  return visitEntries(scratch, reader, model, caches, lines, entries, counts, 0, userNode);
 }
 
 /** All relations that a state asks of one object, from its row. */
@@ -249,13 +250,15 @@ function visitRow(
   if (counts === ROW_OPAQUE)
     return visitObject(scratch, reader, model, memberships, entity, state, userNode);
   const height = lines[at + ROW_HEIGHT] as number;
-  return visitEntries(scratch, reader, caches, lines, at + ROW_ENTRIES, counts, height, userNode);
+  const entries = at + ROW_ENTRIES;
+  return visitEntries(scratch, reader, model, caches, lines, entries, counts, height, userNode);
 }
 
 /** The users, lists, groups and children of a row or list of ancestors; `height` is what its groups weigh. */
 function visitEntries(
   scratch: HotScratch,
   reader: TupleReader,
+  model: HotModel,
   caches: HotCaches,
   lines: Uint32Array,
   entries: number,
@@ -272,6 +275,7 @@ function visitEntries(
     const code = visitUsers(
       scratch,
       reader,
+      model,
       lines[at] as number,
       lines[at + 1] as number,
       userNode,

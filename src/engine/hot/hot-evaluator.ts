@@ -20,6 +20,7 @@ import {
   CHECK_GENERAL,
   type EngineCache,
   type EvaluatorOptions,
+  type TupleAdmission,
 } from '../bound/evaluator-api.ts';
 import { type ConditionCache, NO_ENTITY, type Target } from '../bound/scope.ts';
 import { AncestorCache } from './ancestor-cache.ts';
@@ -66,13 +67,17 @@ export class HotEvaluator {
   /** Revision that the caches speak of. */
   #revision: number;
 
-  /** A quarter of `membershipBytesMax` for memberships, half for rows of objects, a quarter for lists of ancestors. */
+  /**
+   * A quarter of `membershipBytesMax` for memberships, half for rows of objects, a quarter for lists of ancestors. `admission`:
+   * which stored tuples count; null: all do.
+   */
   constructor(
     reader: TupleReader,
     model: BoundModel,
     options: EvaluatorOptions,
     scratch: HotScratch,
     conditions: ConditionCache,
+    admission: TupleAdmission | null = null,
   ) {
     this.#scratch = scratch;
     this.conditions = conditions;
@@ -80,7 +85,7 @@ export class HotEvaluator {
     const quarter = options.membershipBytesMax / 4;
     this.#readAheadBytesMin = options.readAheadBytesMin ?? READ_AHEAD_BYTES_MIN;
     this.#reader = reader;
-    this.#model = new HotModel(model);
+    this.#model = new HotModel(model, admission);
     this.#memberships = new MembershipCache(reader, this.#model, quarter, scratch);
     const isOn = (cache: EngineCache): boolean => options.cachesOff?.includes(cache) !== true;
     const memberships = isOn('closures') ? this.#memberships : ABSENT_CACHES.memberships;

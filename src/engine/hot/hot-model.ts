@@ -1,4 +1,6 @@
+import type { TupleReader } from '../../model/tuple-reader.ts';
 import { type BoundModel, OP_LEAF, type Op } from '../bound/bound-model.ts';
+import type { TupleAdmission } from '../bound/evaluator-api.ts';
 
 /** States beyond this are not built: what needs them takes the general path. */
 const STATES_MAX = 4096;
@@ -69,6 +71,7 @@ export const HOT_GENERAL = -1;
  */
 export class HotModel {
   readonly states: (HotState | undefined)[] = [undefined];
+  readonly #admission: TupleAdmission | null;
   readonly #model: BoundModel;
   readonly #stateOfKey = new Map<string, number>();
   /** State of one relation by namespace and relation; undefined is not built yet. */
@@ -81,8 +84,15 @@ export class HotModel {
   /** By namespace and relation; null: the general path. */
   readonly #trees: (HotTree | null | undefined)[][] = [];
 
-  constructor(model: BoundModel) {
+  /** `admission`: which stored tuples count; null: all do. */
+  constructor(model: BoundModel, admission: TupleAdmission | null = null) {
     this.#model = model;
+    this.#admission = admission;
+  }
+
+  /** Whether the stored tuple (node, subject) counts. Hot. */
+  admits(reader: TupleReader, node: number, subject: number, isQualified: boolean): boolean {
+    return this.#admission === null || this.#admission.admits(reader, node, subject, isQualified);
   }
 
   /** The tree of a relation that is no union alone; null where it is one, or its operands are not. Hot. */

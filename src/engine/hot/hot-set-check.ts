@@ -1,7 +1,5 @@
 import {
-  EDGE_ABSENT,
   EDGE_NODE_MASK,
-  EDGE_PLAIN,
   EDGE_QUALIFIED,
   OBJECT_NODE,
   OBJECT_RELATION,
@@ -19,7 +17,14 @@ import {
 } from '../bound/evaluator-api.ts';
 import { HOT_PLAIN, type HotModel, type HotState } from './hot-model.ts';
 import { type HotScratch, STACK_MAX, TABLE_SLOTS } from './hot-scratch.ts';
-import { CHECK_CONTINUE, isWithin, type Memberships, qualifiedEdge, walk } from './hot-tuples.ts';
+import {
+  CHECK_CONTINUE,
+  isWithin,
+  type Memberships,
+  qualifiedEdge,
+  visitListed,
+  walk,
+} from './hot-tuples.ts';
 import { isMember, MEMBERSHIPS_NONE, SUMMARY_OPEN } from './membership-cache.ts';
 
 /** Target of a search of exact usersets and objects. One for all searches of an evaluator, filled anew for each. */
@@ -210,9 +215,9 @@ function visitSets(
   if ((word & WORD_LIST) === 0) {
     return visitSet(scratch, reader, model, memberships, target, node, word);
   }
-  const named = visitNamed(scratch, reader, target.node, node, word);
+  const named = visitNamed(scratch, reader, model, target.node, node, word);
   if (named !== CHECK_CONTINUE) return named;
-  const everyone = visitNamed(scratch, reader, target.wildcardNode, node, word);
+  const everyone = visitNamed(scratch, reader, model, target.wildcardNode, node, word);
   if (everyone !== CHECK_CONTINUE) return everyone;
   const count = reader.readWord(word, scratch.chunk);
   scratch.steps -= count;
@@ -229,14 +234,13 @@ function visitSets(
 function visitNamed(
   scratch: HotScratch,
   reader: TupleReader,
+  model: HotModel,
   subject: number,
   node: number,
   word: number,
 ): number {
   if (subject === 0) return CHECK_CONTINUE;
-  const edge = reader.wordEdge(word, node, subject);
-  if (edge === EDGE_ABSENT) return CHECK_CONTINUE;
-  return edge === EDGE_PLAIN ? CHECK_ALLOWED : qualifiedEdge(scratch, reader, node, subject);
+  return visitListed(scratch, reader, model, node, word, subject);
 }
 
 /** Visits one of them: the target, a group that the target's memberships decide, or one whose own sets are visited. */
@@ -250,6 +254,7 @@ function visitSet(
   entry: number,
 ): number {
   const child = entry & EDGE_NODE_MASK;
+  if (!model.admits(reader, node, child, entry >= EDGE_QUALIFIED)) return CHECK_CONTINUE;
   if (entry >= EDGE_QUALIFIED) {
     const code = qualifiedEdge(scratch, reader, node, child);
     if (code !== CHECK_ALLOWED) return code;

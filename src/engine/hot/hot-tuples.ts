@@ -129,6 +129,7 @@ function visitRelations(
 export function visitUsers(
   scratch: HotScratch,
   reader: TupleReader,
+  model: HotModel,
   node: number,
   word: number,
   userNode: number,
@@ -136,22 +137,32 @@ export function visitUsers(
   if ((word & WORD_LIST) === 0) {
     const only = word & EDGE_NODE_MASK;
     if (only === 0 || (only !== userNode && only !== WILDCARD_NODE)) return CHECK_CONTINUE;
+    if (!model.admits(reader, node, only, word !== only)) return CHECK_CONTINUE;
     return word === only ? CHECK_ALLOWED : qualifiedEdge(scratch, reader, node, only);
   }
   if (userNode !== 0) {
-    const edge = reader.wordEdge(word, node, userNode);
-    if (edge === EDGE_PLAIN) return CHECK_ALLOWED;
-    if (edge !== EDGE_ABSENT) {
-      const code = qualifiedEdge(scratch, reader, node, userNode);
-      if (code !== CHECK_CONTINUE) return code;
-    }
+    const code = visitListed(scratch, reader, model, node, word, userNode);
+    if (code !== CHECK_CONTINUE) return code;
   }
-  if (scratch.hasWildcards) {
-    const edge = reader.wordEdge(word, node, WILDCARD_NODE);
-    if (edge === EDGE_PLAIN) return CHECK_ALLOWED;
-    if (edge !== EDGE_ABSENT) return qualifiedEdge(scratch, reader, node, WILDCARD_NODE);
-  }
-  return CHECK_CONTINUE;
+  return scratch.hasWildcards
+    ? visitListed(scratch, reader, model, node, word, WILDCARD_NODE)
+    : CHECK_CONTINUE;
+}
+
+/** Whether a list names a subject, in a tuple that counts. */
+export function visitListed(
+  scratch: HotScratch,
+  reader: TupleReader,
+  model: HotModel,
+  node: number,
+  word: number,
+  subject: number,
+): number {
+  const edge = reader.wordEdge(word, node, subject);
+  if (edge === EDGE_ABSENT) return CHECK_CONTINUE;
+  const isPlain = edge === EDGE_PLAIN;
+  if (!model.admits(reader, node, subject, !isPlain)) return CHECK_CONTINUE;
+  return isPlain ? CHECK_ALLOWED : qualifiedEdge(scratch, reader, node, subject);
 }
 
 /**
@@ -190,7 +201,7 @@ function visitOwn(
   sets: number,
   userNode: number,
 ): number {
-  const held = visitUsers(scratch, reader, node, users, userNode);
+  const held = visitUsers(scratch, reader, model, node, users, userNode);
   if (held !== CHECK_CONTINUE) return held;
   if (sets === 0) return CHECK_CONTINUE;
   if ((sets & WORD_LIST) === 0) {
@@ -218,6 +229,7 @@ function visitSet(
   userNode: number,
 ): number {
   const child = entry & EDGE_NODE_MASK;
+  if (!model.admits(reader, node, child, entry >= EDGE_QUALIFIED)) return CHECK_CONTINUE;
   if (entry >= EDGE_QUALIFIED) {
     const code = qualifiedEdge(scratch, reader, node, child);
     if (code !== CHECK_ALLOWED) return code;
@@ -273,6 +285,7 @@ function walkTo(
   target: number,
 ): boolean {
   const child = entry & EDGE_NODE_MASK;
+  if (!model.admits(reader, node, child, entry >= EDGE_QUALIFIED)) return true;
   if (entry >= EDGE_QUALIFIED) {
     const code = qualifiedEdge(scratch, reader, node, child);
     if (code !== CHECK_ALLOWED) return code === CHECK_CONTINUE;

@@ -233,6 +233,7 @@ export class MembershipCache {
       const entry = chunk[i] as number;
       const holder = entry & EDGE_NODE_MASK;
       if (reader.reverseCount(holder) === 0 || !this.#isPlain(holder)) continue;
+      if (!this.#model.admits(reader, holder, subject, entry >= EDGE_QUALIFIED)) continue;
       if (entry >= EDGE_QUALIFIED) return -1;
       let known = false;
       for (let k = 0; k < count && !known; k++) known = gathered[k] === holder;
@@ -249,7 +250,10 @@ export class MembershipCache {
     return this.#model.single(namespace, reader.relationOf(node)) === HOT_PLAIN;
   }
 
-  /** Height of the groups below a plain node; SUMMARY_OPEN if it cannot have a summary. */
+  /**
+   * Height of the groups below a plain node; SUMMARY_OPEN if it cannot have a summary. Tuples that do not count make it higher
+   * at most.
+   */
   #measure(node: number, level: number): number {
     const reader = this.#reader;
     if (level >= HEIGHT_MAX || --this.#budget < 0) return SUMMARY_OPEN; // also ends every cycle

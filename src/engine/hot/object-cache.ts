@@ -1,4 +1,5 @@
 import {
+  EDGE_NODE_MASK,
   EDGE_QUALIFIED,
   OBJECT_NODE,
   OBJECT_RELATION,
@@ -148,15 +149,17 @@ export class ObjectCache {
       const action = relation < state.actions.length ? (state.actions[relation] as number) : 0;
       if (action === 0) continue;
       const sets = object[at + OBJECT_SETS] as number;
+      const node = object[at + OBJECT_NODE] as number;
       const ownUsers = object[at + OBJECT_USERS] as number;
       const own = (action & 1) !== 0;
-      if (own && !this.#addUsers(object[at + OBJECT_NODE] as number, ownUsers)) return false;
+      if (own && !this.#addUsers(node, ownUsers)) return false;
       if (sets === 0) continue;
       const count = this.#reader.readWord(sets, subjects);
       if (count < 0) return false;
       this.#meter.steps -= count;
       for (let i = 0; i < count; i++) {
         const subject = subjects[i] as number;
+        if (!this.#admits(node, subject)) continue;
         if (subject >= EDGE_QUALIFIED) return false;
         if (own && !this.#addSet(subject)) return false;
         if (action > 1 && !this.#addWalk(subject, action >> 1)) return false;
@@ -174,9 +177,10 @@ export class ObjectCache {
   #addUsers(node: number, word: number): boolean {
     if (word === 0) return true;
     if ((word & WORD_LIST) === 0) {
+      if (!this.#admits(node, word)) return true;
       if (word >= EDGE_QUALIFIED || word === WILDCARD_NODE) return false;
       users[this.#users++] = word;
-    } else if (!this.#addFewUsers(word)) {
+    } else if (!this.#addFewUsers(node, word)) {
       lists[this.#lists * 2] = node;
       lists[this.#lists++ * 2 + 1] = word;
     }
@@ -184,15 +188,24 @@ export class ObjectCache {
   }
 
   /** Copies a short list, since a scan of the row is cheaper than a read of the list. Returns whether it did. */
-  #addFewUsers(word: number): boolean {
+  #addFewUsers(node: number, word: number): boolean {
     const count = this.#reader.readWord(word, fewUsers);
     if (count < 0 || count > this.#fewUsers || this.#users + count > ENTRIES_MAX) return false;
+    let kept = 0;
     for (let i = 0; i < count; i++) {
       const user = fewUsers[i] as number;
+      if (!this.#admits(node, user)) continue;
       if (user >= EDGE_QUALIFIED || user === WILDCARD_NODE) return false;
+      fewUsers[kept++] = user;
     }
-    for (let i = 0; i < count; i++) users[this.#users++] = fewUsers[i] as number;
+    for (let i = 0; i < kept; i++) users[this.#users++] = fewUsers[i] as number;
     return true;
+  }
+
+  /** Whether an entry of a node's list is a tuple that counts. */
+  #admits(node: number, entry: number): boolean {
+    const subject = entry & EDGE_NODE_MASK;
+    return this.#model.admits(this.#reader, node, subject, entry >= EDGE_QUALIFIED);
   }
 
   #addSet(child: number): boolean {
