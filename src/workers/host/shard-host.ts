@@ -67,7 +67,7 @@ export class ShardHost {
     const { settings, clock } = options;
     this.#small = new SmallShards({
       bytesMax: settings.indexBytesMax,
-      cacheBytesOf: (reader) => this.#context.cacheBytesOf(reader),
+      cacheBytesOf: (reader) => this.#context.engines.cacheBytesOf(reader),
     });
     this.#budget = new IndexBudget(settings.indexBytesMax, () => this.#small.bytes);
     this.#shardTurns = this.#newShardTurns();
@@ -145,7 +145,7 @@ export class ShardHost {
       createIndex: (user) => createIndex(this.#small, user),
       cacheBytesOf: (index) => {
         const reader = index.ownReader === undefined ? index.reader : index.ownReader;
-        return reader === null ? 0 : this.#context.cacheBytesOf(reader);
+        return reader === null ? 0 : this.#context.engines.cacheBytesOf(reader);
       },
       pace,
       failed: (error) => this.#turns.failed(error),

@@ -7,8 +7,9 @@ import { AppError } from '../../shared/app-error.ts';
 import type { DecisionStats } from '../counts/decision-stats.ts';
 import type { ProjectReads } from '../counts/project-reads.ts';
 import type { PairCounter } from '../counts/unknown-counts.ts';
+import type { BoundEngine } from './bound-engine.ts';
 import { countRefusal } from './evaluation-job.ts';
-import type { BoundEngine, JobContext, PairNames } from './job-context.ts';
+import type { JobContext, PairNames } from './job-context.ts';
 
 /** Items that are looked up and read ahead together, between two clock reads: about 20 µs. */
 export const CHUNK_ITEMS = READ_AHEAD_MAX;

@@ -6,7 +6,8 @@ import type { Revision } from '../../protocol/queries.ts';
 import type { RefusedQuery } from '../../protocol/read-figures.ts';
 import { AppError, errorToData } from '../../shared/app-error.ts';
 import type { CountedRequest, DecisionStats, EvaluatedRpc } from '../counts/decision-stats.ts';
-import { type BoundEngine, EvaluatorLease, type JobContext } from './job-context.ts';
+import { type BoundEngine, EvaluatorLease } from './bound-engine.ts';
+import { type JobContext } from './job-context.ts';
 import type { ReadJob, JobShard } from './job.ts';
 
 /** Fields that every request has, however it arrived. */
@@ -82,7 +83,7 @@ export class EvaluationJob implements ReadJob, CountedRequest {
       if (!this.read(sliceEndMs)) return 'more';
       const { model } = this;
       if (model === null) throw new Error('a job that was submitted without its model');
-      const bound = this.#context.boundOf(shard.index, model);
+      const bound = this.#context.engines.of(shard.index, model);
       this.#lease = null;
       this.#bound = bound;
       work.start(bound, shard.index.reader, shard.position);

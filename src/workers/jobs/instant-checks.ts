@@ -3,7 +3,8 @@ import type { NamespaceModel } from '../../model/namespace/namespace-model.ts';
 import type { RawScope, ReadScope, WireFormat } from '../../protocol/shard-client.ts';
 import { equalsText } from '../raw/raw-fields.ts';
 import { createItemChunk } from './batch-evaluation.ts';
-import { type BoundEngine, type JobContext, NAMES_MAX } from './job-context.ts';
+import { type BoundEngine } from './bound-engine.ts';
+import { type JobContext, NAMES_MAX } from './job-context.ts';
 import type { JobIndex } from './job.ts';
 import { RawItems } from './raw-items.ts';
 
@@ -102,7 +103,7 @@ export class InstantChecks {
     const { fields, stats } = context;
     const scanner = format === 'json' ? context.json : context.proto;
     if (!scanner.check(body, 0, body.length) || !this.#isAsExpected(body, expected)) return 'left';
-    const bound = context.boundOf(index, model);
+    const bound = context.engines.of(index, model);
     const { reader } = index;
     const items = new RawItems(reader, { bytes: body }, fields.items, fields.itemCount);
     const query = this.#query;

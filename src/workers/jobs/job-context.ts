@@ -1,12 +1,7 @@
 import { MessageDecoder } from '../../decoding/message-decoder.ts';
 import type { EvaluatorOptions } from '../../engine/bound/evaluator-api.ts';
-import { Evaluator } from '../../engine/evaluator.ts';
-import type { HotEvaluator } from '../../engine/hot/hot-evaluator.ts';
-import { HotScratch } from '../../engine/hot/hot-scratch.ts';
 import { isTyped } from '../../model/namespace/model-references.ts';
-import type { NamespaceModel } from '../../model/namespace/namespace-model.ts';
 import type { AuthzReason } from '../../model/reasons.ts';
-import type { TupleReader } from '../../model/tuple-reader.ts';
 import { listLimits } from '../../requests/request-lists.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/time/clock.ts';
@@ -18,7 +13,7 @@ import { ProtoScanner } from '../raw/proto-scanner.ts';
 import { createRawFields } from '../raw/raw-fields.ts';
 import type { RawFields } from '../raw/raw-fields.ts';
 import type { AnswerWriter } from './answer-writer.ts';
-import type { JobIndex } from './job.ts';
+import { type BoundEngine, BoundEngines } from './bound-engine.ts';
 
 /** Bytes of bodies that one thread decodes, and keeps decoded until they are answered: four of the longest by default. */
 const BYTES_MAX = 32 * 1024 * 1024;
@@ -42,9 +37,6 @@ export class DecodingMemory {
   }
 }
 
-/** Model versions of one shard that are evaluated side by side: while an update is replicated, or since queries name them. */
-const EVALUATORS_PER_INDEX = 4;
-
 export type JobContextOptions = {
   readonly writer: AnswerWriter;
   readonly stats: DecisionStats;
@@ -56,69 +48,6 @@ export type JobContextOptions = {
 
 /** Scanners kept for the next large batches of this thread, each with the positions of its largest: 320 KB of 10,000 items. */
 const FREE_SCANS_MAX = 4;
-/** Evaluators kept for the next long evaluations of one shard. */
-const FREE_EVALUATORS_MAX = 4;
-
-/**
- * The engine bound to one index and one model, with the counters of the model's names. An evaluator has one task at a
- * time: it stays with a task that was suspended, and others are used instead.
- */
-export class BoundEngine {
-  readonly model: NamespaceModel;
-  /** By name ids, which the model pins for the life of the index. */
-  readonly counters = new Map<number, PairCounter>();
-  /** The evaluator for the next evaluation. */
-  evaluator: Evaluator;
-  readonly #create: (hot?: HotEvaluator) => Evaluator;
-  readonly #free: Evaluator[] = [];
-
-  /** `create` makes an evaluator that shares the hot path of another, if given. */
-  constructor(model: NamespaceModel, create: (hot?: HotEvaluator) => Evaluator) {
-    this.model = model;
-    this.#create = create;
-    this.evaluator = create();
-  }
-
-  /** Bytes of the caches, which all evaluators share. */
-  get cacheBytes(): number {
-    return this.evaluator.cacheBytes;
-  }
-
-  /** A task of `evaluator` was suspended. */
-  detach(evaluator: Evaluator): void {
-    if (this.evaluator !== evaluator) return;
-    this.evaluator = this.#free.pop() ?? this.#create(evaluator.hot);
-  }
-
-  /** That task has ended. */
-  release(evaluator: Evaluator): void {
-    if (this.#free.length < FREE_EVALUATORS_MAX) this.#free.push(evaluator);
-  }
-}
-
-/** Which evaluator one job uses, and whether it keeps it between slices. */
-export class EvaluatorLease {
-  readonly #bound: BoundEngine;
-  readonly #evaluator: Evaluator;
-  #isDetached = false;
-
-  constructor(bound: BoundEngine) {
-    this.#bound = bound;
-    this.#evaluator = bound.evaluator;
-  }
-
-  /** Called after each slice of the job. */
-  sliceEnded(progress: 'done' | 'more'): void {
-    if (progress === 'more' && !this.#isDetached) {
-      this.#isDetached = true;
-      this.#bound.detach(this.#evaluator);
-    } else if (progress === 'done' && this.#isDetached) {
-      this.#isDetached = false;
-      this.#bound.release(this.#evaluator);
-    }
-  }
-}
-
 /** More than there are ids of names: two of them make one number. */
 export const NAMES_MAX = 2 ** 26;
 
@@ -145,10 +74,7 @@ export class JobContext {
   readonly decodingMemory = new DecodingMemory();
   readonly batchItemsMax: number;
   readonly #freeScans: BatchScan[] = [];
-  readonly #evaluatorOptions: EvaluatorOptions;
-  /** Scratch memory of all evaluators of this thread. */
-  readonly #scratch = new HotScratch();
-  readonly #bound = new WeakMap<TupleReader, BoundEngine[]>();
+  readonly engines: BoundEngines;
 
   constructor(options: JobContextOptions) {
     this.writer = options.writer;
@@ -160,7 +86,7 @@ export class JobContext {
     this.proto = new ProtoScanner(this.fields, options.batchItemsMax);
     this.batchItemsMax = options.batchItemsMax;
     this.decoder = new MessageDecoder({ items: listLimits(options.batchItemsMax) });
-    this.#evaluatorOptions = options.evaluator;
+    this.engines = new BoundEngines(options.evaluator, options.clock);
   }
 
   /** Acquires scanners for one batch, until `releaseScan`. */
@@ -171,38 +97,6 @@ export class JobContext {
   /** Nobody reads what `scan` found any more. */
   releaseScan(scan: BatchScan): void {
     if (this.#freeScans.length < FREE_SCANS_MAX) this.#freeScans.push(scan);
-  }
-
-  /** The evaluator of this index and model; made at first use. */
-  boundOf(index: JobIndex, model: NamespaceModel): BoundEngine {
-    const { reader } = index;
-    let bound = this.#bound.get(reader);
-    if (bound === undefined) {
-      bound = [];
-      this.#bound.set(reader, bound);
-    }
-    for (let i = 0; i < bound.length; i++) {
-      const known = bound[i] as BoundEngine; // below length
-      if (known.model !== model) continue;
-      // The last one is what most ask for; others move behind it.
-      if (i < bound.length - 1) bound.push(...bound.splice(i, 1));
-      return known;
-    }
-    const made = new BoundEngine(
-      model,
-      (hot) =>
-        new Evaluator(reader, model, this.#evaluatorOptions, this.clock, hot ?? this.#scratch),
-    );
-    if (bound.length >= EVALUATORS_PER_INDEX) bound.shift();
-    bound.push(made);
-    return made;
-  }
-
-  /** Bytes of what evaluators remember beside an index. */
-  cacheBytesOf(reader: TupleReader): number {
-    let bytes = 0;
-    for (const bound of this.#bound.get(reader) ?? []) bytes += bound.cacheBytes;
-    return bytes;
   }
 
   /** The counter of a decision; texts are only made the first time. Hot. */

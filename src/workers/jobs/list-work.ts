@@ -4,8 +4,9 @@ import type { RefusedQuery } from '../../protocol/read-figures.ts';
 import type { UserObjects } from '../../protocol/shard-client.ts';
 import { ListEncoder } from '../raw/answer-encoder.ts';
 import { isLargeBody } from './answer-writer.ts';
+import type { BoundEngine } from './bound-engine.ts';
 import { type Asked, type JobWork, runCounted } from './evaluation-job.ts';
-import type { BoundEngine, JobContext } from './job-context.ts';
+import type { JobContext } from './job-context.ts';
 import { RawItems } from './raw-items.ts';
 import type { ReceivedRequest } from './received-request.ts';
 

@@ -10,8 +10,9 @@ import type {
   Revision,
 } from '../../protocol/queries.ts';
 import type { RefusedQuery } from '../../protocol/read-figures.ts';
+import type { BoundEngine } from '../jobs/bound-engine.ts';
 import { type Asked, EvaluationJob, type JobWork } from '../jobs/evaluation-job.ts';
-import type { BoundEngine, JobContext } from '../jobs/job-context.ts';
+import type { JobContext } from '../jobs/job-context.ts';
 import type { ReadJob } from '../jobs/job.ts';
 import type { QuerySpec } from '../queries/query-spec.ts';
 import { QUERIES } from './query-kinds.ts';

@@ -7,8 +7,9 @@ import type { TupleReader } from '../../model/tuple-reader.ts';
 import type { ScopeEntry } from '../../protocol/messages.ts';
 import type { QueryArgs, QueryKind, QueryResults } from '../../protocol/queries.ts';
 import type { DecisionStats } from '../counts/decision-stats.ts';
+import type { BoundEngine } from '../jobs/bound-engine.ts';
 import { type Asked, runCounted } from '../jobs/evaluation-job.ts';
-import type { BoundEngine, JobContext } from '../jobs/job-context.ts';
+import type { JobContext } from '../jobs/job-context.ts';
 import { contextualChanges } from '../queries/contextual-changes.ts';
 import type { QuerySpec } from '../queries/query-spec.ts';
 
