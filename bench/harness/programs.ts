@@ -72,6 +72,11 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/engine-peers.ts',
   },
   {
+    name: 'model-versions',
+    yields: 'Checks of the engine alone by named versions of a model [DATA_DIR]',
+    file: 'bench/model-versions.ts',
+  },
+  {
     name: 'runner-vs-act',
     yields: 'milliseconds of a workflow run beside act [STRATEGY]',
     file: 'bench/runner-vs-act.ts',
