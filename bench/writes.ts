@@ -1,7 +1,8 @@
 /**
  * Acknowledged writes of new tuples over HTTP JSON, one and a hundred a request; CPU is that of the service and PostgreSQL
  * together. Beside them the least that PostgreSQL does: the same rows by a prepared statement and a commit each,
- * on one connection and on four. With directories of other checkouts these take turns.
+ * on one connection and on four. With directories of other checkouts these take turns. Then WriteTuples with each mode of
+ * inserts, and without.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,12 +15,24 @@ import {
 import { createPool } from '../src/store/postgres/pool.ts';
 import { atEnd, withCleanup } from './harness/cleanup.ts';
 import { treeCpuSecondsOf } from './harness/cpu.ts';
-import { contestantsOf, SCOPE, startFilled, worldOf } from './harness/filled-service.ts';
+import {
+  contestantsOf,
+  type FilledService,
+  SCOPE,
+  startFilled,
+  worldOf,
+} from './harness/filled-service.ts';
 import { Generator, jsonBodies } from './harness/generator.ts';
 import { type Contestant, inTurns, type Turn } from './harness/in-turns.ts';
 import { OPTIONS, quantile, report } from './harness/options.ts';
-import { WRITE_PATH, writeBody } from './harness/target.ts';
+import { WRITE_PATH, WRITE_TUPLES_PATH, writeBody } from './harness/target.ts';
 
+/** Names of the modes of inserts, and how a row names them. */
+const MODES = [
+  { name: 'no mode', mode: undefined },
+  { name: 'absent', mode: 'UPDATE_MODE_ABSENT' },
+  { name: 'absent or identical', mode: 'UPDATE_MODE_ABSENT_OR_IDENTICAL' },
+] as const;
 /** `requestsPerSecond`: bodies prepared for each second, more than any machine has written yet. */
 const SIZES = [
   { tuples: 1, callers: 64, sessions: 1, requestsPerSecond: 40_000 },
@@ -96,17 +109,18 @@ await withCleanup(async () => {
   const [{ token } = { token: '' }] = services.map(({ service }) => service);
   for (const size of SIZES) {
     const { tuples, callers, requestsPerSecond, sessions } = size;
-    const contestants = services.map((service, i): Contestant => ({
-      name: service.name,
+    const writing = (i: number, name: string, path: string, mode?: string): Contestant => ({
+      name,
       turn: async () => {
+        const service = services[i] as FilledService; // as there is one for each index
         const count = Math.ceil(OPTIONS.seconds * requestsPerSecond) + callers;
         const messages = Array.from(
           { length: count },
-          () => JSON.parse(writeBody(tuplesOf(tuples), SCOPE)) as object,
+          () => JSON.parse(writeBody(tuplesOf(tuples), SCOPE, mode)) as object,
         );
         const load = {
           protocol: 'http1',
-          path: WRITE_PATH,
+          path,
           bodies: jsonBodies(messages),
           operations: messages.map(() => tuples),
           callers,
@@ -119,13 +133,18 @@ await withCleanup(async () => {
           throw new Error('bodies came again: prepare more');
         return { ...turn, cpuSeconds: turn.cpuSeconds + treeCpuSecondsOf(pid) - before };
       },
-    }));
+    });
+    const contestants = services.map(({ name }, i) => writing(i, name, WRITE_PATH));
     const plain = {
       name: `PostgreSQL alone, sessions: ${sessions}`,
       turn: () => plainInserts(pool, first.pid, size),
     };
     for (const row of await inTurns([...contestants, plain])) {
       report({ load: `tuples, ${tuples} a request`, ...row });
+    }
+    const moded = MODES.map(({ name, mode }) => writing(0, name, WRITE_TUPLES_PATH, mode));
+    for (const row of await inTurns(moded)) {
+      report({ load: `WriteTuples, ${tuples} a request`, ...row });
     }
   }
 });

@@ -8,6 +8,7 @@ export const CHECK_PATH = `${AUTHZ}/Check`;
 export const BATCH_CHECK_PATH = `${AUTHZ}/BatchCheck`;
 export const LIST_OBJECTS_PATH = `${AUTHZ}/ListObjects`;
 export const WRITE_PATH = `${AUTHZ}/WriteRelationTuples`;
+export const WRITE_TUPLES_PATH = '/gatehouse.v1.TupleService/WriteTuples';
 
 const subjectOf = (text: string): Record<string, unknown> => {
   const [namespace, rest] = [text.slice(0, text.indexOf(':')), text.slice(text.indexOf(':') + 1)];
@@ -16,13 +17,18 @@ const subjectOf = (text: string): Record<string, unknown> => {
   return { set: { namespace, object_id: objectId, relation } };
 };
 
-/** The body of a WriteRelationTuples call that inserts `tuples`. */
-export function writeBody(tuples: readonly NeutralTuple[], scope: Record<string, string>): string {
+/** The body of a call that inserts `tuples`: of WriteRelationTuples, or with a mode for all of them of WriteTuples. */
+export function writeBody(
+  tuples: readonly NeutralTuple[],
+  scope: Record<string, string>,
+  mode?: string,
+): string {
   const updates = tuples.map(({ subject, ...tuple }) => ({
     op: 'OP_INSERT',
     tuple: { ...tuple, subject: subjectOf(subject) },
   }));
-  return JSON.stringify({ ...scope, updates });
+  const modes = mode === undefined ? {} : { modes: updates.map(() => mode) };
+  return JSON.stringify({ ...scope, updates, ...modes });
 }
 
 /** Makes a project with the model of the data set; an existing one of that id is an error. */

@@ -71,6 +71,8 @@ export const HOT_GENERAL = -1;
  */
 export class HotModel {
   readonly states: (HotState | undefined)[] = [undefined];
+  /** Whether some stored tuples may not count. */
+  readonly isPartial: boolean;
   readonly #admission: TupleAdmission | null;
   readonly #model: BoundModel;
   readonly #stateOfKey = new Map<string, number>();
@@ -88,6 +90,7 @@ export class HotModel {
   constructor(model: BoundModel, admission: TupleAdmission | null = null) {
     this.#model = model;
     this.#admission = admission;
+    this.isPartial = admission !== null;
   }
 
   /** Whether the stored tuple (node, subject) counts. Hot. */

@@ -19,9 +19,9 @@ import { HOT_PLAIN, type HotModel, type HotState } from './hot-model.ts';
 import { type HotScratch, STACK_MAX, TABLE_SLOTS } from './hot-scratch.ts';
 import {
   CHECK_CONTINUE,
+  entryHolds,
   isWithin,
   type Memberships,
-  qualifiedEdge,
   visitListed,
   walk,
 } from './hot-tuples.ts';
@@ -254,9 +254,8 @@ function visitSet(
   entry: number,
 ): number {
   const child = entry & EDGE_NODE_MASK;
-  if (!model.admits(reader, node, child, entry >= EDGE_QUALIFIED)) return CHECK_CONTINUE;
-  if (entry >= EDGE_QUALIFIED) {
-    const code = qualifiedEdge(scratch, reader, node, child);
+  if (entry >= EDGE_QUALIFIED || model.isPartial) {
+    const code = entryHolds(scratch, reader, model, node, entry);
     if (code !== CHECK_ALLOWED) return code;
   }
   if (child === target.node || child === target.wildcardNode) return CHECK_ALLOWED;

@@ -137,8 +137,9 @@ export function visitUsers(
   if ((word & WORD_LIST) === 0) {
     const only = word & EDGE_NODE_MASK;
     if (only === 0 || (only !== userNode && only !== WILDCARD_NODE)) return CHECK_CONTINUE;
-    if (!model.admits(reader, node, only, word !== only)) return CHECK_CONTINUE;
-    return word === only ? CHECK_ALLOWED : qualifiedEdge(scratch, reader, node, only);
+    return word === only && !model.isPartial
+      ? CHECK_ALLOWED
+      : entryHolds(scratch, reader, model, node, word);
   }
   if (userNode !== 0) {
     const code = visitListed(scratch, reader, model, node, word, userNode);
@@ -149,7 +150,7 @@ export function visitUsers(
     : CHECK_CONTINUE;
 }
 
-/** Whether a list names a subject, in a tuple that counts. */
+/** Whether a list holds a subject. */
 export function visitListed(
   scratch: HotScratch,
   reader: TupleReader,
@@ -160,16 +161,33 @@ export function visitListed(
 ): number {
   const edge = reader.wordEdge(word, node, subject);
   if (edge === EDGE_ABSENT) return CHECK_CONTINUE;
-  const isPlain = edge === EDGE_PLAIN;
-  if (!model.admits(reader, node, subject, !isPlain)) return CHECK_CONTINUE;
-  return isPlain ? CHECK_ALLOWED : qualifiedEdge(scratch, reader, node, subject);
+  if (edge === EDGE_PLAIN && !model.isPartial) return CHECK_ALLOWED;
+  const entry = edge === EDGE_PLAIN ? subject : (subject | EDGE_QUALIFIED) >>> 0;
+  return entryHolds(scratch, reader, model, node, entry);
+}
+
+/**
+ * Whether the tuple of an entry in a node's list counts: CHECK_ALLOWED if so, CHECK_CONTINUE if it is ignored. Called where one is
+ * qualified, or the model ignores some: elsewhere all count.
+ */
+export function entryHolds(
+  scratch: HotScratch,
+  reader: TupleReader,
+  model: HotModel,
+  node: number,
+  entry: number,
+): number {
+  const subject = entry & EDGE_NODE_MASK;
+  const isQualified = entry >= EDGE_QUALIFIED;
+  if (!model.admits(reader, node, subject, isQualified)) return CHECK_CONTINUE;
+  return isQualified ? qualifiedEdge(scratch, reader, node, subject) : CHECK_ALLOWED;
 }
 
 /**
  * A qualified tuple counts, or is as one that is not there: it has expired, or its condition does not hold. One that cannot
  * be decided denies as well, which is noted. Nothing that is kept rests on it.
  */
-export function qualifiedEdge(
+function qualifiedEdge(
   scratch: HotScratch,
   reader: TupleReader,
   node: number,
@@ -229,9 +247,8 @@ function visitSet(
   userNode: number,
 ): number {
   const child = entry & EDGE_NODE_MASK;
-  if (!model.admits(reader, node, child, entry >= EDGE_QUALIFIED)) return CHECK_CONTINUE;
-  if (entry >= EDGE_QUALIFIED) {
-    const code = qualifiedEdge(scratch, reader, node, child);
+  if (entry >= EDGE_QUALIFIED || model.isPartial) {
+    const code = entryHolds(scratch, reader, model, node, entry);
     if (code !== CHECK_ALLOWED) return code;
   }
   const height = memberships.summaryOf(child);
@@ -285,9 +302,8 @@ function walkTo(
   target: number,
 ): boolean {
   const child = entry & EDGE_NODE_MASK;
-  if (!model.admits(reader, node, child, entry >= EDGE_QUALIFIED)) return true;
-  if (entry >= EDGE_QUALIFIED) {
-    const code = qualifiedEdge(scratch, reader, node, child);
+  if (entry >= EDGE_QUALIFIED || model.isPartial) {
+    const code = entryHolds(scratch, reader, model, node, entry);
     if (code !== CHECK_ALLOWED) return code === CHECK_CONTINUE;
   }
   const entity = reader.entityOf(child);

@@ -159,7 +159,7 @@ export class ObjectCache {
       this.#meter.steps -= count;
       for (let i = 0; i < count; i++) {
         const subject = subjects[i] as number;
-        if (!this.#admits(node, subject)) continue;
+        if (this.#model.isPartial && !this.#admits(node, subject)) continue;
         if (subject >= EDGE_QUALIFIED) return false;
         if (own && !this.#addSet(subject)) return false;
         if (action > 1 && !this.#addWalk(subject, action >> 1)) return false;
@@ -177,7 +177,7 @@ export class ObjectCache {
   #addUsers(node: number, word: number): boolean {
     if (word === 0) return true;
     if ((word & WORD_LIST) === 0) {
-      if (!this.#admits(node, word)) return true;
+      if (this.#model.isPartial && !this.#admits(node, word)) return true;
       if (word >= EDGE_QUALIFIED || word === WILDCARD_NODE) return false;
       users[this.#users++] = word;
     } else if (!this.#addFewUsers(node, word)) {
@@ -194,7 +194,7 @@ export class ObjectCache {
     let kept = 0;
     for (let i = 0; i < count; i++) {
       const user = fewUsers[i] as number;
-      if (!this.#admits(node, user)) continue;
+      if (this.#model.isPartial && !this.#admits(node, user)) continue;
       if (user >= EDGE_QUALIFIED || user === WILDCARD_NODE) return false;
       fewUsers[kept++] = user;
     }
