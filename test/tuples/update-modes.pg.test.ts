@@ -207,7 +207,7 @@ describe('at once', () => {
     try {
       const tenantId = newTenant();
       for (let n = 0; n < 4; n++) {
-        proxy.loseAnswers('gatehouse_write_modes', 1);
+        proxy.loseAnswers('gatehouse_write_if', 1);
         const before = proxy.lost;
         const write = { tenantId, updates: [insert(`o${n}`)], modes: [Mode.ABSENT] };
         expect(await refusalOf(tuplesOver(behind).writeTuples(write))).toBeUndefined();

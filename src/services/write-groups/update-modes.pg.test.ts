@@ -196,6 +196,12 @@ describe('updates with modes', () => {
               ...expected,
             });
             expect(revision).toBe(reference.revision);
+            // What is published is what was asked for, whoever made the text.
+            for (const { op, tuple } of changes === null ? [] : unpackChanges(changes)) {
+              const { updates } = writes[at] as ShardWrite;
+              const same = updates.find((one) => tupleIdentity(one.tuple) === tupleIdentity(tuple));
+              expect([op, payloadOf(tuple)]).toEqual([same?.op, payloadOf(same?.tuple ?? tuple)]);
+            }
           }
         }
         for (const [tenant, { stored }] of references.entries()) {

@@ -14,7 +14,7 @@ import { AppError } from '../../shared/app-error.ts';
  */
 export type UpdateMode = 'plain' | 'absent' | 'identical' | 'present';
 
-/** Numbers of gatehouse_write_modes (migrations/0003_update_modes.sql). */
+/** Numbers of gatehouse_write_if (migrations/0007_expected_modes.sql). */
 export const NUMBER_OF_MODE: Readonly<Record<UpdateMode, number>> = {
   plain: 0,
   absent: 1,

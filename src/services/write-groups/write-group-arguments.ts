@@ -4,7 +4,6 @@ import {
   type TupleChange,
   subjectToColumns,
 } from '../../model/relation-tuple.ts';
-import { assert } from '../../shared/assert.ts';
 import { plainArray, textArray } from '../../store/postgres/array-literals.ts';
 import { NUMBER_OF_MODE, type UpdateMode } from './update-modes.ts';
 
@@ -27,8 +26,6 @@ const NO_VALUES = '{}';
 export const EFFECT_NONE = 0;
 export const EFFECT_SURE = 1;
 export const EFFECT_IF_STORED = -1;
-/** Exactly if it is not stored; gatehouse_write_modes takes this one's negative position among the inserts, less one. */
-export const EFFECT_UNLESS_SAME = -2;
 
 /** Updates that one step handles. */
 export const STEP_UPDATES = 256;
@@ -36,8 +33,6 @@ export const STEP_UPDATES = 256;
 /** The g_ arrays: every update of the writes whose effect the database decides. */
 export class MadeChanges {
   readonly #write: number[] = [];
-  /** Positions of the updates in their writes. */
-  readonly #at: number[] = [];
   readonly #effect: number[] = [];
   readonly #packed: string[] = [];
   readonly #identity: string[][] = [[], [], [], [], [], []];
@@ -57,7 +52,6 @@ export class MadeChanges {
   ): Generator<undefined, void> {
     for (const [index, update] of updates.entries()) {
       this.#write.push(write);
-      this.#at.push(index + 1);
       this.#effect.push(effects[index] as number);
       if (effects[index] !== EFFECT_IF_STORED) this.areLoneDeletes = false;
       this.#packed.push(packChange(update));
@@ -66,14 +60,8 @@ export class MadeChanges {
     }
   }
 
-  /** The literals; what has effect unless the same is stored names its insert. */
-  *toArguments(positions: InsertPositions): Generator<undefined, string[]> {
-    for (const [index, effect] of this.#effect.entries()) {
-      if (effect !== EFFECT_UNLESS_SAME) continue;
-      const position = positions.get(positionKey(this.#write[index], this.#at[index]));
-      assert(position !== undefined, 'what may be stored already is an insert');
-      this.#effect[index] = -1 - position;
-    }
+  /** The literals. */
+  *toArguments(): Generator<undefined, string[]> {
     const made = [plainArray(this.#write), plainArray(this.#effect), textArray(this.#packed)];
     return [...made, ...(yield* textArrays(this.#identity))];
   }
@@ -131,28 +119,6 @@ export function* insertArguments(finals: Map<string, Final>): Generator<undefine
     hasCondition ? textArray(conditions) : NO_VALUES,
     hasCondition ? textArray(parameters) : NO_VALUES,
   ];
-}
-
-/** Positions of inserts with a mode among all inserts, from 1, by write and update. */
-type InsertPositions = ReadonlyMap<string, number>;
-
-/** Positions in a group without modes. */
-export const NO_POSITIONS: InsertPositions = new Map();
-
-function positionKey(write: number | undefined, at: number | undefined): string {
-  return `${write} ${at}`;
-}
-
-/** Positions of the inserts of mode `identical` among all inserts. */
-export function positionsOfInserts(finals: Map<string, Final>): InsertPositions {
-  const positions = new Map<string, number>();
-  let position = 0;
-  for (const { isInsert, write, at, mode } of finals.values()) {
-    if (!isInsert) continue;
-    position++;
-    if (mode === 'identical') positions.set(positionKey(write, at), position);
-  }
-  return positions;
 }
 
 /** Positions and modes of the inserts and of the deletes, in the order of their arguments. */

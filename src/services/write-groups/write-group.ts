@@ -15,13 +15,10 @@ import {
   EFFECT_IF_STORED,
   EFFECT_NONE,
   EFFECT_SURE,
-  EFFECT_UNLESS_SAME,
   type Final,
   insertArguments,
   MadeChanges,
   modeArguments,
-  NO_POSITIONS,
-  positionsOfInserts,
   STEP_UPDATES,
 } from './write-group-arguments.ts';
 
@@ -58,7 +55,7 @@ export type WriteResult = {
 export type PlannedGroup = {
   readonly values: (string | boolean)[];
   readonly hints: WriteGroupHints;
-  /** Further arguments of gatehouse_write_modes; undefined: no write has modes. */
+  /** Further arguments of gatehouse_write_if; undefined: no write has modes. */
   readonly modeValues: readonly string[] | undefined;
   readonly shardOfWrite: readonly number[];
   readonly changes: readonly (string | null)[];
@@ -110,7 +107,7 @@ export function* planSteps(
       effects.push(effectOf(finals, shard, index + 1, update, effects.length + 1, mode));
       if (effects.length % STEP_UPDATES === 0) yield;
     }
-    const isUnsure = effects.includes(EFFECT_IF_STORED) || effects.includes(EFFECT_UNLESS_SAME);
+    const isUnsure = effects.includes(EFFECT_IF_STORED);
     const packed = isUnsure ? null : yield* packEffective(write.updates, effects);
     if (isUnsure) yield* made.add(index + 1, write.updates, effects);
     if (packed !== null) {
@@ -122,7 +119,6 @@ export function* planSteps(
     changes.push(packed);
   }
   const inserts = yield* insertArguments(finals);
-  const positions = hasModes ? positionsOfInserts(finals) : NO_POSITIONS;
   const values = [
     false,
     textArray(shards.sorted.map((key) => key.projectId)),
@@ -139,7 +135,7 @@ export function* planSteps(
     plainArray(offsets),
     plainArray(applied),
     textArray(changes),
-    ...(yield* made.toArguments(positions)),
+    ...(yield* made.toArguments()),
     ...inserts,
     ...(yield* deleteArguments(finals)),
   ];
@@ -169,7 +165,7 @@ export function readGroupResults(group: PlannedGroup, row: WriteGroupRow): Write
   const effects = row.effects?.split(',');
   const refused = row.refused_at?.split(',');
   return group.shardOfWrite.map((shard, index) => {
-    const changes = group.changes[index] ?? row.made_changes?.[index] ?? null;
+    const changes = row.made_changes?.[index] ?? group.changes[index] ?? null;
     return {
       epoch: Number(epochs[shard - 1]),
       revision: Number(bases[shard - 1]) + Number(offsets[index]),
@@ -224,7 +220,7 @@ function effectOf(
   finals.set(key, { isInsert, write, shard, tuple, subject, at, mode });
   if (mode !== 'plain') {
     assert(before === undefined, 'a write with modes shares no tuple with another of its group');
-    return mode === 'identical' ? EFFECT_UNLESS_SAME : EFFECT_SURE;
+    return EFFECT_SURE; // unless the database finds what the mode asks about
   }
   if (isInsert) return EFFECT_SURE;
   if (before === undefined) return EFFECT_IF_STORED;

@@ -15,12 +15,12 @@ export type WriteGroupHints = {
 
 const NO_HINTS: WriteGroupHints = { areNew: false, areLoneDeletes: false };
 
-/** Arguments of gatehouse_write_modes (migrations/0003_update_modes.sql) behind those. */
+/** Arguments of gatehouse_write_if (migrations/0007_expected_modes.sql) behind those. */
 const MODE_ARGUMENTS = 5;
 const COLUMNS =
   'was_applied, epochs, bases, offsets, effects, made_changes, settings, found_stored';
 const TEXT = `select ${COLUMNS} from gatehouse_write(${parameters(WRITE_GROUP_ARGUMENTS + 2)})`;
-const MODES_TEXT = `select ${COLUMNS}, refused_at from gatehouse_write_modes(${parameters(
+const MODES_TEXT = `select ${COLUMNS}, refused_at from gatehouse_write_if(${parameters(
   WRITE_GROUP_ARGUMENTS + 2 + MODE_ARGUMENTS,
 )})`;
 
@@ -63,7 +63,7 @@ export async function writeGroup(
   modeValues?: readonly string[],
 ): Promise<WriteGroupRow> {
   const { rows } = await client.query<WriteGroupRow>({
-    name: modeValues === undefined ? 'gatehouse_write' : 'gatehouse_write_modes',
+    name: modeValues === undefined ? 'gatehouse_write' : 'gatehouse_write_if',
     text: modeValues === undefined ? TEXT : MODES_TEXT,
     values: [instanceId, ...values, areNew, areLoneDeletes, ...(modeValues ?? [])],
     query_timeout: timeoutMs,
