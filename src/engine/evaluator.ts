@@ -7,6 +7,7 @@ import type { Clock } from '../shared/time/clock.ts';
 import { BoundModel } from './bound/bound-model.ts';
 import {
   CHECK_ALLOWED,
+  CHECK_DENIED,
   CHECK_GENERAL,
   type EvaluationTask,
   type EvaluatorOptions,
@@ -174,14 +175,33 @@ export class Evaluator {
     );
   }
 
+  /** `checkUser` by names. A denial is one for certain, as that of `checkExact`. */
+  #checkNamedUser(
+    { namespace, objectId, relation }: CheckQuery,
+    userId: string,
+    nowMs: number,
+    readBudget: number,
+    context: LazyContext | null,
+  ): number {
+    const reader = this.#stored;
+    const ofNamespace = reader.nameId(namespace);
+    const entity = ofNamespace > 0 ? reader.entityId(ofNamespace, objectId) : 0;
+    const user = reader.entityId(EMPTY_NAME, userId);
+    const code = this.checkUser(entity, reader.nameId(relation), user, nowMs, readBudget, context);
+    return code === CHECK_DENIED && this.isLastUndecided ? CHECK_GENERAL : code;
+  }
+
   /**
-   * `GeneralEvaluator.startDecision`, of exact usersets and objects decided by the hot path where it can. Errors: those of the
+   * `GeneralEvaluator.startDecision`, of users, exact usersets and objects decided by the hot path where it can. Errors: those of the
    * task.
    */
   startDecision(query: CheckQuery, nowMs: number, readBudget: number): EvaluationTask<Value> {
-    const { contextJson } = query;
+    const { contextJson, subject } = query;
     const context = contextJson === '' ? null : { value: () => parseContext(contextJson) };
-    const code = this.checkExact(query, nowMs, readBudget, context);
+    const code =
+      subject.kind === 'user'
+        ? this.#checkNamedUser(query, subject.userId, nowMs, readBudget, context)
+        : this.checkExact(query, nowMs, readBudget, context);
     if (code === CHECK_GENERAL) return this.general.startDecision(query, nowMs, readBudget);
     const value = code === CHECK_ALLOWED ? TRUE : FALSE;
     const { lastReads: reads, lastBackstops: backstops } = this;
