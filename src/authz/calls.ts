@@ -114,6 +114,7 @@ export function createCalls(
     writes: tuples,
     shards,
     scopes,
+    versions: services.namedVersions,
     meter,
     fsck: createFsckRuns(shards, log),
     openFgaStores: config.isOpenFgaServed ? services.openFgaStores : undefined,

@@ -22,6 +22,7 @@ import { guardedService, type OnRefused } from './callers/guarded-service.ts';
 import { createCallerPort } from './connect/caller-port.ts';
 import { AUTHZ_ERRORS, malformedMessage } from './connect/connect-error.ts';
 import type { FsckParts, FsckRuns } from './fsck-routes.ts';
+import type { ModelVersions } from './hot/decision-call.ts';
 import { DecisionReader } from './hot/decision-reader.ts';
 import { FramedDecisions } from './hot/framed-decisions.ts';
 import { RawDecisions } from './hot/raw-decisions.ts';
@@ -60,6 +61,7 @@ export type CallOptions = {
   readonly writes: RawWritesOptions['writes'];
   readonly shards: ShardClient;
   readonly scopes: ReadScopes;
+  readonly versions: ModelVersions;
   readonly meter: DecisionMeter;
   readonly report: ConnectAdapterOptions['report'];
   readonly fsck: FsckRuns;

@@ -18,9 +18,10 @@ import type { DecisionCount, RawMethod, WireFormat } from './shard-client.ts';
  * project, and evaluations that ran out of their budget (read-figures.ts). 7 - a shard may have replicas in several workers (published-watermarks.ts).
  * 8 - requests say whether their deadline is the caller's own. 9 - the worker decodes what its scanners do not take:
  * no answer sends a request back, and every other request is a query. 10 - queries of gatehouse.v1 may come as they are, and their answers leave
- * with space for a token (token-space.ts); scopes say whether unknown relations are refused.
+ * with space for a token (token-space.ts); scopes say whether unknown relations are refused. 11 - such a query may name a version of the
+ * model.
  */
-export const PROTOCOL_VERSION = 10;
+export const PROTOCOL_VERSION = 11;
 
 /** Scope that many requests of a batch share. `expected*` is the scope as the gateway's scan read it. */
 export type ScopeEntry = ShardKey & {
@@ -35,6 +36,8 @@ export type ScopeEntry = ShardKey & {
   readonly refusesUnknown?: boolean | undefined;
   readonly expectedProjectId: string;
   readonly expectedTenantId: string;
+  /** The version of the model that a raw query names, as the gateway's scan read it; absent or 0: none. */
+  readonly expectedVersion?: number | undefined;
 };
 
 /** Numbers of one raw request inside `RequestBatch.raw`, in this order. */

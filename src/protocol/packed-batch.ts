@@ -89,6 +89,7 @@ function sameScope(a: ScopeEntry, b: ScopeEntry): boolean {
     a.expectedTenantId === b.expectedTenantId &&
     a.expectedProjectId === b.expectedProjectId &&
     a.modelVersion === b.modelVersion &&
+    (a.expectedVersion ?? 0) === (b.expectedVersion ?? 0) &&
     a.readBudget === b.readBudget &&
     a.settingsVersion === b.settingsVersion &&
     a.epoch === b.epoch &&

@@ -124,10 +124,13 @@ export interface ShardClient {
   hint(shard: ShardKey | null, revision: number): void;
 }
 
+/** The scope that a request names. */
 export type RawScope = {
   readonly projectId: string;
   readonly tenantId: string;
   readonly token: string;
+  /** The version of the model that a query names; absent or 0: none. */
+  readonly modelVersion?: number | undefined;
 };
 
 /** Count of decisions of a worker since its last reply; the client sums these into metrics. */

@@ -82,8 +82,9 @@ function* queryOf(
   // The decoder returns a message of the requested schema.
   const request = message as Parameters<typeof readQuery>[1];
   const asked = yield* readQuery(method, request, reading);
-  const { projectId, tenantId, token } = asked.query;
-  return { named: { projectId, tenantId, token }, method, asked };
+  const { projectId, tenantId, token, head } = asked.query;
+  const named = { projectId, tenantId, token, modelVersion: head.modelVersion };
+  return { named, method, asked };
 }
 
 function* decisionOf(

@@ -200,7 +200,17 @@ const general = createConnectAdapter({
   report: (failure) => void failures.push(failure),
 });
 const reader = new DecisionReader({});
-const shared = { callers: callersOf(), shards, scopes, meter, general, bodyBudget, reader };
+const versions = { peek: () => undefined };
+const shared = {
+  callers: callersOf(),
+  shards,
+  scopes,
+  versions,
+  meter,
+  general,
+  bodyBudget,
+  reader,
+};
 const parts = { ...shared, ...limits };
 const raw = new RawDecisions(parts);
 const framed = new FramedDecisions({

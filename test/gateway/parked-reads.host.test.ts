@@ -80,6 +80,7 @@ async function serve(answers: readonly RawAnswer[] = [{ kind: 'allowed' }]) {
       },
     },
     scopes,
+    versions: { peek: () => undefined },
     meter: {
       ended: () => undefined,
       failed: (_rpc, error) => void failures.push((error as AppError).reason),

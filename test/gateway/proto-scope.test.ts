@@ -12,6 +12,7 @@ const of = (projectId: string, tenantId: string, token = '') => ({
   projectId,
   tenantId,
   token,
+  modelVersion: 0,
   namesSet: false,
 });
 const tenant = [0x12, 1, 0x74];

@@ -21,13 +21,13 @@ const methods = HOT_METHODS.flatMap(({ method, scan: ofMethod }) =>
   isQuery(method) ? [{ method, scan: ofMethod, desc: QUERY_METHODS[method].request }] : [],
 );
 type Hot = (typeof methods)[number];
-type Read = RawScope & { readonly modelVersion: bigint };
+type Read = Omit<RawScope, 'modelVersion'> & { readonly modelVersion: bigint };
 
-function scanned({ scan: ofMethod }: Hot, format: WireFormat, body: Uint8Array): RawScope | false {
+function scanned({ scan: ofMethod }: Hot, format: WireFormat, body: Uint8Array): Read | false {
   if (!ofMethod[format](Buffer.from(body), scan)) return false;
-  const { projectId, tenantId, token, namesSet } = scan;
+  const { projectId, tenantId, token, modelVersion, namesSet } = scan;
   expect(namesSet).toBe(false);
-  return { projectId, tenantId, token };
+  return { projectId, tenantId, token, modelVersion: BigInt(modelVersion) };
 }
 
 /** What a worker decodes; false where it refuses the body. */
@@ -56,7 +56,7 @@ function compared(hot: Hot, format: WireFormat, body: Uint8Array): boolean {
   if (found === false || wanted === false) return false;
   const shown =
     format === 'json' ? Buffer.from(body).toString() : Buffer.from(body).toString('hex');
-  expect({ ...found, modelVersion: 0n }, `${hot.method} ${shown}`).toEqual(wanted);
+  expect(found, `${hot.method} ${shown}`).toEqual(wanted);
   return true;
 }
 
@@ -95,8 +95,19 @@ const scopeMember = fc.oneof(
     '"userset_mode":2',
     '"model_version":null',
     '"model_version":"3"',
+    '"model_version":17',
     '"model\\u005fversion":4294967296',
     '"modelVersion":0',
+    '"modelVersion":"0"',
+    '"modelVersion":"007"',
+    '"modelVersion":999999999',
+    '"modelVersion":1234567890',
+    '"modelVersion":3.0',
+    '"modelVersion":3e0',
+    '"modelVersion":-3',
+    '"modelVersion":""',
+    '"modelVersion":"3',
+    '"modelVersion":"\\u0033"',
   ),
 );
 const scopeText = fc.oneof(
@@ -163,6 +174,11 @@ const scopeField = fc.oneof(
     bytesOf(4, 2, []),
     bytesOf(5, 2, [0x12, 1, 0x78]),
     bytesOf(6, 0, [3]),
+    bytesOf(6, 0, [0]),
+    bytesOf(6, 0, [0x83, 0]),
+    bytesOf(6, 0, [0xff, 0xff, 0xff, 0x7f]),
+    bytesOf(6, 0, [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]),
+    bytesOf(6, 2, [3]),
     bytesOf(6, 0, [0x80, 0x80, 0x80, 0x80, 0x10]),
     bytesOf(7, 0, [2]),
     bytesOf(7, 0, [0x82, 0]),
@@ -223,7 +239,26 @@ test.each([
   ['\uFEFF{"sc\\u006fpe":{}}', '', '', ''],
 ])('reads %s', (body, projectId, tenantId, token) => {
   expect(scanJsonQuery(Buffer.from(body), scan)).toBe(true);
-  expect(scan).toEqual({ projectId, tenantId, token, namesSet: false });
+  expect(scan).toEqual({ projectId, tenantId, token, modelVersion: 0, namesSet: false });
+});
+
+test.each([
+  ['{"scope":{"model_version":"12"}}', 12],
+  ['{"scope":{"modelVersion": 12 ,"tenant_id":""}}', 12],
+  ['{"scope":{"model_version":"0"}}', 0],
+  ['{"scope":{"model_version":null}}', 0],
+  ['{"scope":{"model_version":999999999}}', 999_999_999],
+  ['{"scope":{"model_version":1234567890}}', undefined],
+  ['{"scope":{"model_version":"012"}}', undefined],
+  ['{"scope":{"model_version":1.0}}', undefined],
+  ['{"scope":{"model_version":-1}}', undefined],
+  ['{"scope":{"model_version":""}}', undefined],
+  ['{"scope":{"model_version":"1', undefined],
+  ['{"scope":{"model_version":1', undefined],
+  ['{"scope":{"model_version":1,"modelVersion":2}}', undefined],
+])('reads the version of %s', (body, version) => {
+  const isRead = scanJsonQuery(Buffer.from(body), scan);
+  expect(isRead ? scan.modelVersion : undefined).toBe(version);
 });
 
 test('reads the scope of long batches, before their items and behind them', () => {

@@ -27,6 +27,12 @@ import type { DecisionReader } from './decision-reader.ts';
 import { type HotMethod, LARGE_BODY_BYTES } from './hot-methods.ts';
 import { createScopeScan } from './scan/scope-scan.ts';
 
+/** Versions of models that the workers have. */
+export interface ModelVersions {
+  /** What a scope calls a version that a query names; undefined: not every worker has it. Hot. */
+  peek(projectId: string, version: number): number | undefined;
+}
+
 /** Parts that decision calls of every carrier need. */
 export type DecisionCallOptions = {
   readonly shards: Pick<ShardClient, 'raw'>;
@@ -43,6 +49,8 @@ export type DecisionCallOptions = {
   readonly compressMinBytes: number;
   /** Absent where no queries are recorded: those that are go the general path, which reads them. */
   readonly recorder?: Pick<QueryRecorder, 'isNext'> | undefined;
+  /** Versions of models that queries name. */
+  readonly versions: ModelVersions;
   /** Reads what is refused before a worker has. */
   readonly reader: Pick<DecisionReader, 'isPlain' | 'read'>;
   /** Callback for the reason of each error of a worker. */
@@ -211,10 +219,10 @@ export abstract class DecisionCall implements ScopeWaiter, CallOrigin {
     const bytes = Buffer.from(message.buffer, message.byteOffset, message.byteLength);
     const isPlain = this.hot.scan[this.head.format](bytes, scan);
     if (!isPlain || !isTenantId(scan.tenantId)) return this.fallBack();
-    const { projectId, tenantId, token } = scan;
+    const { projectId, tenantId, token, modelVersion } = scan;
     if (scan.namesSet && this.hot.rpc === 'Check') this.#rpc = 'CheckSet';
     if (!this.reaches(projectId, tenantId)) return this.fallBack();
-    this.#expected = { projectId, tenantId, token };
+    this.#expected = { projectId, tenantId, token, modelVersion };
     const scope = this.#peek(this.#expected);
     if (scope === undefined) this.#enqueue();
     else this.scopeFound(scope);
@@ -251,7 +259,16 @@ export abstract class DecisionCall implements ScopeWaiter, CallOrigin {
     });
   }
 
-  scopeFound(scope: ReadScope): void {
+  scopeFound(found: ReadScope): void {
+    const { modelVersion: named = 0 } = this.#expected;
+    if (named === 0) return this.#ask(found);
+    const modelVersion = this.#options.versions.peek(found.projectId, named);
+    // The general path gives the version to the workers.
+    if (modelVersion === undefined) return this.fallBack();
+    this.#ask({ ...found, modelVersion });
+  }
+
+  #ask(scope: ReadScope): void {
     const { shards } = this.#options;
     const running = shards.raw(
       this.hot.method,

@@ -50,6 +50,7 @@ async function serve(): Promise<{
       projectIdOf: (projectId: string) => projectId,
       tokenOf: () => '',
     },
+    versions: { peek: () => undefined },
     meter: { ended: () => undefined, failed: () => undefined },
     general: { handleHttp2: unexpected, handleBufferedStream: unexpected },
     bodyBytesMax: 1_000_000,

@@ -47,6 +47,7 @@ test('what the general path gets stays as it came, however long it is kept', asy
       projectIdOf: (projectId: string) => projectId,
       tokenOf: () => '',
     },
+    versions: { peek: () => undefined },
     meter: { ended: () => undefined, failed: () => undefined },
     general: {
       handleHttp1: (exchange) => exchange.sendEmpty(500),
@@ -100,6 +101,7 @@ test('a large body waits for what its tenant lacks instead of being parsed besid
       projectIdOf: (projectId: string) => projectId,
       tokenOf: () => '',
     },
+    versions: { peek: () => undefined },
     meter: { ended: () => undefined, failed: () => undefined },
     general: {
       handleHttp1: (exchange) => exchange.sendEmpty(500),
@@ -177,6 +179,7 @@ test('what finds no room is refused before its body comes, and the connection go
       projectIdOf: (projectId: string) => projectId,
       tokenOf: () => '',
     },
+    versions: { peek: () => undefined },
     meter: {
       ended: () => undefined,
       failed: (_rpc, error) => failed.push((error as AppError).reason),
@@ -264,6 +267,7 @@ async function serve(
       projectIdOf: (projectId: string) => projectId,
       tokenOf: () => '',
     },
+    versions: { peek: (_projectId, version) => (version === 3 ? -3 : undefined) },
     meter: {
       ended: (rpc) => void metered.push(['ended', rpc]),
       failed: (rpc, error) => void metered.push(['failed', rpc, (error as AppError).reason]),
@@ -345,7 +349,7 @@ test('a plain request goes to its shard, with scope, token and deadline', async 
   expect(headers['content-encoding']).toBeUndefined();
   const [method, format, bytes, , expected] = asked[0] as Asked;
   expect([method, format, Buffer.from(bytes).toString()]).toEqual(['check', 'json', CHECK]);
-  expect(expected).toEqual({ projectId: 'p', tenantId: 't', token: 'x' });
+  expect(expected).toEqual({ projectId: 'p', tenantId: 't', token: 'x', modelVersion: 0 });
   const [projectId, tenantId, token, deadlineMs] = peeked[0] as [string, string, string, number];
   expect([projectId, tenantId, token]).toEqual(['p', 't', 'x']);
   expect(deadlineMs - before).toBeGreaterThan(4000);
@@ -370,6 +374,21 @@ test.each([
   ]);
 });
 
+test.each([
+  ['json', '{"scope":{"project_id":"p","model_version":"3"}}', '{"scope":{"model_version":4}}'],
+  ['proto', Buffer.from([0x0a, 5, 0x0a, 1, 0x70, 0x30, 3]), Buffer.from([0x0a, 2, 0x30, 4])],
+] as const)('a query in %s that names a version', async (format, known, unknown) => {
+  const { send, asked, general } = await serve({ kind: 'allowed' });
+  const headers = { 'content-type': `application/${format}` };
+  // One that the workers have goes to them; any other to the general path, which gives it to them.
+  expect((await send(known, headers, 'queryCheck')).status).toBe(200);
+  const [method, , , scope, expected] = asked[0] as Asked;
+  expect([method, scope.projectId, scope.modelVersion]).toEqual(['queryCheck', 'p', -3]);
+  expect(expected).toEqual({ projectId: 'p', tenantId: '', token: '', modelVersion: 3 });
+  expect((await send(unknown, headers, 'queryCheck')).status).toBe(418);
+  expect([asked.length, general.length]).toEqual([1, 1]);
+});
+
 /** One field of each method's own numbers, and where the other methods have theirs. */
 test.each([
   ['check', [7, 8, 9]],
@@ -386,7 +405,7 @@ test.each([
   await send(Buffer.from(body), { 'content-type': 'application/proto' }, method);
   expect(asked[0]?.[0]).toBe(method);
   expect(asked[0]?.[1]).toBe('proto');
-  expect(asked[0]?.[4]).toEqual({ projectId: 'p', tenantId: 't', token: 'x' });
+  expect(asked[0]?.[4]).toEqual({ projectId: 'p', tenantId: 't', token: 'x', modelVersion: 0 });
   const names = { check: 'Check', batchCheck: 'BatchCheck', listObjects: 'ListObjects' };
   expect(metered).toEqual([['ended', names[method]]]);
 });

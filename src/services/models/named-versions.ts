@@ -49,6 +49,13 @@ export class NamedVersions {
     return documentVersion(version);
   }
 
+  /** The model version of a scope, if every worker has it; undefined: `distribute` gives it to them. Hot. */
+  peek(projectId: string, version: number): number | undefined {
+    const modelVersion = documentVersion(version);
+    const isKnown = this.#jsonByKey.get(keyOf(projectId, modelVersion)) !== undefined;
+    return isKnown ? modelVersion : undefined;
+  }
+
   /** The text of a version that was distributed, while it is remembered: for a worker that lost it. */
   modelOf(projectId: string, modelVersion: number): string | undefined {
     return this.#jsonByKey.get(keyOf(projectId, modelVersion));

@@ -28,7 +28,7 @@ const SCANNED_WHOLE_BYTES_MAX = 64 * 1024;
 
 /**
  * A raw request in its worker, which reads it: by a scanner where it is plain, and else by decoding it in slices. The
- * project, tenant and token that it names must be those that the gateway routed and guarded.
+ * project, tenant, token and version of the model that it names must be those that the gateway routed and guarded.
  */
 export class ReceivedRequest implements JobHead {
   readonly requestId: number;
@@ -184,14 +184,13 @@ export class ReceivedRequest implements JobHead {
 
   /** The gateway routed, guarded and counted the request by the scope that it read. Both read alike: a difference is a fault of ours. */
   #assertScope(decoded: DecodedRequest): void {
-    const { projectId, tenantId, token } = decoded.named;
-    const { expectedProjectId, expectedTenantId } = this.scope;
+    const { projectId, tenantId, token, modelVersion = 0 } = decoded.named;
+    const { expectedProjectId, expectedTenantId, expectedVersion = 0 } = this.scope;
     const isExpected =
       projectId === expectedProjectId &&
       tenantId === expectedTenantId &&
       token === this.#token &&
-      // The gateway leaves those that name one to the general path.
-      !('asked' in decoded && decoded.asked.query.head.modelVersion !== undefined);
+      modelVersion === expectedVersion;
     if (isExpected) return;
     this.#context.stats.scopeMismatch();
     throw new Error('a request names another scope than the gateway has read');

@@ -50,7 +50,7 @@ export function batchOfRequests(
       bodies.set(body, end);
       raw[field] = request.id;
       raw[field + 1] = request.opcode;
-      raw[field + 2] = scopes.indexOf(scope, expected.projectId, expected.tenantId);
+      raw[field + 2] = scopes.indexOf(scope, expected);
       raw[field + 3] = scope.minRevision;
       raw[field + 4] = scope.deadlineMs;
       raw[field + 5] = end;
@@ -77,7 +77,7 @@ function ownSpace(rawCount: number, bodyBytes: number): BatchSpace {
 function wireOfParsed({ id, scope, query }: ParsedRequest, scopes: ScopeTable): WorkerRequest {
   return {
     requestId: id,
-    scope: scopes.indexOf(scope, '', ''),
+    scope: scopes.indexOf(scope, NO_NAMES),
     minRevision: scope.minRevision,
     deadlineMs: scope.deadlineMs,
     isDeadlineStated: scope.isDeadlineStated === true,
@@ -85,17 +85,23 @@ function wireOfParsed({ id, scope, query }: ParsedRequest, scopes: ScopeTable): 
   };
 }
 
+/** What a parsed request names: nothing that its worker reads. */
+const NO_NAMES: RawScope = { projectId: '', tenantId: '', token: '' };
+
 /** Interns scopes of one batch; the last one is compared first, since requests of a shard come in runs. */
 class ScopeTable {
   readonly entries: ScopeEntry[] = [];
   readonly #indexByKey = new Map<string, number>();
   #lastScope: ReadScope | null = null;
-  #lastExpectedProjectId: RawScope['projectId'] = '';
-  #lastExpectedTenantId: RawScope['tenantId'] = '';
+  #lastExpected: RawScope = NO_NAMES;
   #lastIndex = 0;
 
-  indexOf(scope: ReadScope, expectedProjectId: string, expectedTenantId: string): number {
+  /** `expected`: what a raw request names. */
+  indexOf(scope: ReadScope, expected: RawScope): number {
     const last = this.#lastScope;
+    const lastExpected = this.#lastExpected;
+    const { projectId: expectedProjectId, tenantId: expectedTenantId } = expected;
+    const { modelVersion: expectedVersion = 0 } = expected;
     if (
       last !== null &&
       last.tenantId === scope.tenantId &&
@@ -107,15 +113,16 @@ class ScopeTable {
       last.forkId === scope.forkId &&
       last.isHeldOnly === scope.isHeldOnly &&
       last.refusesUnknown === scope.refusesUnknown &&
-      this.#lastExpectedProjectId === expectedProjectId &&
-      this.#lastExpectedTenantId === expectedTenantId
+      lastExpected.projectId === expectedProjectId &&
+      lastExpected.tenantId === expectedTenantId &&
+      (lastExpected.modelVersion ?? 0) === expectedVersion
     ) {
       return this.#lastIndex;
     }
     const { projectId, tenantId, modelVersion, readBudget, settingsVersion } = scope;
     const { epoch, forkId, isHeldOnly, refusesUnknown } = scope;
     // Ids hold no U+0000, so the key is unambiguous.
-    const key = `${projectId}\0${tenantId}\0${expectedProjectId}\0${expectedTenantId}\0${modelVersion}\0${readBudget}\0${settingsVersion}\0${epoch}\0${forkId}\0${isHeldOnly}\0${refusesUnknown === true}`;
+    const key = `${projectId}\0${tenantId}\0${expectedProjectId}\0${expectedTenantId}\0${modelVersion}\0${readBudget}\0${settingsVersion}\0${epoch}\0${forkId}\0${isHeldOnly}\0${refusesUnknown === true}\0${expectedVersion}`;
     let index = this.#indexByKey.get(key);
     if (index === undefined) {
       index = this.entries.length;
@@ -131,12 +138,12 @@ class ScopeTable {
         refusesUnknown,
         expectedProjectId,
         expectedTenantId,
+        expectedVersion,
       });
       this.#indexByKey.set(key, index);
     }
     this.#lastScope = scope;
-    this.#lastExpectedProjectId = expectedProjectId;
-    this.#lastExpectedTenantId = expectedTenantId;
+    this.#lastExpected = expected;
     this.#lastIndex = index;
     return index;
   }

@@ -52,6 +52,8 @@ const SCOPE_NAMES = fieldNames([
   ['userset_mode', OTHERS << 3],
 ]);
 const NULL = Buffer.from('null');
+const ZERO = 0x30;
+const VERSION_DIGITS_MAX = 9;
 /** A character takes at most six bytes, as `\u0041`; the longest name has 26. */
 const RAW_VALUE_BYTES_MAX = SCOPE_VALUE_LENGTH_MAX * 6;
 const RAW_NAME_BYTES_MAX = 26 * 6;
@@ -74,7 +76,10 @@ export function scanJsonScope(body: Buffer, out: ScopeScan): boolean {
   return scanBody(body, NAMES, out);
 }
 
-/** Does what `scanJsonScope` does for a request whose scope is a message of its own. False also where it names a version of the model. */
+/**
+ * Does what `scanJsonScope` does for a request whose scope is a message of its own. False also for a version of the model that is not
+ * written in up to nine digits, as a number or a string.
+ */
 export function scanJsonQuery(body: Buffer, out: ScopeScan): boolean {
   return scanBody(body, QUERY_NAMES, out);
 }
@@ -92,6 +97,7 @@ function scanMembers(body: Buffer, names: ScopeNames, out: ScopeScan, isQuick: b
   out.projectId = '';
   out.tenantId = '';
   out.token = '';
+  out.modelVersion = 0;
   tokens.open(body, 0, Math.min(body.length, SKIPPED_BYTES_MAX));
   tokens.skipMark();
   if (tokens.next() !== OPENING_BRACE) return false;
@@ -140,11 +146,36 @@ function scanScope(body: Buffer, out: ScopeScan): boolean {
     const byte = tokens.peek();
     if (field <= TOKEN) {
       if (!readValue(body, field, byte, out)) return false;
-    } else if (!(field === MODEL_VERSION ? skipNull(body) : tokens.skip())) return false;
+    } else if (field === MODEL_VERSION) {
+      if (!readVersion(body, byte, out)) return false;
+    } else if (!tokens.skip()) return false;
     seen |= field;
     next = tokens.next();
   }
   return next === CLOSING_BRACE;
+}
+
+/** A number or a string of up to nine digits without a zero in front, or a null. */
+function readVersion(body: Buffer, byte: number, out: ScopeScan): boolean {
+  const isString = byte === QUOTE;
+  let at = tokens.at + (isString ? 1 : 0);
+  const end = Math.min(at + VERSION_DIGITS_MAX, tokens.end);
+  const from = at;
+  let version = 0;
+  for (; at < end && isDigit(body[at]); at++) version = version * 10 + (body[at] as number) - ZERO;
+  if (at === from) return !isString && skipNull(body);
+  if (body[from] === ZERO && at > from + 1) return false;
+  if (isString) {
+    if (at === tokens.end || body[at] !== QUOTE) return false;
+    at += 1;
+  }
+  tokens.at = at;
+  out.modelVersion = version;
+  return true;
+}
+
+function isDigit(byte: number | undefined): boolean {
+  return byte !== undefined && byte >= ZERO && byte <= ZERO + 9;
 }
 
 function readValue(body: Buffer, field: number, byte: number, out: ScopeScan): boolean {

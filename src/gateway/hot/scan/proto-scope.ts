@@ -29,9 +29,12 @@ export const IN_SCOPE = {
 
 /** Fields of the top level that are read: by default no batch has as many items. */
 const FIELDS_MAX = 65_536;
+/** Bytes of the number of a version that is read here: larger and negative ones are left. */
+const VERSION_BYTES_MAX = 4;
 const tokens = new WireTokens();
-/** Start and end of the last values of project, tenant and token. */
-const found = new Uint32Array(6);
+/** Start and end of the last values of project, tenant and token; then the version of the model. */
+const found = new Uint32Array(7);
+const VERSION = 6;
 
 /**
  * Hot. Reads the scope fields of a binary body as `fromBinary` decodes them: the last one of each counts, and a field that the
@@ -63,8 +66,8 @@ export function scanProtoScope(body: Buffer, numbers: ScopeFieldNumbers, out: Sc
 }
 
 /**
- * Does what `scanProtoScope` does for a request whose scope is a message of its own: of several ones each counts, as parts of one. False also where
- * it names a version of the model. O(fields of both).
+ * Does what `scanProtoScope` does for a request whose scope is a message of its own: of several ones each counts, as parts of one. False also for a
+ * version of the model that has more than 28 bits. O(fields of both).
  */
 export function scanProtoQuery(
   body: Buffer,
@@ -95,7 +98,12 @@ function scanQueryScope(end: number): boolean {
     const tag = tokens.tag();
     const number = tag >>> 3;
     if (tag < 0 || number > IN_SCOPE.usersetMode || fields === FIELDS_MAX) return false;
-    if (number === IN_SCOPE.modelVersion) return false;
+    if (number === IN_SCOPE.modelVersion) {
+      const version = tokens.varint(VERSION_BYTES_MAX);
+      if (version < 0) return false;
+      found[VERSION] = version;
+      continue;
+    }
     if (number === IN_SCOPE.usersetMode) {
       if (tokens.varint() < 0) return false;
       continue;
@@ -121,6 +129,7 @@ function readFound(body: Buffer, out: ScopeScan): boolean {
   out.projectId = project;
   out.tenantId = tenant;
   out.token = tokenText;
+  out.modelVersion = found[VERSION] as number;
   return true;
 }
 
