@@ -18,6 +18,9 @@ import type { Metrics } from './metrics/metrics.ts';
 /** The lowest read budget of a project. */
 export const READ_BUDGET_MIN = 100;
 /** How often it is asked whether a model is pending that nobody brings into force. */
+/** Bytes of the texts of versions that queries name: a share of what is left around the indexes (index-share.ts). */
+const NAMED_BYTES_MAX = 16 * 1024 * 1024;
+const NAMED_BYTES_SHARE = 1 / 32;
 const ACTIVATION_INTERVAL_MS = 5_000;
 /** So long a call that writes a model waits for it to come into force. */
 const ACTIVATION_WAIT_MS = 10_000;
@@ -104,7 +107,8 @@ export function createProjectServices(
   });
   const modelHistory = new ModelHistory({ pool, projects, settingsSource, models });
   const operatorName = (secret: string): string => operatorNameOf(database, secret);
-  const namedVersions = new NamedVersions({ pool, distributor: shards });
+  const bytesMax = Math.min(NAMED_BYTES_MAX, Math.floor(config.indexBytes * NAMED_BYTES_SHARE));
+  const namedVersions = new NamedVersions({ pool, distributor: shards, bytesMax });
   const modelOf = (projectId: string, version: number): string | undefined =>
     settingsSource.modelOf(projectId, version) ?? namedVersions.modelOf(projectId, version);
   const history = { modelHistory, namedVersions, modelOf };

@@ -231,11 +231,12 @@ describe('BudgetService', () => {
     const set = (max: number): Promise<Answer> =>
       authz('AdminService/UpdateProject', { id: 'measured', max_check_reads: max });
     const asked = { project_id: 'measured', ...DEEP };
-    // A query of gatehouse.v1 about a user remembers nothing.
+    // A query with a contextual tuple remembers nothing.
     const { subject_user_id: user_id, ...object } = DEEP;
     const question = { ...object, subject: { user_id } };
-    const cold = (): Promise<QueryAnswer> =>
-      query(instance, 'Check', { scope: { project_id: 'measured' }, question });
+    const elsewhere = { ...question, object_id: 'elsewhere' };
+    const scope = { project_id: 'measured', contextual_tuples: [elsewhere] };
+    const cold = (): Promise<QueryAnswer> => query(instance, 'Check', { scope, question });
     await set(reads - 1);
     expect((await cold()).status).toBe(429);
     // What is remembered only lowers it: this one passes.

@@ -9,9 +9,10 @@ import { versionUnknown } from './model-version.ts';
 export type NamedVersionsOptions = {
   readonly pool: Pool;
   readonly distributor: ModelDistributor;
+  /** Bytes of the texts that are remembered. */
+  readonly bytesMax: number;
 };
 
-const BYTES_MAX = 64 * 1024 * 1024;
 /** Counted for a version besides its text. */
 const ENTRY_BYTES = 256;
 
@@ -21,15 +22,16 @@ const ENTRY_BYTES = 256;
  */
 export class NamedVersions {
   readonly #options: NamedVersionsOptions;
-  readonly #jsonByKey = new LRUCache<string, string>({
-    maxSize: BYTES_MAX,
-    sizeCalculation: (json) => ENTRY_BYTES + json.length * 2,
-  });
+  readonly #jsonByKey: LRUCache<string, string>;
   readonly #loading = new Map<string, Promise<void>>();
   #generation = 0;
 
   constructor(options: NamedVersionsOptions) {
     this.#options = options;
+    this.#jsonByKey = new LRUCache({
+      maxSize: options.bytesMax,
+      sizeCalculation: (json) => ENTRY_BYTES + json.length * 2,
+    });
   }
 
   /**

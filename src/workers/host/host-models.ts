@@ -57,22 +57,41 @@ export class ModelWaiters {
   }
 }
 
-const MODELS_MAX = 1_024;
+/** Bytes of a parsed model for each character of its text, and those besides: 4 to 8 were measured of the models of docs/patterns. */
+const BYTES_PER_CHARACTER = 8;
+const ENTRY_BYTES = 512;
+/** Space for the longest document of a model, whatever a worker has for its indexes. */
+const BYTES_MIN = 1024 * 1024;
+/** Parsed models take at most this share of the bytes of a worker's indexes. */
+const INDEX_SHARE = 1 / 8;
 
 /**
- * Models that one worker holds, by project and version: a bounded LRU cache; a missing model is requested. A
+ * Models that one worker holds, by project and version: an LRU cache bounded by bytes; a missing model is requested. A
  * negative version is that of a document (`documentVersion`), which counts admitted tuples only. All projects
  * without a document share one object.
  */
 export class ModelRegistry {
-  readonly #models = new LRUCache<string, NamespaceModel>({ max: MODELS_MAX });
+  readonly #models: LRUCache<string, NamespaceModel>;
   readonly #builtIn = parseModel('');
+
+  /** `indexBytesMax`: bytes that the worker has for its indexes, of which these are a share. */
+  constructor(indexBytesMax: number) {
+    this.#models = new LRUCache({
+      maxSize: Math.max(BYTES_MIN, Math.floor(indexBytesMax * INDEX_SHARE)),
+    });
+  }
+
+  /** About what the models take. */
+  get bytes(): number {
+    return this.#models.calculatedSize;
+  }
 
   /** Errors: MODEL_INVALID. Cost: O(document). */
   set(projectId: string, modelVersion: number, modelJson: string): void {
     const parsed = modelJson === '' ? this.#builtIn : parseModel(modelJson);
     const model = modelVersion < 0 ? admittedOnly(parsed) : parsed;
-    this.#models.set(modelKey(projectId, modelVersion), model);
+    const size = ENTRY_BYTES + modelJson.length * BYTES_PER_CHARACTER;
+    this.#models.set(modelKey(projectId, modelVersion), model, { size });
   }
 
   get(projectId: string, modelVersion: number): NamespaceModel | undefined {
@@ -84,16 +103,22 @@ export class ModelRegistry {
 export class HostModels {
   readonly #writer: AnswerWriter;
   readonly #accept: (job: ReadJob) => void;
-  readonly #models = new ModelRegistry();
+  readonly #models: ModelRegistry;
   readonly #waiters: ModelWaiters;
 
-  /** `accept` takes the jobs whose model has come. */
-  constructor(writer: AnswerWriter, accept: (job: ReadJob) => void) {
+  /** `accept` takes the jobs whose model has come; `indexBytesMax`: as of ModelRegistry. */
+  constructor(writer: AnswerWriter, indexBytesMax: number, accept: (job: ReadJob) => void) {
+    this.#models = new ModelRegistry(indexBytesMax);
     this.#writer = writer;
     this.#accept = accept;
     this.#waiters = new ModelWaiters((projectId, version) =>
       writer.modelWanted(projectId, version),
     );
+  }
+
+  /** About what the models take. */
+  get bytes(): number {
+    return this.#models.bytes;
   }
 
   /** The model that a scope names; undefined: it is requested, and `job`, if any, waits for it. Hot. */

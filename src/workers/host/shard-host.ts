@@ -69,7 +69,10 @@ export class ShardHost {
       bytesMax: settings.indexBytesMax,
       cacheBytesOf: (reader) => this.#context.engines.cacheBytesOf(reader),
     });
-    this.#budget = new IndexBudget(settings.indexBytesMax, () => this.#small.bytes);
+    const { indexBytesMax } = settings;
+    this.#models = new HostModels(this.#writer, indexBytesMax, (job) => this.#inbox.accept(job));
+    const besideBytes = (): number => this.#small.bytes + this.#models.bytes;
+    this.#budget = new IndexBudget(indexBytesMax, besideBytes);
     this.#shardTurns = this.#newShardTurns();
     const { post, onFailed } = options;
     this.#turns = new HostTurns({ turns: this.#shardTurns, writer: this.#writer, post, onFailed });
@@ -97,7 +100,6 @@ export class ShardHost {
       onUnfinished: (actor, error) => this.#report('index_not_compared', actor.key, error),
     });
     this.#actors = new ShardActors(this.#actorHost(), options.held);
-    this.#models = new HostModels(this.#writer, (job) => this.#inbox.accept(job));
     const actors = this.#actors;
     const budget = this.#budget;
     this.#inbox = new ShardInbox({ context: this.#context, models: this.#models, actors });

@@ -118,8 +118,21 @@ describe('LoadSlots', () => {
 
 describe('ModelRegistry', () => {
   const json = '{"namespaces":{"doc":{"relations":{"viewer":{}}}}}';
+  test('keeps the models that were used last within its bytes, the longest document among them', () => {
+    const models = new ModelRegistry(16 * 1024 * 1024);
+    const named = (i: number): string => json.replace('viewer', `viewer${i}`).padEnd(32 * 1024);
+    for (let i = 1; i <= 20; i++) models.set('p', -i, named(i));
+    expect(models.bytes).toBeLessThanOrEqual(2 * 1024 * 1024);
+    expect(models.bytes).toBeGreaterThan(1024 * 1024);
+    expect(models.get('p', -20)).toBeDefined();
+    expect(models.get('p', -1)).toBeUndefined();
+    const least = new ModelRegistry(0);
+    least.set('p', 1, json.padEnd(64 * 1024));
+    expect(least.get('p', 1)).toBeDefined();
+  });
+
   test('models by project and version; the built-in one is shared', () => {
-    const models = new ModelRegistry();
+    const models = new ModelRegistry(0);
     models.set('p', 1, json);
     models.set('p', 2, '');
     models.set('q', 1, '');
