@@ -8,6 +8,7 @@ import { StreamCursors } from '../services/bulk/stream-cursor.ts';
 import { TupleDelete } from '../services/bulk/tuple-delete.ts';
 import { TupleExport } from '../services/bulk/tuple-export.ts';
 import { TupleImport } from '../services/bulk/tuple-import.ts';
+import type { ModelsOfWrites } from '../services/bulk/version-admission.ts';
 import type { AuditSink } from '../services/ports.ts';
 import { ReadSlots } from '../services/reads/read-slots.ts';
 import type { IdSource } from '../shared/ids.ts';
@@ -38,6 +39,7 @@ export function createBulk(
     readonly tokenKey: Uint8Array;
     readonly log: EventLog;
     readonly loops: BackgroundLoops;
+    readonly modelsOfWrites: ModelsOfWrites;
   },
 ): Bulk {
   const { pool, shared, log, loops } = parts;
@@ -48,7 +50,7 @@ export function createBulk(
   const slots = new ReadSlots('bulk calls', Math.max(1, Math.floor(pool.options.max / 4)));
   const bulk = { ...parts, slots: slots };
   return {
-    guardedWrites: new GuardedWrites(bulk, config.maxWriteUpdates),
+    guardedWrites: new GuardedWrites(bulk, parts.modelsOfWrites, config.maxWriteUpdates),
     tupleExport: new TupleExport(bulk, new StreamCursors(parts.tokenKey)),
     tupleDelete: new TupleDelete(bulk),
     tupleImport: new TupleImport({ ...bulk, chunkTimeoutMs: config.requestTimeoutMs, onError }),

@@ -3,6 +3,7 @@ import { TokenCodec } from '../model/consistency-token.ts';
 import type { BackgroundLoops } from '../observability/background-loops.ts';
 import type { EventLog } from '../observability/logger.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
+import type { ModelsOfWrites } from '../services/bulk/version-admission.ts';
 import { OpenFgaStores } from '../services/openfga/openfga-stores.ts';
 import type { AuditSink, ChangeHints } from '../services/ports.ts';
 import type { SettingsSource } from '../services/projects/settings-source.ts';
@@ -130,7 +131,11 @@ export function createServices(options: ServicesOptions): Services {
     log: options.log,
   });
   const ofProjects = createProjectServices(options, isAlone, shared);
-  const { projects, settingsSource } = ofProjects;
+  const { projects, settingsSource, models, namedVersions } = ofProjects;
+  const modelsOfWrites: ModelsOfWrites = {
+    model: (...version) => namedVersions.model(...version),
+    ignoreMisfits: (...project) => models.ignoreMisfits(...project),
+  };
   const { index, stopIndex } = createIndex(options, { clock, headRevisions, settingsSource });
   const positions = new ReadPositions({ codec, headRevisions, index });
   const notifier = createNotifier(options);
@@ -170,6 +175,7 @@ export function createServices(options: ServicesOptions): Services {
     metrics: metrics.bulk,
     log: options.log,
     loops: options.loops,
+    modelsOfWrites,
   });
   const watch = createWatch(hub, {
     ...parts,

@@ -50,7 +50,8 @@ export type AdminAudit = {
     | 'roll_back_model'
     | 'activate_model'
     | 'refuse_model'
-    | 'cancel_model';
+    | 'cancel_model'
+    | 'ignore_misfits';
   readonly projectId: string;
   /** The author, in the form that versions of models use. */
   readonly by: string;

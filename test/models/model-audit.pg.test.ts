@@ -59,6 +59,10 @@ test('who wrote, forced or brought back which model stands in the audit log, onc
   await history.write({ ...call, modelJson: OTHER, modelGate: '' });
   const author = { createdBy: 'operator:c', rpc: 'RollBackModel', requestId: 'r3' };
   await history.rollBack({ ...call, author, force: false, version: 0 });
+  // A write by another version has the one in force ignore what it does not admit: said once.
+  const writer = { createdBy: '', caller: 'app', rpc: 'WriteTuples', requestId: 'r4' };
+  await models.ignoreMisfits('p', writer);
+  await models.ignoreMisfits('p', writer);
   const refused = history.write({ ...call, modelJson: OTHER, modelGate: '', expectedVersion: 1 });
   await expect(refused).rejects.toMatchObject({ reason: 'MODEL_VERSION_CHANGED' });
   const sha256 = expect.stringMatching(/^[0-9a-f]{64}$/) as string;
@@ -93,6 +97,16 @@ test('who wrote, forced or brought back which model stands in the audit log, onc
       model_version: 3,
       model_state: 'active',
       rolled_back_to: 1,
+    },
+    {
+      kind: 'admin_action',
+      project_id: 'p',
+      at,
+      operation: 'ignore_misfits',
+      by: '',
+      caller: 'app',
+      rpc: 'WriteTuples',
+      request_id: 'r4',
     },
   ]);
 });

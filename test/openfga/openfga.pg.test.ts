@@ -192,7 +192,7 @@ describe('models', () => {
     expect(await ask({ tuple_key, authorization_model_id: fit }, of)).toBe(true);
   });
 
-  test('that are pinned answer, whatever is the latest, but are written under by none', async () => {
+  test('that are pinned answer and admit writes, whatever is the latest', async () => {
     const of = await newStore();
     const path = `/stores/${of}/authorization-models`;
     const asked = { tuple_key: key('user:anne', 'Owner', 'Doc/v2:1') };
@@ -202,9 +202,8 @@ describe('models', () => {
     const second = (await door(maker, 'POST', path, MODEL)).body.authorization_model_id;
     expect(await ask({ ...asked, authorization_model_id: second }, of)).toBe(false);
     const grant = { writes: { tuple_keys: [asked.tuple_key] } };
-    const pinned = { ...grant, authorization_model_id: first };
-    expect(await door(maker, 'POST', `/stores/${of}/write`, pinned)).toMatchObject({ status: 501 });
-    expect(await door(maker, 'POST', `/stores/${of}/write`, grant)).toMatchObject({ status: 200 });
+    const writes = `/stores/${of}/write`;
+    expect(await door(maker, 'POST', writes, grant)).toMatchObject({ status: 200 });
     // The third knows no owners at all.
     const none = JSON.stringify(MODEL).replaceAll('"Owner"', '"Holder"');
     const third = (await door(maker, 'POST', path, none)).body.authorization_model_id;
@@ -219,6 +218,20 @@ describe('models', () => {
       });
       expect(listed.body).toEqual({ objects: ['Doc/v2:1'] });
     }
+    // Each writes what it admits, and the latest ignores what is not its own.
+    const later = { tuple_key: key('user:ben', 'Owner', 'Doc/v2:1') };
+    const laterGrant = { writes: { tuple_keys: [later.tuple_key] } };
+    for (const [pin, status] of [
+      [third, 400],
+      ['', 400],
+      [first, 200],
+    ] as const) {
+      const pinned = { ...laterGrant, authorization_model_id: pin };
+      expect((await door(maker, 'POST', writes, pinned)).status, pin).toBe(status);
+    }
+    expect(await ask({ ...later, authorization_model_id: second }, of)).toBe(true);
+    const holder = { tuple_key: key('user:ben', 'Holder', 'Doc/v2:1') };
+    expect(await ask(holder, of)).toBe(false);
     expect(await ask({ ...asked, authorization_model_id: '0'.repeat(26) }, of)).toBe(
       'authorization_model_not_found',
     );

@@ -1,9 +1,8 @@
 import type { ShardKey, TupleChange } from '../../model/relation-tuple.ts';
 import type { WriteMeta } from '../../services/ports.ts';
-import type { UpdateMode } from '../../services/write-groups/update-modes.ts';
 import type { WriteResult } from '../../services/write-groups/write-group.ts';
 import type { Preparation } from '../../services/writes/exclusive-writer.ts';
-import type { TupleWrites } from '../../services/writes/tuple-writes.ts';
+import type { TupleWrites, WriteOptions } from '../../services/writes/tuple-writes.ts';
 import type { WriteTransaction } from '../../services/writes/write-transaction.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -21,9 +20,9 @@ export class MeasuredWriter implements TupleWrites {
     shard: ShardKey,
     updates: readonly TupleChange[],
     meta: WriteMeta,
-    modes?: readonly UpdateMode[],
+    options?: WriteOptions,
   ): Promise<WriteResult> {
-    return this.#measured(this.#writer.write(shard, updates, meta, modes));
+    return this.#measured(this.#writer.write(shard, updates, meta, options));
   }
 
   exclusive<T>(

@@ -6,7 +6,7 @@ import type { CallFailure } from '../../http/connect/outgoing-error.ts';
 import type { OpenFgaStore, OpenFgaStores } from '../../services/openfga/openfga-stores.ts';
 import type { AuthorizeResult, Credential } from '../callers/caller.ts';
 import type { OnRefused } from '../callers/guarded-service.ts';
-import { DoorError, storeNotFound, unimplemented } from './door-error.ts';
+import { DoorError, storeNotFound } from './door-error.ts';
 import type { DoorMembers } from './door-json.ts';
 import type { ModelNameCache, ModelNames } from './model-names.ts';
 
@@ -89,12 +89,6 @@ export async function mustModel(
 export function modelNotFound(id: string): DoorError {
   const text = `Authorization Model '${id}' not found`;
   return new DoorError(400, 'authorization_model_not_found', text);
-}
-
-/** Refuses what an older model names that only the one in force may: a write is admitted by that alone. */
-export function mustBeLatest(store: OpenFgaStore, model: AskedModel): void {
-  if (model.id === store.modelId) return;
-  throw unimplemented(`Authorization Model '${model.id}' is not the latest: writes go by that one`);
 }
 
 /** The handler of a method, which must be there. */

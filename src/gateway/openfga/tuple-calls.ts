@@ -10,13 +10,7 @@ import type {
 import { AppError } from '../../shared/app-error.ts';
 import { mustAdmit } from '../callers/guarded-service.ts';
 import { mustRule } from '../callers/method-rules.ts';
-import {
-  type DoorAnswer,
-  type DoorCall,
-  mustBeLatest,
-  mustHandler,
-  mustModel,
-} from './door-call.ts';
+import { type DoorAnswer, type DoorCall, mustHandler, mustModel } from './door-call.ts';
 import { DoorError, invalid } from './door-error.ts';
 import {
   invalidPageToken,
@@ -50,7 +44,6 @@ export async function write(call: DoorCall, store: OpenFgaStore): Promise<DoorAn
     throw new DoorError(400, 'exceeded_entity_limit', text);
   }
   const model = await mustModel(call, store, textOf(body, 'authorization_model_id'));
-  mustBeLatest(store, model);
   refuseDuplicates(keys);
   const updates: MessageInitShape<typeof TupleUpdateSchema>[] = [
     ...inserted.keys.map((key) => ({
@@ -63,7 +56,12 @@ export async function write(call: DoorCall, store: OpenFgaStore): Promise<DoorAn
   const deleteMode = deleted.isIgnored ? UpdateMode.UNSPECIFIED : UpdateMode.PRESENT;
   const modes = [...inserted.keys.map(() => insertMode), ...deleted.keys.map(() => deleteMode)];
   const { projectId } = store;
-  const request = create(WriteTuplesRequestSchema, { projectId, updates, modes });
+  const request = create(WriteTuplesRequestSchema, {
+    projectId,
+    updates,
+    modes,
+    modelVersion: model.version,
+  });
   const handler = mustHandler(parts.tuple.writeTuples);
   try {
     await handler(request, call.contextOf('Write'));

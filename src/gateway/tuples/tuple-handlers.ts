@@ -43,6 +43,7 @@ export function createTupleHandlers(
     async writeTuples(request, context) {
       assertNoUnknownFields(request);
       const { projectId, tenantId, updates, modes, preconditions, idempotencyKey } = request;
+      const { modelVersion } = request;
       const written = await guardedWrites.write({
         projectId,
         tenantId,
@@ -50,6 +51,7 @@ export function createTupleHandlers(
         modes,
         preconditions,
         idempotencyKey,
+        modelVersion,
         meta: writeMetaOf(context, deadlineOf(context, options)),
       });
       return { consistencyToken: written.token, replayed: written.isReplayed };

@@ -21,6 +21,7 @@ import type { WriteTransaction } from '../writes/write-transaction.ts';
 import { type BulkParts, tokenAt } from './bulk-ports.ts';
 import { countUndecidable } from './tuple-admission.ts';
 import { checkTupleFilter, isEverything, type RawFilter } from './tuple-filter.ts';
+import { type ModelsOfWrites, VersionAdmission } from './version-admission.ts';
 
 /** The oneof `Precondition.kind`; undefined where none is set. */
 export type RawPrecondition =
@@ -38,6 +39,8 @@ export type GuardedWriteRequest = {
   readonly modes: readonly number[];
   /** '' if none. */
   readonly idempotencyKey: string;
+  /** The version of the model that admits the updates; 0: the rules in force do. */
+  readonly modelVersion: bigint;
   readonly meta: WriteMeta;
 };
 
@@ -61,42 +64,73 @@ type Preconditions = {
   }[];
 };
 
+/** A request whose fields are valid. */
+type CheckedWrite = Pick<GuardedWriteRequest, 'idempotencyKey' | 'meta' | 'modelVersion'> & {
+  readonly shard: ShardKey;
+  readonly updates: readonly TupleChange[];
+  readonly preconditions: Preconditions;
+  readonly options: {
+    readonly modes: readonly UpdateMode[] | undefined;
+    readonly isByVersion: boolean;
+  };
+};
+
 /** Writes that depend on what is stored, and writes that may be sent again. */
 export class GuardedWrites {
   readonly #parts: BulkParts;
   readonly #updatesMax: number;
+  readonly #admission: VersionAdmission;
 
   /** `updatesMax` is GATEWAY_MAX_WRITE_UPDATES. */
-  constructor(parts: BulkParts, updatesMax: number) {
+  constructor(parts: BulkParts, models: ModelsOfWrites, updatesMax: number) {
     this.#parts = parts;
     this.#updatesMax = updatesMax;
+    this.#admission = new VersionAdmission(parts.rules, models);
   }
 
   /**
    * WriteTuples. Errors: FIELD_*, NAMESPACE_RESERVED, BATCH_TOO_LARGE, TOKEN_INVALID, PRECONDITION_FAILED and
-   * IDEMPOTENCY_KEY_USED (nothing was written), RELATION_UNKNOWN, those of the project and of TupleWrites, of modes among them. Cost: as a write; with a
-   * precondition or a key a transaction of its own, five round trips.
+   * IDEMPOTENCY_KEY_USED (nothing was written), RELATION_UNKNOWN, those of VersionAdmission, of the project and of TupleWrites, of modes among them.
+   * Cost: as a write; with a precondition or a key a transaction of its own, five round trips.
    */
   async write(request: GuardedWriteRequest): Promise<GuardedWriteResult> {
-    const { writer, codec, settingsSource } = this.#parts;
-    const { tenantId, idempotencyKey: key, meta } = request;
+    const { settingsSource } = this.#parts;
+    const { tenantId, meta } = request;
     checkTenantId('tenant_id', tenantId);
     checkLimits(request);
     const address = { projectId: settingsSource.resolveId(request.projectId), tenantId };
     const updates = await checkUpdatesInSlices(request.updates, address, this.#updatesMax);
     const modes = checkModes(request.modes, updates);
     const preconditions = this.#preconditions(address, request.preconditions);
+    const version = checkVersion(request.modelVersion);
     const shard = await openShard(this.#parts, request);
-    const unknown = await certainlyUnknown(this.#parts.rules, shard, updates);
-    if (key === '' && request.preconditions.length === 0) {
+    const isByVersion = version !== 0;
+    const write = { ...request, shard, updates, preconditions, options: { modes, isByVersion } };
+    if (!isByVersion) return await this.#write(write);
+    const run = (): Promise<GuardedWriteResult> => this.#write(write);
+    return await this.#admission.admitted(shard, version, updates, meta, run);
+  }
+
+  async #write(write: CheckedWrite): Promise<GuardedWriteResult> {
+    const { writer, codec } = this.#parts;
+    const { shard, updates, preconditions, options, idempotencyKey: key, meta } = write;
+    const unknown = options.isByVersion
+      ? undefined
+      : await certainlyUnknown(this.#parts.rules, shard, updates);
+    if (key === '' && isEmpty(preconditions)) {
       if (unknown !== undefined) throw unknown;
-      const { epoch, revision } = await writer.write(shard, updates, meta, modes);
+      const { epoch, revision } = await writer.write(shard, updates, meta, options);
       countUndecidable(this.#parts, shard, updates);
       return { token: codec.encode(shard, epoch, revision), isReplayed: false };
     }
-    const digest = digestOf(updates.map(packChange), preconditions, modes);
+    const digest = digestOf(
+      updates.map(packChange),
+      preconditions,
+      options.modes,
+      write.modelVersion,
+    );
     return await this.#guarded(async () => {
-      const done = await this.#certain(shard, updates, meta, async (transaction) => {
+      const done = await this.#certain(write, async (transaction) => {
         const { client } = transaction;
         const found = await selectGuardedShard(client, shard, key);
         if (found.write !== undefined) {
@@ -105,7 +139,7 @@ export class GuardedWrites {
         }
         if (unknown !== undefined) throw unknown;
         await checkPreconditions(transaction, shard, found, preconditions);
-        const { epoch, revision } = await transaction.write(shard, updates, meta, modes);
+        const { epoch, revision } = await transaction.write(shard, updates, meta, options);
         if (key !== '') await insertWriteKey(client, shard, key, { digest, epoch, revision });
         return { epoch, revision, isReplayed: false };
       });
@@ -120,9 +154,7 @@ export class GuardedWrites {
 
   /** Runs it again where tuples were refused by rules that are over. */
   async #certain<T>(
-    shard: ShardKey,
-    updates: readonly TupleChange[],
-    meta: WriteMeta,
+    { shard, updates, meta, options }: CheckedWrite,
     work: (transaction: WriteTransaction) => Promise<T>,
   ): Promise<T> {
     const { writer, rules } = this.#parts;
@@ -130,7 +162,8 @@ export class GuardedWrites {
       return await writer.exclusive([shard], meta, work);
     } catch (error) {
       if (!(error instanceof AppError) || error.reason !== 'TUPLE_NOT_ADMITTED') throw error;
-      const refusal = await certainRefusal(rules, shard, updates, 'updates');
+      const { isByVersion } = options;
+      const refusal = await certainRefusal(rules, shard, updates, 'updates', isByVersion);
       if (refusal !== undefined) throw refusal;
       return await writer.exclusive([shard], meta, work);
     }
@@ -180,6 +213,16 @@ const REFUSALS: ReadonlySet<string> = new Set([
   'TUPLE_DIFFERS',
   'TUPLE_MISSING',
 ]);
+
+function isEmpty({ positions, matches }: Preconditions): boolean {
+  return positions.length + matches.length === 0;
+}
+
+/** Errors: FIELD_INVALID unless it is 0 or the number of a version. */
+function checkVersion(version: bigint): number {
+  if (version >= 0n && version <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(version);
+  throw fieldError('model_version', 'must be 0 or the number of a version');
+}
 
 /** By the numbers of the proto enum. */
 const MODES: readonly UpdateMode[] = ['plain', 'absent', 'identical', 'present'];
@@ -264,13 +307,14 @@ function keyUsed(): AppError {
 }
 
 /**
- * Digest of the content of a write; the order of updates and preconditions counts. Without modes it
+ * Digest of the content of a write; the order of updates and preconditions counts. Without modes and a version it
  * equals that of earlier releases.
  */
 function digestOf(
   updates: readonly string[],
   { positions, matches }: Preconditions,
   modes: readonly UpdateMode[] | undefined,
+  version: bigint,
 ): Buffer {
   const asked = JSON.stringify([
     updates,
@@ -283,7 +327,8 @@ function digestOf(
       match.relation,
       match.subject,
     ]),
-    ...(modes === undefined ? [] : [modes]),
+    ...(modes === undefined && version === 0n ? [] : [modes ?? []]),
+    ...(version === 0n ? [] : [String(version)]),
   ]);
   return createHash('sha256').update(asked).digest();
 }

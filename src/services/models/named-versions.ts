@@ -1,6 +1,8 @@
 import { LRUCache } from 'lru-cache';
 import type { Pool } from 'pg';
 import { documentVersion } from '../../model/namespace/model-shape.ts';
+import type { NamespaceModel } from '../../model/namespace/model-shape.ts';
+import { parseModel } from '../../model/namespace/namespace-model.ts';
 import { storeError } from '../../store/postgres/pg-errors.ts';
 import { selectModelVersion } from '../../store/sql/projects/model-versions.ts';
 import type { ModelDistributor } from '../ports.ts';
@@ -13,6 +15,8 @@ export type NamedVersionsOptions = {
   readonly bytesMax: number;
 };
 
+/** Versions that writes name and that are kept parsed. */
+const PARSED_MAX = 64;
 /** Counted for a version besides its text. */
 const ENTRY_BYTES = 256;
 
@@ -23,6 +27,7 @@ const ENTRY_BYTES = 256;
 export class NamedVersions {
   readonly #options: NamedVersionsOptions;
   readonly #jsonByKey: LRUCache<string, string>;
+  readonly #models = new LRUCache<string, NamespaceModel>({ max: PARSED_MAX });
   readonly #loading = new Map<string, Promise<void>>();
   #generation = 0;
 
@@ -63,28 +68,47 @@ export class NamedVersions {
     return this.#jsonByKey.get(keyOf(projectId, modelVersion));
   }
 
+  /**
+   * The parsed model of a version, in force or not; `field` names the version in the error. Errors: MODEL_VERSION_UNKNOWN,
+   * STORE_UNAVAILABLE.
+   */
+  async model(projectId: string, version: number, field: string): Promise<NamespaceModel> {
+    const key = keyOf(projectId, documentVersion(version));
+    const known = this.#models.get(key);
+    if (known !== undefined) return known;
+    const generation = this.#generation;
+    const model = parseModel(await this.#text(projectId, version, field));
+    if (generation !== this.#generation) return await this.model(projectId, version, field);
+    this.#models.set(key, model);
+    return model;
+  }
+
   /** History may have been lost: numbers of versions may name others from now on. */
   forgetAll(): void {
     this.#generation += 1;
     this.#jsonByKey.clear();
+    this.#models.clear();
     this.#loading.clear();
   }
 
   async #load(projectId: string, version: number): Promise<void> {
-    const { pool, distributor } = this.#options;
     const generation = this.#generation;
+    const json = await this.#text(projectId, version, 'scope.model_version');
+    const modelVersion = documentVersion(version);
+    await this.#options.distributor.setModel(projectId, modelVersion, json);
+    // History was lost meanwhile: the number may name another version.
+    if (generation !== this.#generation) return await this.#load(projectId, version);
+    this.#jsonByKey.set(keyOf(projectId, modelVersion), json);
+  }
+
+  async #text(projectId: string, version: number, field: string): Promise<string> {
+    const { pool } = this.#options;
     const row = await selectModelVersion(pool, projectId, version).catch((error: unknown) => {
       throw storeError(error);
     });
-    if (row === undefined) {
-      const problem = `scope.model_version: project ${projectId} has no version ${version} of its model`;
-      throw versionUnknown(projectId, version, problem, 'scope.model_version');
-    }
-    const modelVersion = documentVersion(version);
-    await distributor.setModel(projectId, modelVersion, row.model_json);
-    // History was lost meanwhile: the number may name another version.
-    if (generation !== this.#generation) return await this.#load(projectId, version);
-    this.#jsonByKey.set(keyOf(projectId, modelVersion), row.model_json);
+    if (row !== undefined) return row.model_json;
+    const problem = `${field}: project ${projectId} has no version ${version} of its model`;
+    throw versionUnknown(projectId, version, problem, field);
   }
 }
 

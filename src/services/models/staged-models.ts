@@ -19,6 +19,7 @@ import {
   setPendingModel,
 } from '../../store/sql/projects/model-activations.ts';
 import {
+  ignoreMisfits,
   insertModelVersion,
   MODEL_ACTIVE,
   MODEL_CANCELLED,
@@ -203,6 +204,29 @@ export class StagedModels implements ModelWrites {
     return await this.#activation(id, value.version);
   }
 
+  /**
+   * Has the model in force ignore stored tuples that it does not admit, as after a `force`: a write by another version stores
+   * some. Resolves when that is in effect here. Does nothing where it does so already. Errors: MODEL_NOT_IN_FORCE while a version is
+   * pending, whose examination of the stored tuples would miss them, and those of ProjectService.change.
+   */
+  async ignoreMisfits(projectId: string, author: ModelAuthor): Promise<void> {
+    const projects = this.#options.projects();
+    await projects.change(
+      projectId,
+      async (client, before) => {
+        if (before.forced_version !== '0') return [before, false];
+        if (before.pending_version !== '0') throw pendingBefore(projectId, before.pending_version);
+        if (!(await ignoreMisfits(client, projectId))) {
+          throw new Error('a model with rules was written as a version');
+        }
+        return [(await selectProject(client, projectId)) ?? before, true];
+      },
+      (isNew) => {
+        if (isNew) projects.audit('ignore_misfits', projectId, author, undefined);
+      },
+    );
+  }
+
   async #activation(projectId: string, version: number): Promise<ModelActivation> {
     const row = await selectActivation(this.#options.pool, projectId, version).catch(
       (error: unknown) => {
@@ -214,6 +238,12 @@ export class StagedModels implements ModelWrites {
     const isServed = this.#options.settingsSource.known(projectId)?.regionServed !== false;
     return isServed ? activation : { ...activation, examples: [] };
   }
+}
+
+function pendingBefore(projectId: string, version: string): AppError {
+  const problem = `model_version: version ${version} of the model of project ${projectId} is pending: what it does not admit cannot be written`;
+  const metadata = { project_id: projectId, version, field: 'model_version' };
+  return new AppError<AuthzReason>('MODEL_NOT_IN_FORCE', problem, metadata);
 }
 
 /** Whether stored tuples may keep a model from following on the one in force. */

@@ -29,6 +29,8 @@ export type ShardWrite = {
   readonly updates: readonly TupleChange[];
   /** One for each update; absent: all are plain. Then it shares no tuple with another of its group (ModeGuard). */
   readonly modes?: readonly UpdateMode[] | undefined;
+  /** Whether a version of the model that the write names has admitted its updates: WriteOptions. */
+  readonly isByVersion?: boolean | undefined;
   readonly meta: WriteMeta;
   /** UUID made by this process: recognizes the write when its answer was lost. */
   readonly commitId: string;

@@ -139,8 +139,9 @@ export class GroupAttempts {
         const known =
           rules.get(projectId) ?? source.peek(projectId) ?? (await source.of(projectId));
         rules.set(projectId, known);
-        if (refusalOfUpdates(known, write.updates, 'updates') !== undefined) {
-          const refusal = await certainRefusal(source, write.shard, write.updates, 'updates');
+        const { shard, updates, isByVersion } = write;
+        if (refusalOfUpdates(known, updates, 'updates', isByVersion) !== undefined) {
+          const refusal = await certainRefusal(source, shard, updates, 'updates', isByVersion);
           if (refusal !== undefined) throw refusal;
           // Newer rules admit it: in the next round all writes of the project are checked against
           // these.

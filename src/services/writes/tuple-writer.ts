@@ -7,7 +7,6 @@ import type { IdSource } from '../../shared/ids.ts';
 import type { Clock } from '../../shared/time/clock.ts';
 import { classifyPgError } from '../../store/postgres/pg-errors.ts';
 import type { WriteAdmission, WriteMeta } from '../ports.ts';
-import type { UpdateMode } from '../write-groups/update-modes.ts';
 import type { WriteResult } from '../write-groups/write-group.ts';
 import type { QueuedWrite, WriteQueue } from '../write-groups/write-queue.ts';
 import { CommitPublisher, type PublisherOptions } from './commit-publisher.ts';
@@ -16,7 +15,7 @@ import { GroupAttempts, toAppError } from './group-attempts.ts';
 import { type GroupRunner, NotAppliedError, outcomeUnknown } from './group-runner.ts';
 import { OpenCommits } from './open-commits.ts';
 import { ShardLocks } from './shard-locks.ts';
-import type { TupleWrites } from './tuple-writes.ts';
+import type { TupleWrites, WriteOptions } from './tuple-writes.ts';
 import { WriteLane } from './write-lane.ts';
 import type { WriteRules } from './write-rules.ts';
 import type { WriteTransaction } from './write-transaction.ts';
@@ -124,7 +123,7 @@ export class TupleWriter implements TupleWrites {
     shard: ShardKey,
     updates: readonly TupleChange[],
     meta: WriteMeta,
-    modes?: readonly UpdateMode[],
+    { modes, isByVersion }: WriteOptions = {},
   ): Promise<WriteResult> {
     const refusal = this.#refusal(updates.length);
     if (refusal !== undefined) return Promise.reject(refusal);
@@ -135,6 +134,7 @@ export class TupleWriter implements TupleWrites {
       shard: queue.shard,
       updates,
       modes,
+      isByVersion,
       meta,
       commitId: this.#options.ids.uuid(),
       forkId: this.#options.ids.forkId(),

@@ -5,11 +5,22 @@ import type { WriteResult } from '../write-groups/write-group.ts';
 import type { Preparation } from './exclusive-writer.ts';
 import type { WriteTransaction } from './write-transaction.ts';
 
+/** What a write asks for besides its updates. */
+export type WriteOptions = {
+  /** One for each update; absent: all are plain. */
+  readonly modes?: readonly UpdateMode[] | undefined;
+  /**
+   * The updates were admitted by a version of the model that the write names (VersionAdmission): where the project ignores what the
+   * model in force does not admit, that one need not admit them.
+   */
+  readonly isByVersion?: boolean | undefined;
+};
+
 /** How use cases write tuples; TupleWriter is what does it. */
 export interface TupleWrites {
   /**
    * Applies `updates` (validated; an identity at most once) to a shard, all or nothing, and resolves
-   * after the commit. `modes`, one for each update, ask something of what is stored: see UpdateMode. Errors:
+   * after the commit. Modes ask something of what is stored: see UpdateMode. Errors:
    * TUPLE_EXISTS, TUPLE_DIFFERS, TUPLE_MISSING (by its modes: nothing was written); QUEUE_FULL, SHUTTING_DOWN, DEADLINE_EXCEEDED, STORE_UNAVAILABLE,
    * WRITE_OUTCOME_UNKNOWN.
    */
@@ -17,7 +28,7 @@ export interface TupleWrites {
     shard: ShardKey,
     updates: readonly TupleChange[],
     meta: WriteMeta,
-    modes?: readonly UpdateMode[],
+    options?: WriteOptions,
   ): Promise<WriteResult>;
   /**
    * Runs `work` in one transaction that holds the given shards (locked in sorted order before it

@@ -16,14 +16,19 @@ export type ProjectRules = {
   readonly models: readonly NamespaceModel[];
   /** Whether inserts of gatehouse.v1 must name what the typed model in force has (unknown-inserts.ts). */
   readonly refusesUnknown: boolean;
+  /**
+   * Whether stored tuples that the model in force does not admit are ignored, so that a write by another version of the model may
+   * store some.
+   */
+  readonly ignoresMisfits: boolean;
 };
 
 /**
  * Rules of tuples, as known here. The database decides: a statement that writes names the version
  * against which its tuples were checked, and is refused where the present version is another.
  *
- * R1 No tuple is committed that breaks the rules in force when it was committed: the statement
- *    compares under the lock of the shard. [test/faults/typed-models.host.test.ts]
+ * R1 No tuple is committed that breaks the rules in force when it was committed, but one that another version of the model admits
+ *    where those in force ignore it: the statement compares under the lock of the shard. [test/faults/typed-models.host.test.ts]
  * R2 No write is refused by rules that were over before it came: rules that refuse are read anew
  *    first. [src/services/models/staged-models.pg.test.ts]
  */
@@ -37,7 +42,12 @@ export interface WriteRules {
 }
 
 /** Rules of a project without requirements. */
-export const NO_RULES: ProjectRules = { version: 0, models: [], refusesUnknown: false };
+export const NO_RULES: ProjectRules = {
+  version: 0,
+  models: [],
+  refusesUnknown: false,
+  ignoresMisfits: false,
+};
 /** Projects with rules that are kept parsed. */
 const PARSED_MAX = 1_000;
 
@@ -78,14 +88,16 @@ export class SettingsRules implements WriteRules {
 
   /** A version of rules belongs to one pair of models for ever. */
   #rulesOf(settings: ProjectSettings): ProjectRules {
-    const { projectId, writeRules, modelJson, pendingJson, refusesUnknown } = settings;
+    const { projectId, writeRules, modelJson, modelVersion, pendingJson, refusesUnknown } =
+      settings;
     if (writeRules === 0) return NO_RULES;
     const known = this.#parsed.get(projectId);
     const isSame = known?.version === writeRules;
     if (isSame && known.refusesUnknown === refusesUnknown) return known;
     const texts = pendingJson === '' ? [modelJson] : [modelJson, pendingJson];
     const models = isSame ? known.models : texts.map(parseModel);
-    const rules = { version: writeRules, models, refusesUnknown };
+    const ignoresMisfits = modelVersion < 0;
+    const rules = { version: writeRules, models, refusesUnknown, ignoresMisfits };
     this.#parsed.set(projectId, rules);
     return rules;
   }
@@ -93,17 +105,18 @@ export class SettingsRules implements WriteRules {
 
 /**
  * The refusal of updates of which one writes a tuple that the rules do not admit, or undefined; the
- * message has `field` before its index. Deletes are always admitted. Hot where no rules are.
+ * message has `field` before its index. `isByVersion`: as in WriteOptions. Deletes are always admitted. Hot where no rules are.
  */
 export function refusalOfUpdates(
   rules: ProjectRules,
   updates: readonly TupleChange[],
   field: string,
+  isByVersion = false,
 ): AppError<AuthzReason> | undefined {
   if (rules.version === 0) return undefined;
   for (const [index, { op, tuple }] of updates.entries()) {
     if (op === 'delete') continue;
-    const refusal = refusalOfTuple(rules, tuple, `${field}[${index}].tuple`);
+    const refusal = refusalOfTuple(rules, tuple, `${field}[${index}].tuple`, isByVersion);
     if (refusal !== undefined) return refusal;
   }
   return undefined;
@@ -111,11 +124,13 @@ export function refusalOfUpdates(
 
 /** The refusal of a tuple, which `at` names in messages, or undefined. Hot where no rules are. */
 export function refusalOfTuple(
-  { models }: ProjectRules,
+  { models, ignoresMisfits }: ProjectRules,
   tuple: RelationTuple,
   at: string,
+  isByVersion = false,
 ): AppError<AuthzReason> | undefined {
   for (const [index, model] of models.entries()) {
+    if (index === 0 && isByVersion && ignoresMisfits) continue;
     const problem = problemOfTuple(model, tuple) ?? problemOfPending(models, index, tuple);
     if (problem === undefined) continue;
     const field = `${at}.${problem.field}`;
@@ -144,8 +159,9 @@ export async function certainRefusal(
   shard: ShardKey,
   updates: readonly TupleChange[],
   field: string,
+  isByVersion = false,
 ): Promise<AppError<AuthzReason> | undefined> {
   const known = await rules.of(shard.projectId);
-  if (refusalOfUpdates(known, updates, field) === undefined) return undefined;
-  return refusalOfUpdates(await rules.fresh(shard.projectId), updates, field);
+  if (refusalOfUpdates(known, updates, field, isByVersion) === undefined) return undefined;
+  return refusalOfUpdates(await rules.fresh(shard.projectId), updates, field, isByVersion);
 }

@@ -9,13 +9,14 @@ import {
 } from '../../store/sql/writes/delete-tuples-where.ts';
 import { writeGroup } from '../../store/sql/writes/write-group.ts';
 import type { WriteMeta } from '../ports.ts';
-import { refusalOfModes, type UpdateMode } from '../write-groups/update-modes.ts';
+import { refusalOfModes } from '../write-groups/update-modes.ts';
 import {
   type ShardWrite,
   type WriteResult,
   planGroup,
   readGroupResults,
 } from '../write-groups/write-group.ts';
+import type { WriteOptions } from './tuple-writes.ts';
 import { NO_RULES, type ProjectRules, refusalOfUpdates } from './write-rules.ts';
 
 /** Methods for the work of an exclusive transaction. */
@@ -27,7 +28,7 @@ export interface WriteTransaction {
     shard: ShardKey,
     updates: readonly TupleChange[],
     meta: WriteMeta,
-    modes?: readonly UpdateMode[],
+    options?: WriteOptions,
   ): Promise<WriteResult>;
   /** Deletes tuples by condition, one revision for each shard that held any. */
   deleteWhere(
@@ -77,11 +78,11 @@ export function writeTransaction(
 ): WriteTransaction {
   return {
     client,
-    write: async (shard, updates, meta, modes) => {
+    write: async (shard, updates, meta, { modes, isByVersion = false } = {}) => {
       const write = { shard, updates, modes, meta, commitId: ids.uuid(), forkId: ids.forkId() };
       const known = rules.get(shard.projectId) ?? NO_RULES;
       if (known instanceof Error) throw known;
-      const refusal = refusalOfUpdates(known, updates, 'updates');
+      const refusal = refusalOfUpdates(known, updates, 'updates', isByVersion);
       if (refusal !== undefined) throw refusal;
       const group = planGroup([write], () => known.version);
       const { values, modeValues } = group;

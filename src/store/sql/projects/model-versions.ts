@@ -61,6 +61,26 @@ const COLUMNS = `v.version::text as version, v.model_sha256,
     where w.project_id = v.project_id and w.version = v.version), '{}') as dropped_namespaces,
   ${IN_FORCE}::text as version_in_force`;
 
+/**
+ * Has the version in force of a project ignore stored tuples that it does not admit, from the commit on; the transaction holds
+ * the project's row. False: no version is in force that was ever written.
+ */
+export async function ignoreMisfits(client: ClientBase, projectId: string): Promise<boolean> {
+  const { rowCount } = await client.query(
+    `update model_version v set forced = true
+     where v.project_id = $1 and v.state = ${MODEL_ACTIVE} and v.version = ${IN_FORCE}`,
+    [projectId],
+  );
+  if (rowCount === 0) return false;
+  await client.query(
+    `update project set write_rules = case when write_rules = 0 then 0 else version + 1 end,
+       version = version + 1, updated_at = clock_timestamp()
+     where id = $1`,
+    [projectId],
+  );
+  return true;
+}
+
 /** Adds a version to a project whose row the transaction holds, and returns its number. */
 export async function insertModelVersion(
   client: ClientBase,
