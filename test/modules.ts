@@ -133,6 +133,7 @@ export const ROOMS: ImportTable = {
   'services/bulk': [
     'model',
     'model/conditions',
+    'model/namespace',
     'services',
     'services/projects',
     'services/reads',

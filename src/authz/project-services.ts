@@ -107,12 +107,20 @@ export function createProjectServices(
   });
   const modelHistory = new ModelHistory({ pool, projects, settingsSource, models });
   const operatorName = (secret: string): string => operatorNameOf(database, secret);
-  const bytesMax = Math.min(NAMED_BYTES_MAX, Math.floor(config.indexBytes * NAMED_BYTES_SHARE));
-  const namedVersions = new NamedVersions({ pool, distributor: shards, bytesMax });
+  const namedVersions = createNamedVersions(options);
   const modelOf = (projectId: string, version: number): string | undefined =>
     settingsSource.modelOf(projectId, version) ?? namedVersions.modelOf(projectId, version);
   const history = { modelHistory, namedVersions, modelOf };
   return { projects, settingsSource, models, ...history, activations, operatorName };
+}
+
+function createNamedVersions({
+  config,
+  database,
+  shards,
+}: Parameters<typeof createProjectServices>[0]): NamedVersions {
+  const bytesMax = Math.min(NAMED_BYTES_MAX, Math.floor(config.indexBytes * NAMED_BYTES_SHARE));
+  return new NamedVersions({ pool: database.pool, distributor: shards, bytesMax });
 }
 
 /** The fingerprint is that of the metric, where one secret is in force; keyed, so that it betrays nothing of it. */

@@ -131,11 +131,7 @@ export function createServices(options: ServicesOptions): Services {
     log: options.log,
   });
   const ofProjects = createProjectServices(options, isAlone, shared);
-  const { projects, settingsSource, models, namedVersions } = ofProjects;
-  const modelsOfWrites: ModelsOfWrites = {
-    model: (...version) => namedVersions.model(...version),
-    ignoreMisfits: (...project) => models.ignoreMisfits(...project),
-  };
+  const { projects, settingsSource } = ofProjects;
   const { index, stopIndex } = createIndex(options, { clock, headRevisions, settingsSource });
   const positions = new ReadPositions({ codec, headRevisions, index });
   const notifier = createNotifier(options);
@@ -175,7 +171,7 @@ export function createServices(options: ServicesOptions): Services {
     metrics: metrics.bulk,
     log: options.log,
     loops: options.loops,
-    modelsOfWrites,
+    modelsOfWrites: modelsOfWrites(ofProjects),
   });
   const watch = createWatch(hub, {
     ...parts,
@@ -188,6 +184,13 @@ export function createServices(options: ServicesOptions): Services {
   const openFgaStores = createOpenFgaStores(options, { projects, settingsSource });
   const writing = { writer, notifier, tuples, purge, shared, openFgaStores };
   return { ...reads, ...ofProjects, ...writing, ...management, ...bulk, ...watch };
+}
+
+function modelsOfWrites({ models, namedVersions }: ProjectServices): ModelsOfWrites {
+  return {
+    model: (...version) => namedVersions.model(...version),
+    ignoreMisfits: (...project) => models.ignoreMisfits(...project),
+  };
 }
 
 function createOpenFgaStores(

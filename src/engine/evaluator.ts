@@ -37,9 +37,9 @@ type ObjectsOfUser = {
  * applies no changes between the slices of a task.
  */
 export class Evaluator {
-  /** Without the tuples that the model does not admit, if it counts admitted ones only. */
+  /** The reader of what counts: the stored tuples, or those that the model admits. */
   readonly #reader: TupleReader;
-  /** With all of them: what the hot path reads. */
+  /** The reader of all stored tuples, which the hot path filters itself. */
   readonly #stored: TupleReader;
   readonly #model: NamespaceModel;
   readonly #bound: BoundModel;

@@ -1,8 +1,9 @@
 import type { ShardKey, TupleChange } from '../../model/relation-tuple.ts';
 import type { WriteMeta } from '../../services/ports.ts';
+import type { WriteOptions } from '../../services/write-groups/update-modes.ts';
 import type { WriteResult } from '../../services/write-groups/write-group.ts';
 import type { Preparation } from '../../services/writes/exclusive-writer.ts';
-import type { TupleWrites, WriteOptions } from '../../services/writes/tuple-writes.ts';
+import type { TupleWrites } from '../../services/writes/tuple-writes.ts';
 import type { WriteTransaction } from '../../services/writes/write-transaction.ts';
 import type { Metrics } from './metrics.ts';
 

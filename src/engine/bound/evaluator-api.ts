@@ -16,7 +16,7 @@ export const ENGINE_CACHES = ['closures', 'objects', 'chains', 'conditions'] as 
 export type EngineCache = (typeof ENGINE_CACHES)[number];
 
 /** Which stored tuples count: for a model that ignores those that it does not admit. */
-export interface TupleAdmission {
+export interface EdgeAdmission {
   /** Whether the stored tuple (node, subject) counts. `isQualified`: it has an expiry or a condition. */
   admits(reader: TupleReader, node: number, subject: number, isQualified: boolean): boolean;
 }

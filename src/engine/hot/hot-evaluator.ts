@@ -20,7 +20,7 @@ import {
   CHECK_GENERAL,
   type EngineCache,
   type EvaluatorOptions,
-  type TupleAdmission,
+  type EdgeAdmission,
 } from '../bound/evaluator-api.ts';
 import { type ConditionCache, NO_ENTITY, type Target } from '../bound/scope.ts';
 import { AncestorCache } from './ancestor-cache.ts';
@@ -77,7 +77,7 @@ export class HotEvaluator {
     options: EvaluatorOptions,
     scratch: HotScratch,
     conditions: ConditionCache,
-    admission: TupleAdmission | null = null,
+    admission: EdgeAdmission | null = null,
   ) {
     this.#scratch = scratch;
     this.conditions = conditions;

@@ -1,6 +1,6 @@
 import type { TupleReader } from '../../model/tuple-reader.ts';
 import { type BoundModel, OP_LEAF, type Op } from '../bound/bound-model.ts';
-import type { TupleAdmission } from '../bound/evaluator-api.ts';
+import type { EdgeAdmission } from '../bound/evaluator-api.ts';
 
 /** States beyond this are not built: what needs them takes the general path. */
 const STATES_MAX = 4096;
@@ -73,7 +73,7 @@ export class HotModel {
   readonly states: (HotState | undefined)[] = [undefined];
   /** Whether some stored tuples may not count. */
   readonly isPartial: boolean;
-  readonly #admission: TupleAdmission | null;
+  readonly #admission: EdgeAdmission | null;
   readonly #model: BoundModel;
   readonly #stateOfKey = new Map<string, number>();
   /** State of one relation by namespace and relation; undefined is not built yet. */
@@ -87,7 +87,7 @@ export class HotModel {
   readonly #trees: (HotTree | null | undefined)[][] = [];
 
   /** `admission`: which stored tuples count; null: all do. */
-  constructor(model: BoundModel, admission: TupleAdmission | null = null) {
+  constructor(model: BoundModel, admission: EdgeAdmission | null = null) {
     this.#model = model;
     this.#admission = admission;
     this.isPartial = admission !== null;

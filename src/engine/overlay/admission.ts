@@ -6,7 +6,7 @@ import {
   WILDCARD_NAME,
   WILDCARD_NODE,
 } from '../../model/tuple-reader.ts';
-import type { TupleAdmission } from '../bound/evaluator-api.ts';
+import type { EdgeAdmission } from '../bound/evaluator-api.ts';
 
 /** Types that a relation admits, by the kind of subject; each list has the alternatives of condition and expiry. */
 type RelationTypes = {
@@ -30,7 +30,7 @@ const NOBODY: readonly SubjectType[] = [];
  * The stored tuples that a typed model admits, by the ids of one reader: those that `problemOfTuple` would let be
  * written. The names of the model are pinned, so that it is valid as long as the reader's names are. O(model) to make.
  */
-export class Admission implements TupleAdmission {
+export class Admission implements EdgeAdmission {
   readonly #namespaces = new Map<number, NamespaceTypes>();
   readonly #model: NamespaceModel;
 

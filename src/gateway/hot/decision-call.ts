@@ -29,7 +29,7 @@ import { createScopeScan } from './scan/scope-scan.ts';
 
 /** Versions of models that the workers have. */
 export interface ModelVersions {
-  /** What a scope calls a version that a query names; undefined: not every worker has it. Hot. */
+  /** Number by which a scope names the version that a query names; undefined: not every worker has it. Hot. */
   peek(projectId: string, version: number): number | undefined;
 }
 
@@ -261,14 +261,14 @@ export abstract class DecisionCall implements ScopeWaiter, CallOrigin {
 
   scopeFound(found: ReadScope): void {
     const { modelVersion: named = 0 } = this.#expected;
-    if (named === 0) return this.#ask(found);
+    if (named === 0) return this.#evaluate(found);
     const modelVersion = this.#options.versions.peek(found.projectId, named);
     // The general path gives the version to the workers.
     if (modelVersion === undefined) return this.fallBack();
-    this.#ask({ ...found, modelVersion });
+    this.#evaluate({ ...found, modelVersion });
   }
 
-  #ask(scope: ReadScope): void {
+  #evaluate(scope: ReadScope): void {
     const { shards } = this.#options;
     const running = shards.raw(
       this.hot.method,

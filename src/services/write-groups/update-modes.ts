@@ -22,6 +22,17 @@ export const NUMBER_OF_MODE: Readonly<Record<UpdateMode, number>> = {
   present: 3,
 };
 
+/** Demands of a write besides its updates. */
+export type WriteOptions = {
+  /** One for each update; absent: all are plain. */
+  readonly modes?: readonly UpdateMode[] | undefined;
+  /**
+   * The updates were admitted by a version of the model that the write names (VersionAdmission): where the project ignores what the
+   * model in force does not admit, that one need not admit them.
+   */
+  readonly isByVersion?: boolean | undefined;
+};
+
 /** A write as far as its modes go. */
 export type ModedWrite = {
   readonly updates: readonly TupleChange[];

@@ -1,20 +1,9 @@
 import type { ShardKey, TupleChange } from '../../model/relation-tuple.ts';
 import type { WriteMeta } from '../ports.ts';
-import type { UpdateMode } from '../write-groups/update-modes.ts';
+import type { WriteOptions } from '../write-groups/update-modes.ts';
 import type { WriteResult } from '../write-groups/write-group.ts';
 import type { Preparation } from './exclusive-writer.ts';
 import type { WriteTransaction } from './write-transaction.ts';
-
-/** What a write asks for besides its updates. */
-export type WriteOptions = {
-  /** One for each update; absent: all are plain. */
-  readonly modes?: readonly UpdateMode[] | undefined;
-  /**
-   * The updates were admitted by a version of the model that the write names (VersionAdmission): where the project ignores what the
-   * model in force does not admit, that one need not admit them.
-   */
-  readonly isByVersion?: boolean | undefined;
-};
 
 /** How use cases write tuples; TupleWriter is what does it. */
 export interface TupleWrites {

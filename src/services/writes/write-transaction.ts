@@ -9,14 +9,13 @@ import {
 } from '../../store/sql/writes/delete-tuples-where.ts';
 import { writeGroup } from '../../store/sql/writes/write-group.ts';
 import type { WriteMeta } from '../ports.ts';
-import { refusalOfModes } from '../write-groups/update-modes.ts';
+import { refusalOfModes, type WriteOptions } from '../write-groups/update-modes.ts';
 import {
   type ShardWrite,
   type WriteResult,
   planGroup,
   readGroupResults,
 } from '../write-groups/write-group.ts';
-import type { WriteOptions } from './tuple-writes.ts';
 import { NO_RULES, type ProjectRules, refusalOfUpdates } from './write-rules.ts';
 
 /** Methods for the work of an exclusive transaction. */

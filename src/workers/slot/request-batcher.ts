@@ -85,7 +85,7 @@ function wireOfParsed({ id, scope, query }: ParsedRequest, scopes: ScopeTable): 
   };
 }
 
-/** What a parsed request names: nothing that its worker reads. */
+/** Names of a parsed request: its worker reads none. */
 const NO_NAMES: RawScope = { projectId: '', tenantId: '', token: '' };
 
 /** Interns scopes of one batch; the last one is compared first, since requests of a shard come in runs. */
