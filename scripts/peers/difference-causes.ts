@@ -23,7 +23,8 @@ export type Difference = {
 /** What OpenFGA does otherwise, each shown by the plain rules of both systems. */
 const CAUSES = {
   contextual: 'contextual: it counts a stored tuple beside the contextual one of its key',
-  cycle: 'cycle: it denies an exclusion where what is taken away leads back to itself',
+  cycle:
+    'cycle: it denies an exclusion where what is taken away leads back to itself, of an intersection at times only',
   input: 'input: it ends with an error where one is missing that nothing rests on',
   pair: 'pair: of two grants, to everybody and to somebody, one of them conditional or not admitted, it sees one alone',
   unknown:
@@ -46,15 +47,21 @@ export function causeByRules({
   const stored = versions.flatMap(({ tuples }) => tuples);
   const keys = new Set(contextual.map(tupleKey));
   const replaced = [...stored.filter((tuple) => !keys.has(tupleKey(tuple))), ...contextual];
-  const valueOf = (rules: 'here' | 'there', tuples: readonly PeerTuple[]): boolean | 'error' =>
-    new PlainPeer({ model, tuples, context, rules }).answer(question).value;
+  const valueOf = (
+    rules: 'here' | 'there',
+    tuples: readonly PeerTuple[],
+    areCyclesFirst = false,
+  ): boolean | 'error' =>
+    new PlainPeer({ model, tuples, context, rules, areCyclesFirst }).answer(question).value;
   // The importer declares such a relation, where another names it: the set itself then holds itself.
   if (/relation '.*' not found/.test(there.error)) return CAUSES.unknown;
   const plain = valueOf('here', replaced);
   if ((plain === true) !== here.allowed) return undefined;
   if (/missing context parameters/.test(there.error)) return CAUSES.input;
   if (there.error !== '') return undefined;
-  if (valueOf('there', replaced) === there.allowed) return CAUSES.cycle;
+  for (const areCyclesFirst of [false, true]) {
+    if (valueOf('there', replaced, areCyclesFirst) === there.allowed) return CAUSES.cycle;
+  }
   const both = [...stored, ...contextual];
   if (replaced.length < both.length) {
     const values = [valueOf('there', both), valueOf('here', both)];

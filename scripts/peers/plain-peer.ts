@@ -19,6 +19,11 @@ export type PlainPeerOptions = {
    * `here`: a cycle adds nobody, and such a condition is an error where what it guards is so.
    */
   readonly rules: 'there' | 'here';
+  /**
+   * Whether of several operands that deny the cyclic one counts. OpenFGA takes the one that ends first, so that one question has both
+   * answers.
+   */
+  readonly areCyclesFirst?: boolean | undefined;
 };
 
 const NO: PlainAnswer = { value: false, isCyclic: false };
@@ -120,8 +125,11 @@ export class PlainPeer {
   }
 
   #allOf(all: readonly PlainAnswer[]): PlainAnswer {
-    const no = all.find(({ value }) => value === false);
-    if (no !== undefined) return no;
+    const denials = all.filter(({ value }) => value === false);
+    const { areCyclesFirst = false } = this.#options;
+    const [first] = denials;
+    const cyclic = areCyclesFirst ? denials.find(({ isCyclic }) => isCyclic) : undefined;
+    if (first !== undefined) return cyclic ?? first;
     return all.some(({ value }) => value === 'error') ? { value: 'error', isCyclic: false } : YES;
   }
 
