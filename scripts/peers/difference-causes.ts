@@ -30,6 +30,8 @@ const CAUSES = {
   unknown:
     'unknown: it ends with an error where the subject names a relation that the version does not have',
   undecided: 'undecided: it allows where an input is missing, which denies here',
+  unfounded:
+    'unfounded: it allows where the plain rules of both systems find nobody who holds the relation',
 } as const;
 
 /**
@@ -72,7 +74,9 @@ export function causeByRules({
     const left = withoutPairs(model, replaced, dropped);
     return left.length === replaced.length ? [] : [valueOf('here', left), valueOf('there', left)];
   });
-  return seen.some((value) => (value === true) === there.allowed) ? CAUSES.pair : undefined;
+  if (seen.some((value) => (value === true) === there.allowed)) return CAUSES.pair;
+  // Nothing is excused that is allowed here.
+  return there.allowed && plain === false ? CAUSES.unfounded : undefined;
 }
 
 /**
