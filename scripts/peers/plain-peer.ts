@@ -86,9 +86,9 @@ export class PlainPeer {
         return this.#holds(object, rule.relation, subject, path);
       case 'this':
         return anyOf(
-          stored(relation).map((tuple) =>
-            this.#guarded(tuple, () => this.#grants(tuple.subject, subject, path)),
-          ),
+          stored(relation)
+            .filter((tuple) => isUserset(tuple) || names(tuple.subject, subject))
+            .map((tuple) => this.#guarded(tuple, () => this.#grants(tuple.subject, subject, path))),
         );
       case 'walk':
         return anyOf(
@@ -120,8 +120,7 @@ export class PlainPeer {
   #grants(granted: PeerReference, subject: PeerReference, path: ReadonlySet<string>): PlainAnswer {
     const { relation } = granted;
     if (relation !== '') return this.#holds({ ...granted, relation: '' }, relation, subject, path);
-    const isMeant = granted.id === '*' ? subject.relation === '' : granted.id === subject.id;
-    return granted.type === subject.type && isMeant && subject.relation === '' ? YES : NO;
+    return names(granted, subject) ? YES : NO;
   }
 
   #allOf(all: readonly PlainAnswer[]): PlainAnswer {
@@ -161,6 +160,14 @@ export class PlainPeer {
     }
     return isOpen === undefined ? 'error' : isOpen === true;
   }
+}
+
+const isUserset = ({ subject }: PeerTuple): boolean => subject.relation !== '';
+
+/** Whether a grant to an object, or to all of a type, is one to the subject: no other is read, whatever its condition. */
+function names(granted: PeerReference, subject: PeerReference): boolean {
+  const isMeant = granted.id === '*' || granted.id === subject.id;
+  return granted.type === subject.type && isMeant && subject.relation === '';
 }
 
 function anyOf(all: readonly PlainAnswer[]): PlainAnswer {
