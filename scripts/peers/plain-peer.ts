@@ -87,7 +87,7 @@ export class PlainPeer {
       case 'this':
         return anyOf(
           stored(relation)
-            .filter((tuple) => isUserset(tuple) || names(tuple.subject, subject))
+            .filter((tuple) => isUserset(tuple) || isGrantTo(tuple.subject, subject))
             .map((tuple) => this.#guarded(tuple, () => this.#grants(tuple.subject, subject, path))),
         );
       case 'walk':
@@ -120,7 +120,7 @@ export class PlainPeer {
   #grants(granted: PeerReference, subject: PeerReference, path: ReadonlySet<string>): PlainAnswer {
     const { relation } = granted;
     if (relation !== '') return this.#holds({ ...granted, relation: '' }, relation, subject, path);
-    return names(granted, subject) ? YES : NO;
+    return isGrantTo(granted, subject) ? YES : NO;
   }
 
   #allOf(all: readonly PlainAnswer[]): PlainAnswer {
@@ -165,7 +165,7 @@ export class PlainPeer {
 const isUserset = ({ subject }: PeerTuple): boolean => subject.relation !== '';
 
 /** Whether a grant to an object, or to all of a type, is one to the subject: no other is read, whatever its condition. */
-function names(granted: PeerReference, subject: PeerReference): boolean {
+function isGrantTo(granted: PeerReference, subject: PeerReference): boolean {
   const isMeant = granted.id === '*' || granted.id === subject.id;
   return granted.type === subject.type && isMeant && subject.relation === '';
 }
